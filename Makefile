@@ -1,0 +1,64 @@
+# `make` alone shows what there is to do. Everything runs in .venv, which the first target that
+# needs it makes; a stamp file per set of extras re-installs when the package's build inputs change.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format fuzz bench clean
+
+help: ## show this text
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.installed ## set everything up, run the main example and show its result
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed-test ## set everything up, run the demo, then all tests
+	@$(BIN)/python examples/demo.py
+	@$(PYTEST)
+
+check: $(VENV)/.installed-dev ## formatter, linter and type checker, changing nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## let the formatter and the linter mend what they can
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+fuzz: $(VENV)/.installed-test ## the long property profile: fresh random programs, many more of them
+	@$(PYTEST) --long tests/property
+
+bench: $(VENV)/.installed-bench ## compare with the peers; arguments in BENCH="matmul --threads 1"
+	@$(BIN)/python -m benchmarks $(BENCH)
+
+clean: ## remove the environment, build products and caches
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A Python without `ensurepip` (Debian without python3-venv) can still use the pip of the system.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "tilewright needs Python 3.11 or newer: try 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
+	  rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) && \
+	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; } || { \
+	  rm -rf $(VENV); echo "cannot make $(VENV): install python3-venv or pip" >&2; exit 1; }
+
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(VENV)/.installed: $(BUILD_INPUTS) | $(BIN)/python
+	@echo "installing tilewright into $(VENV) ..."
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.installed-%: $(BUILD_INPUTS) | $(BIN)/python
+	@echo "installing tilewright[$*] into $(VENV) ..."
+	@$(PIP_INSTALL) -e '.[$*]'
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,91 @@
+"""ONNX Runtime: one-node models (B as an initializer), inputs and outputs bound once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+from benchmarks.engines import NOTHING, Runner, Variants, empty
+from benchmarks.numbers import EPSILON, Arrays
+from benchmarks.workloads import CHAIN, Workload
+
+PEER: Final = True
+
+_options = ort.SessionOptions()
+
+
+def start(threads: int) -> dict[str, str]:
+    _options.intra_op_num_threads = threads
+    _options.inter_op_num_threads = 1
+    _options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    return {"onnxruntime": ort.__version__, "onnx": onnx.__version__}
+
+
+def variants(workload: Workload) -> Variants:
+    if workload.op not in _NODES:
+        return NOTHING
+    return {"bound": partial(_build, workload)}
+
+
+def _build(workload: Workload, arrays: Arrays) -> Runner:
+    """The first array is the input of the model; for `batched` the second one is, too."""
+    count = 2 if workload.op == "batched" else 1
+    names = list(arrays)
+    out = empty(*_result_shape(workload))
+    model = _model(workload, arrays, names[:count], names[count:], out.shape)
+    session = ort.InferenceSession(model, _options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for name in names[:count]:
+        array = arrays[name]
+        binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.float32, out.shape, out.ctypes.data)
+    return Runner(partial(session.run_with_iobinding, binding), lambda: out)
+
+
+def _result_shape(workload: Workload) -> tuple[int, ...]:
+    if workload.op in {"matmul", "batched"}:
+        *batch, m, n, _ = workload.shape
+        return (*batch, m, n)
+    return workload.shape
+
+
+def _model(
+    workload: Workload, arrays: Arrays, inputs: list[str], constants: list[str], shape: Any
+) -> bytes:
+    f32 = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        _NODES[workload.op](),
+        "benchmark",
+        [helper.make_tensor_value_info(name, f32, arrays[name].shape) for name in inputs],
+        [helper.make_tensor_value_info("y", f32, shape)],
+        [numpy_helper.from_array(arrays[name], name) for name in constants],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return bytes(model.SerializeToString())
+
+
+def _chain() -> list[Any]:
+    ops = {"mul": "Mul", "add": "Add", "sub": "Sub", "relu": "Relu", "sigmoid": "Sigmoid"}
+    nodes, value = [], "x"
+    for i, (op, operand) in enumerate(CHAIN):
+        result = "y" if i == len(CHAIN) - 1 else f"t{i}"
+        nodes.append(helper.make_node(ops[op], [value, *filter(None, [operand])], [result]))
+        value = result
+    return nodes
+
+
+_NODES: dict[str, Any] = {
+    "matmul": lambda: [helper.make_node("MatMul", ["a", "b"], ["y"])],
+    "batched": lambda: [helper.make_node("MatMul", ["a", "b"], ["y"])],
+    "softmax": lambda: [helper.make_node("Softmax", ["x"], ["y"], axis=-1)],
+    "layernorm": lambda: [
+        helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"], axis=-1, epsilon=EPSILON)
+    ],
+    "gelu": lambda: [helper.make_node("Gelu", ["x"], ["y"])],
+    "chain": _chain,
+}

@@ -1,0 +1,164 @@
+"""From outcomes to figures: ratios to the best peer, geometric means, share of the FMA peak."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from benchmarks.turns import Outcome
+from benchmarks.workloads import Workload
+
+__all__ = ["Row", "summary", "table"]
+
+SUBJECT: Final = "tilewright"
+NOISY: Final = 0.9
+"""Median over maximum of the FMA peak's turns below which a row is marked as noisy."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload at one thread count. Ratios above one: the subject is faster than all peers."""
+
+    workload: Workload
+    threads: int
+    outcomes: dict[str, Outcome]
+    peers: frozenset[str]
+
+    def best_peer(self, figure: str = "min_s") -> tuple[str, float] | None:
+        times = [
+            (getattr(outcome, figure), name)
+            for name, outcome in self.outcomes.items()
+            if name in self.peers and outcome.state == "ok"
+        ]
+        return (min(times)[1], min(times)[0]) if times else None
+
+    def ratio(self, figure: str = "min_s") -> float | None:
+        """Time of the best peer over time of the subject."""
+        best, own = self.best_peer(figure), self.outcomes.get(SUBJECT)
+        if best is None or own is None or own.state != "ok":
+            return None
+        return best[1] / float(getattr(own, figure))
+
+    def peak_gflops(self) -> float | None:
+        """The best turn of the FMA-only loop during this row."""
+        peak = self.outcomes.get("peak")
+        return peak.flops / peak.min_s / 1e9 if peak and peak.state == "ok" else None
+
+    def share_of_peak(self, engine: str) -> float | None:
+        """GFLOP/s of the engine's best turn over the peak of the same row."""
+        peak, outcome = self.peak_gflops(), self.outcomes.get(engine)
+        if peak is None or outcome is None or outcome.state != "ok":
+            return None
+        return self.workload.flops / outcome.min_s / 1e9 / peak
+
+    def is_noisy(self) -> bool:
+        peak = self.outcomes.get("peak")
+        return bool(peak and peak.state == "ok" and peak.min_s / peak.median_s < NOISY)
+
+    def to_dict(self) -> dict[str, Any]:
+        best = self.best_peer()
+        return {
+            "workload": self.workload.name,
+            "group": self.workload.group,
+            "threads": self.threads,
+            "flops": self.workload.flops,
+            "bytes": self.workload.bytes,
+            "engines": {name: asdict(outcome) for name, outcome in self.outcomes.items()},
+            "best_peer": best[0] if best else None,
+            "ratio_min": self.ratio("min_s"),
+            "ratio_median": self.ratio("median_s"),
+            "peak_gflops": self.peak_gflops(),
+            "share_of_peak": self.share_of_peak(SUBJECT),
+            "noisy": self.is_noisy(),
+        }
+
+
+def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Per group and thread count: geometric means of the ratios, and the worst row."""
+    keys = dict.fromkeys((row.workload.group, row.threads) for row in rows)
+    return [
+        _summarize(group, threads, [r for r in rows if (r.workload.group, r.threads) == key])
+        for key in keys
+        for group, threads in [key]
+    ]
+
+
+def _summarize(group: str, threads: int, rows: list[Row]) -> dict[str, Any]:
+    known = [(ratio, row.workload.name) for row in rows if (ratio := row.ratio()) is not None]
+    medians = [ratio for row in rows if (ratio := row.ratio("median_s")) is not None]
+    return {
+        "group": group,
+        "threads": threads,
+        "rows": len(rows),
+        "compared": len(known),
+        "geomean_min": _geomean(ratio for ratio, _ in known),
+        "geomean_median": _geomean(medians),
+        "worst": {"ratio": min(known)[0], "workload": min(known)[1]} if known else None,
+    }
+
+
+def _geomean(ratios: Iterable[float]) -> float | None:
+    logs = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
+    """Text for people: best times in µs by engine, ratios to the best peer, share of the peak."""
+    head = ["workload", "thr", *engines, "best peer", "ratio", "median", "% peak", "best peer %"]
+    lines = [head]
+    for row in rows:
+        best = row.best_peer()
+        lines.append(
+            [
+                row.workload.name,
+                str(row.threads),
+                *(_time(row.outcomes.get(engine)) for engine in engines),
+                best[0] if best else "-",
+                _number(row.ratio("min_s")),
+                _number(row.ratio("median_s")),
+                _number(row.share_of_peak(SUBJECT), 100, 1),
+                _number(row.share_of_peak(best[0]) if best else None, 100, 1)
+                + (" ~" if row.is_noisy() else ""),
+            ]
+        )
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    text = ["  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
+            for line in lines]  # fmt: skip
+    return "\n".join([*text, *_footnotes(rows)])
+
+
+def _footnotes(rows: Sequence[Row]) -> list[str]:
+    lines = [""]
+    for item in summary(rows):
+        if item["compared"]:
+            lines.append(
+                f"{item['group']}, {item['threads']} threads: geomean {item['geomean_min']:.3f} "
+                f"(by medians {item['geomean_median']:.3f}) of the best peer over "
+                f"{item['compared']} of {item['rows']}; worst {item['worst']['ratio']:.3f} "
+                f"({item['worst']['workload']})"
+            )
+    lines.append("times: best turn in µs; ratio: best peer / tilewright, above 1 is faster")
+    if any(row.is_noisy() for row in rows):
+        lines.append("~ the FMA peak itself varied by more than 10 %: the machine was busy")
+    for row in rows:
+        for name, outcome in row.outcomes.items():
+            if outcome.state in {"wrong", "failed", "gone"}:
+                why = outcome.why or f"relative error {outcome.error:.2e}"
+                lines.append(f"{row.workload.name}: {name} {outcome.state} ({why})")
+    return lines
+
+
+def _time(outcome: Outcome | None) -> str:
+    if outcome is None or outcome.state == "unsupported":
+        return "-"
+    return f"{outcome.min_s * 1e6:.1f}" if outcome.state == "ok" else outcome.state
+
+
+def _number(value: float | None, scale: float = 1, digits: int = 3) -> str:
+    return "-" if value is None else f"{value * scale:.{digits}f}"
+
+
+def _pad(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column == 0 else cell.rjust(width)

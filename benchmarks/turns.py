@@ -1,0 +1,160 @@
+"""Engines by turns: every round gives each of them one short turn, in a new random order.
+
+Only one engine runs at any moment, and drift of the machine meets all of them alike. An engine that
+offers several variants tries them in a few rounds of their own and goes on with its fastest.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.process import LOAD_SECONDS, EngineGoneError, EngineProcess
+from benchmarks.workloads import Workload
+
+__all__ = ["Outcome", "Settings", "compete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long to measure."""
+
+    rounds: int = 30
+    trial_rounds: int = 3
+    turn_seconds: float = 0.02
+
+
+@dataclass
+class Contestant:
+    """One variant of one engine, and what its turns took (seconds per call)."""
+
+    process: EngineProcess
+    variant: str
+    facts: dict[str, Any]
+    mins: list[float] = field(default_factory=list)
+    medians: list[float] = field(default_factory=list)
+
+    def turn(self, seconds: float) -> None:
+        answer = self.process.ask("turn", variant=self.variant, seconds=seconds)
+        self.mins.append(answer["min"])
+        self.medians.append(answer["median"])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an engine did on a workload; `state` is ok, wrong, failed, gone or unsupported."""
+
+    state: str
+    why: str = ""
+    variant: str = ""
+    error: float = 0.0
+    prepare_ms: float = 0.0
+    flops: int = 0
+    min_s: float = 0.0
+    median_s: float = 0.0
+    turn_medians_s: tuple[float, ...] = ()
+
+
+class Contest:
+    """One workload: load it everywhere, let the variants take turns, keep score."""
+
+    def __init__(self, processes: dict[str, EngineProcess], settings: Settings) -> None:
+        self.processes, self.settings = processes, settings
+        self.contestants: list[Contestant] = []
+        self.outcomes: dict[str, Outcome] = {}
+
+    def load(self, workload: Workload, reference: str | None) -> None:
+        for name, process in list(self.processes.items()):
+            try:
+                answer = process.ask(
+                    "load", LOAD_SECONDS, workload=workload.to_dict(), reference=reference
+                )
+            except EngineGoneError as gone:
+                self._drop(name, gone)
+                continue
+            good = [
+                Contestant(process, variant, facts)
+                for variant, facts in answer["variants"].items()
+                if facts["state"] == "ok"
+            ]
+            self.contestants += good
+            if not good:
+                self.outcomes[name] = _excuse(answer["variants"])
+
+    def rounds(self, count: int, rng: random.Random) -> None:
+        for _ in range(count):
+            for contestant in rng.sample(self.contestants, len(self.contestants)):
+                name = contestant.process.name
+                if name not in self.processes:
+                    continue
+                try:
+                    contestant.turn(self.settings.turn_seconds)
+                except EngineGoneError as gone:
+                    self._drop(name, gone)
+
+    def keep_fastest_variants(self) -> None:
+        """One contestant per engine from here on; its trial turns do not count."""
+        by_speed = sorted(self.contestants, key=lambda c: statistics.median(c.medians))
+        fastest = {c.process.name: c for c in reversed(by_speed)}
+        self.contestants = list(fastest.values())
+        for contestant in self.contestants:
+            contestant.mins.clear()
+            contestant.medians.clear()
+
+    def finish(self) -> dict[str, Outcome]:
+        for contestant in self.contestants:
+            name = contestant.process.name
+            try:
+                check = contestant.process.ask("check", variant=contestant.variant)
+                contestant.process.ask("unload")
+            except EngineGoneError as gone:
+                self._drop(name, gone)
+            else:
+                self.outcomes[name] = _score(contestant, check["error"])
+        return self.outcomes
+
+    def _drop(self, name: str, gone: EngineGoneError) -> None:
+        self.processes.pop(name).close()
+        self.contestants = [c for c in self.contestants if c.process.name != name]
+        self.outcomes[name] = Outcome("gone", str(gone))
+
+
+def compete(
+    processes: dict[str, EngineProcess],
+    workload: Workload,
+    reference: str | None,
+    settings: Settings,
+) -> dict[str, Outcome]:
+    """Outcomes by engine; an engine that is lost on the way is removed from `processes`."""
+    contest = Contest(processes, settings)
+    contest.load(workload, reference)
+    rng = random.Random(workload.name)
+    contest.rounds(settings.trial_rounds, rng)
+    contest.keep_fastest_variants()
+    contest.rounds(settings.rounds, rng)
+    return contest.finish()
+
+
+def _excuse(variants: dict[str, dict[str, Any]]) -> Outcome:
+    """Why an engine has no contestant: it offers none, or none of them is right."""
+    states: Iterable[dict[str, Any]] = variants.values()
+    if wrong := [facts for facts in states if facts["state"] == "wrong"]:
+        return Outcome("wrong", error=min(facts["error"] for facts in wrong))
+    failures = [f"{name}: {facts['why']}" for name, facts in variants.items()]
+    return Outcome("failed", "; ".join(failures)) if failures else Outcome("unsupported")
+
+
+def _score(contestant: Contestant, error: float) -> Outcome:
+    return Outcome(
+        state="ok",
+        variant=contestant.variant,
+        error=error,
+        prepare_ms=contestant.facts["prepare_ms"],
+        flops=contestant.facts["flops"],
+        min_s=min(contestant.mins),
+        median_s=statistics.median(contestant.medians),
+        turn_medians_s=tuple(contestant.medians),
+    )

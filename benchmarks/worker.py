@@ -1,0 +1,137 @@
+"""The process of one engine: reads requests, one JSON object per line, and answers each in turn.
+
+It dies with its parent, even while it is stopped. Whatever an engine prints goes to the log, never
+into the protocol, which has two pipes of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.engines import Runner
+from benchmarks.numbers import TOLERANCE, Arrays, error_of, inputs
+from benchmarks.workloads import Workload
+
+SAMPLE_SECONDS: Final = 40e-6
+"""A sample holds as many calls as fill this time, so that the clock costs less than 0.2 %."""
+PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass
+class Worker:
+    """The engine, and the workload that is loaded at present."""
+
+    engine: Any
+    workload: Workload | None = None
+    expected: Any = None
+    runners: dict[str, Runner] = field(default_factory=dict)
+
+    def load(self, workload: dict[str, Any], reference: str | None) -> dict[str, Any]:
+        """Build every variant, and check its result before anything is timed."""
+        self.unload()
+        self.workload = Workload.from_dict(workload)
+        self.expected = np.load(reference) if reference else None
+        arrays = inputs(self.workload)
+        builders = self.engine.variants(self.workload)
+        return {"variants": {name: self._build(name, b, arrays) for name, b in builders.items()}}
+
+    def _build(self, name: str, builder: Any, arrays: Arrays) -> dict[str, Any]:
+        start = time.perf_counter()
+        try:
+            runner = builder(arrays)
+            runner.run()
+            prepare_ms = 1e3 * (time.perf_counter() - start)
+            error = self._error(runner)
+        except Exception as problem:  # noqa: BLE001 (an engine may fail in any way it likes)
+            traceback.print_exc()
+            return {"state": "failed", "why": f"{type(problem).__name__}: {problem}"[:300]}
+        if self.workload and self.workload.group == "compile":
+            runner = Runner(lambda: builder(arrays), runner.output)
+        self.runners[name] = runner
+        state = "ok" if error <= TOLERANCE else "wrong"
+        return {"state": state, "error": error, "prepare_ms": prepare_ms, "flops": runner.flops}
+
+    def _error(self, runner: Runner) -> float:
+        if self.expected is None or runner.self_timed:
+            return 0.0
+        return error_of(runner.output(), self.expected)
+
+    def turn(self, variant: str, seconds: float) -> dict[str, Any]:
+        """Run for about this long; what comes first warms the caches and is not counted."""
+        runner = self.runners[variant]
+        each = _warm_up(runner, seconds / 4)
+        calls = 1 if runner.self_timed else max(1, round(SAMPLE_SECONDS / max(each, 1e-9)))
+        samples = []
+        end = time.perf_counter() + seconds
+        while len(samples) < 3 or time.perf_counter() < end:
+            samples.append(_sample(runner, calls))
+        return {"min": min(samples), "median": statistics.median(samples), "count": len(samples)}
+
+    def check(self, variant: str) -> dict[str, Any]:
+        """Whether the result is still right after all those turns."""
+        return {"error": self._error(self.runners[variant])}
+
+    def unload(self) -> dict[str, Any]:
+        """Forget the workload and free its memory."""
+        self.runners.clear()
+        self.expected = self.workload = None
+        gc.collect()
+        return {}
+
+
+def _warm_up(runner: Runner, seconds: float) -> float:
+    """Run for this long, at least twice; the fastest call in seconds."""
+    times = [_sample(runner, 1), _sample(runner, 1)]
+    end = time.perf_counter() + seconds - sum(times)
+    while time.perf_counter() < end:
+        times.append(_sample(runner, 1))
+    return min(times)
+
+
+def _sample(runner: Runner, calls: int) -> float:
+    """Seconds per call."""
+    run = runner.run
+    if runner.self_timed:
+        return float(run())
+    start = time.perf_counter_ns()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter_ns() - start) / calls / 1e9
+
+
+def main(name: str, threads: int, request_fd: int, answer_fd: int) -> None:
+    """Serve requests until the pipe closes."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The last CPUs: the first one tends to serve the interrupts of the machine.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
+    with os.fdopen(request_fd) as requests, os.fdopen(answer_fd, "w", buffering=1) as answers:
+        try:
+            engine = importlib.import_module(f"benchmarks.engines.{name}")
+            hello = {"versions": engine.start(threads), "peer": engine.PEER}
+        except ImportError as problem:
+            answers.write(json.dumps({"missing": str(problem)}) + "\n")
+            return
+        answers.write(json.dumps(hello) + "\n")
+        worker = Worker(engine)
+        gc.disable()
+        for line in requests:
+            request = json.loads(line)
+            answer = getattr(worker, request.pop("do"))(**request)
+            answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

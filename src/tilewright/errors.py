@@ -1,0 +1,179 @@
+"""Every error a user can meet: a stable code, a one-sentence summary, facts, a marked program, a hint.
+
+An error holds references only; its text is made when somebody asks for it, because the search
+raises thousands of `ScheduleError`s and must pay no more than a tuple for each. Whose fault it is
+shows in the type: `UserError` can be fixed by the caller, `InternalError` is a bug of tilewright.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn, Self
+
+__all__ = [
+    "CODES",
+    "CallError",
+    "Code",
+    "GraphError",
+    "InternalError",
+    "ModelError",
+    "ParseError",
+    "ProgramError",
+    "ScheduleError",
+    "TargetError",
+    "TilewrightError",
+    "TilewrightWarning",
+    "TuneError",
+    "UserError",
+    "require",
+]
+
+CODES: dict[str, Code] = {}
+"""All codes by id; `docs/errors.md` has one entry for each, which a test checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A stable error code; `summary` is a template filled from the error's facts and marks."""
+
+    id: str
+    summary: str
+
+    def __post_init__(self) -> None:
+        if self.id in CODES and CODES[self.id] != self:
+            raise ValueError(f"error code {self.id} is defined twice")
+        CODES[self.id] = self
+
+
+class TilewrightWarning(UserWarning):
+    """The one warning class; the test suite turns it into an error."""
+
+
+class TilewrightError(Exception):
+    """Base of all errors: `code`, `facts` (label → value), `marks` (label → IR node), `hint`."""
+
+    def __init__(
+        self,
+        code: Code,
+        facts: Mapping[str, object] | None = None,
+        *,
+        hint: str = "",
+        program: object = None,
+        marks: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(code)
+        self.code = code
+        self.facts = dict(facts or {})
+        self.hint = hint
+        self.program = program
+        self.marks = dict(marks or {})
+        self.step: object = None  # the schedule step that failed, filled in by `Schedule`
+
+    def at_step(self, step: object) -> Self:
+        """Say which schedule step failed; returns the error so that it can be raised at once."""
+        self.step = step
+        return self
+
+    def summary(self) -> str:
+        """The first line without the code."""
+        names = {label: _name_of(node) for label, node in self.marks.items()}
+        return self.code.summary.format_map(_Holes({**self.facts, **names}))
+
+    def __str__(self) -> str:
+        lines = [f"{self.code.id}: {self.summary()}"]
+        if self.step is not None:
+            lines.append(f"  step: {self.step}")
+        in_summary = self.code.summary
+        lines += [f"  {k}: {v}" for k, v in self.facts.items() if f"{{{k}}}" not in in_summary]
+        if self.program is not None:
+            # A program knows how to print itself with marks; errors stay below it in the layers.
+            text = self.program.marked_text(self.marks)  # type: ignore[attr-defined]
+            lines += [f"    {line}" for line in text.splitlines()]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Across processes the rendered text travels, not the program.
+        return _restore, (type(self), self.code.id, str(self))
+
+
+class UserError(TilewrightError):
+    """Something the caller can fix."""
+
+
+class ModelError(UserError):
+    """M…: an unsupported op or a bad shape in a model."""
+
+
+class GraphError(UserError):
+    """G…: a type rule of the graph level is violated."""
+
+
+class ProgramError(UserError):
+    """V…: a tensor program is not well formed; carries the program and the marked place."""
+
+
+class ScheduleError(UserError):
+    """S…: a primitive cannot be applied; carries the program, the step and the marked handles."""
+
+
+class ParseError(UserError):
+    """P…: text of a tensor program does not parse; carries the line."""
+
+
+class TargetError(UserError):
+    """T…: a target or a feature is unknown or not available."""
+
+
+class TuneError(UserError):
+    """U…: nothing to tune, or a database that does not fit."""
+
+
+class CallError(UserError):
+    """C…: a compiled kernel is called with wrong arrays."""
+
+
+class InternalError(TilewrightError):
+    """I…: a bug of tilewright; says where it happened and how to report it."""
+
+
+class _Restored(str):
+    """Text of an error that crossed a process boundary."""
+
+    __slots__ = ()
+
+
+def _restore(kind: type[TilewrightError], code_id: str, text: str) -> TilewrightError:
+    error = kind(CODES.get(code_id) or Code(code_id, text.partition("\n")[0]))
+    error.__class__ = type(kind.__name__, (kind,), {"__str__": lambda self: text})
+    return error
+
+
+class _Holes(dict[str, object]):
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+def _name_of(node: object) -> object:
+    name = getattr(node, "name", None)  # blocks, buffers and variables
+    if name is None:
+        name = getattr(getattr(node, "var", None), "name", None)  # loops and iterators
+    return name if name is not None else node
+
+
+def require(condition: object, error: type[TilewrightError], code: Code, **details: object) -> None:
+    """Raise `error` with `code` unless `condition` holds; keep hot paths free of string work."""
+    if not condition:
+        _raise(error, code, details)
+
+
+def _raise(error: type[TilewrightError], code: Code, details: dict[str, object]) -> NoReturn:
+    raise error(
+        code,
+        details.get("facts"),  # type: ignore[arg-type]
+        hint=str(details.get("hint", "")),
+        program=details.get("program"),
+        marks=details.get("marks"),  # type: ignore[arg-type]
+    )

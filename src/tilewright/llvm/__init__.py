@@ -1,0 +1,1 @@
+"""Flat loops → LLVM IR → object code; the only layer that needs llvmlite."""

@@ -1,0 +1,253 @@
+"""Expressions of lowered programs as LLVM values: one function per node class, found in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tilewright.dtypes import DType, f32, index, u64
+from tilewright.errors import Code, InternalError
+from tilewright.llvm import memory
+from tilewright.llvm.addresses import Address, Place, locate
+from tilewright.llvm.casts import Casts
+from tilewright.llvm.lanes import lane_of
+from tilewright.llvm.linear import linear
+from tilewright.llvm.operators import apply_binary, apply_call, apply_compare, fold_lanes
+from tilewright.llvm.spelling import element_type, is_narrow, literal, value_type
+from tilewright.llvm.writer import Value, Writer
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+
+__all__ = ["Expressions"]
+
+I101 = Code("I101", "`{kind}` cannot be emitted: lowering should have removed it")
+
+
+class Expressions:
+    """Values of expressions in one function.
+
+    `places` says where buffers are, `values` what variables stand for, `versions` how often the
+    memory of a buffer has been written: equal loads of one version are one load.
+    """
+
+    def __init__(self, writer: Writer, target: Target) -> None:
+        self.w = writer
+        self.target = target
+        self.casts = Casts(writer, target)
+        self.values: dict[tir.Var, Value] = {}
+        self.places: dict[tir.Buffer, Place] = {}
+        self.read: set[tir.Buffer] = set()
+        self._written: dict[object, int] = {}
+        self._writes = 0
+        self._meeting = 0
+
+    def emit(self, expr: tir.Expr) -> Value:
+        """The value of any expression."""
+        found = self.values.get(expr) if type(expr) is tir.Var else None
+        return found if found is not None else EMIT.get(type(expr), _refuse)(self, expr)
+
+    def note_write(self, buffer: object) -> None:
+        """Loads of `buffer` after this point are new ones."""
+        self._writes += 1
+        self._written[buffer] = self._writes
+
+    def note_meeting(self) -> None:
+        """Other threads may have written any buffer that is not constant."""
+        self._writes += 1
+        self._meeting = self._writes
+
+    def access(self, buffer: tir.Buffer) -> memory.Access:
+        """The buffer as memory operations want it."""
+        constant = self.places[buffer].constant
+        version = 0 if constant else max(self._written.get(buffer, 0), self._meeting)
+        return memory.Access(buffer, version, constant=constant)
+
+    def address(self, buffer: tir.Buffer, where: tir.Expr) -> Address:
+        """The address of one element."""
+        return locate(self.w, self.places[buffer], buffer, linear(where, self.emit))
+
+    def lane_addresses(self, buffer: tir.Buffer, where: tir.Expr) -> list[Address]:
+        """One address per lane of an index vector."""
+        lanes = range(where.dtype.lanes)
+        return [self.address(buffer, lane_of(where, lane, self._extracted)) for lane in lanes]
+
+    def _extracted(self, expr: tir.Expr, lane: int) -> tir.Expr:
+        """A variable that stands for one lane of a vector value."""
+        value = self.emit(expr)
+        single = tir.Var(EXTRACTED, expr.dtype.scalar)
+        self.values[single] = take_lanes(self.w, value, range(lane, lane + 1), expr.dtype.lanes)
+        return single
+
+
+def _refuse(_: Expressions, expr: tir.Expr) -> Value:
+    raise InternalError(I101, {"kind": type(expr).__name__})
+
+
+def _emit_const(_: Expressions, expr: tir.Const) -> Value:
+    return Value(literal(expr.value, expr.dtype), value_type(expr.dtype))
+
+
+def _emit_var(_: Expressions, expr: tir.Var) -> Value:
+    raise InternalError(I101, {"kind": f"free variable {expr.name}"})
+
+
+def _emit_binary(e: Expressions, expr: tir.Binary) -> Value:
+    dtype = expr.a.dtype
+    a, b = e.emit(expr.a), e.emit(expr.b)
+    if is_narrow(dtype):
+        wide = f32.vector(dtype.lanes)
+        a, b = e.casts.widen(a, dtype), e.casts.widen(b, dtype)
+        return e.casts.narrow(apply_binary(e.w, type(expr), wide, a, b), dtype)
+    return apply_binary(e.w, type(expr), dtype, a, b)
+
+
+def _emit_division(e: Expressions, expr: tir.Binary) -> Value:
+    dtype = expr.a.dtype
+    if dtype == index and is_nonnegative(expr.a) and is_nonnegative(expr.b):
+        dtype = u64  # rounds down by itself
+    return apply_binary(e.w, type(expr), dtype, e.emit(expr.a), e.emit(expr.b))
+
+
+def _emit_compare(e: Expressions, expr: tir.Compare) -> Value:
+    dtype = expr.a.dtype
+    a, b = e.emit(expr.a), e.emit(expr.b)
+    if is_narrow(dtype):
+        a, b, dtype = e.casts.widen(a, dtype), e.casts.widen(b, dtype), f32.vector(dtype.lanes)
+    return apply_compare(e.w, type(expr), dtype, a, b)
+
+
+def _emit_not(e: Expressions, expr: tir.Not) -> Value:
+    value = e.emit(expr.value)
+    ones = literal(-1, expr.dtype) if not expr.dtype.is_bool else literal(True, expr.dtype)  # noqa: FBT003
+    return e.w.binary("xor", value, Value(ones, value.type))
+
+
+def _emit_neg(e: Expressions, expr: tir.Neg) -> Value:
+    value = e.emit(expr.value)
+    if is_narrow(expr.dtype):
+        return e.w.binary("xor", value, Value(literal(-0x8000, _bits(expr.dtype)), value.type))
+    if expr.dtype.is_float:
+        return e.w.pure(value.type, f"fneg {value.typed}", value)
+    return e.w.binary("sub", Value(literal(0, expr.dtype), value.type), value)
+
+
+def _bits(dtype: DType) -> DType:
+    """The integer as wide as a float."""
+    return DType(index.kind, dtype.bits, dtype.lanes)
+
+
+def _emit_cast(e: Expressions, expr: tir.Cast) -> Value:
+    return e.casts.cast(e.emit(expr.value), expr.value.dtype, expr.dtype)
+
+
+def _emit_reinterpret(e: Expressions, expr: tir.Reinterpret) -> Value:
+    value, source = e.emit(expr.value), expr.value.dtype
+    if source.is_bool or expr.dtype.is_bool:
+        return e.w.convert("zext" if source.is_bool else "trunc", value, element_type(expr.dtype))
+    kind = value_type(expr.dtype)
+    return value if kind == value.type else e.w.pure(kind, f"bitcast {value.typed} to {kind}", value)
+
+
+def _emit_select(e: Expressions, expr: tir.Select) -> Value:
+    return e.w.select(e.emit(expr.cond), e.emit(expr.if_true), e.emit(expr.if_false))
+
+
+def _emit_load(e: Expressions, expr: tir.Load) -> Value:
+    buffer, (where,) = expr.buffer, expr.indices
+    e.read.add(buffer)
+    lanes = where.dtype.lanes
+    if lanes == 1:
+        return memory.load_vector(e.w, e.access(buffer), e.address(buffer, where), 1)
+    start = unit_ramp(where)
+    if start is not None:
+        return memory.load_vector(e.w, e.access(buffer), e.address(buffer, start), lanes)
+    if type(where) is tir.Broadcast:
+        single = memory.load_vector(e.w, e.access(buffer), e.address(buffer, where.value), 1)
+        return memory.broadcast(e.w, single, expr.dtype)
+    return memory.gather(e.w, e.access(buffer), e.lane_addresses(buffer, where))
+
+
+def unit_ramp(where: tir.Expr) -> tir.Expr | None:
+    """The first index if `where` counts up by one."""
+    if type(where) is tir.Ramp and tir.int_value(where.stride) == 1:
+        return where.base
+    return None
+
+
+def _emit_call(e: Expressions, expr: tir.Call) -> Value:
+    if expr.name in ("thread", "threads"):
+        return e.casts.cast(Value(f"%{expr.name}", "i64"), index, expr.dtype)
+    args, dtype = [e.emit(arg) for arg in expr.args], expr.dtype
+    if not is_narrow(dtype):
+        return apply_call(e.w, expr.name, dtype, args, has_fma=e.target.fma)
+    args = [e.casts.widen(arg, dtype) for arg in args]
+    wide = apply_call(e.w, expr.name, f32.vector(dtype.lanes), args, has_fma=e.target.fma)
+    return e.casts.narrow(wide, dtype)
+
+
+def _emit_let(e: Expressions, expr: tir.Let) -> Value:
+    e.values[expr.var] = e.emit(expr.value)
+    return e.emit(expr.body)
+
+
+def _emit_ramp(e: Expressions, expr: tir.Ramp) -> Value:
+    stride = tir.int_value(expr.stride)
+    if stride is not None:
+        return memory.ramp(e.w, e.emit(expr.base), stride, expr.dtype)
+    step = memory.broadcast(e.w, e.emit(expr.stride), expr.dtype)
+    counts = memory.ramp(e.w, Value("0", element_type(expr.dtype)), 1, expr.dtype)
+    start = memory.broadcast(e.w, e.emit(expr.base), expr.dtype)
+    return e.w.binary("add", start, e.w.binary("mul", step, counts))
+
+
+def _emit_broadcast(e: Expressions, expr: tir.Broadcast) -> Value:
+    return memory.broadcast(e.w, e.emit(expr.value), expr.dtype)
+
+
+def _emit_reduce(e: Expressions, expr: tir.Reduce) -> Value:
+    value, dtype = e.emit(expr.value), expr.value.dtype
+    if dtype.lanes == 1:
+        return value
+    if not is_narrow(dtype):
+        return fold_lanes(e.w, expr.fold, dtype, value)
+    wide = fold_lanes(e.w, expr.fold, f32.vector(dtype.lanes), e.casts.widen(value, dtype))
+    return e.casts.narrow(wide, dtype.scalar)
+
+
+def is_nonnegative(expr: tir.Expr) -> bool:
+    """Whether an index is plainly not negative; loops count from zero and sizes are sizes."""
+    match expr:
+        case tir.Const(value=number):
+            return number >= 0
+        case tir.Var(name=name):
+            return name != EXTRACTED
+        case tir.Add(a=a, b=b) | tir.Mul(a=a, b=b) | tir.FloorDiv(a=a, b=b) | tir.Min(a=a, b=b):
+            return is_nonnegative(a) and is_nonnegative(b)
+        case tir.FloorMod(b=b):
+            return is_nonnegative(b)
+        case tir.Max(a=a, b=b):
+            return is_nonnegative(a) or is_nonnegative(b)
+    return False
+
+
+EMIT: Final[dict[type[tir.Expr], Callable[[Expressions, Any], Value]]] = {
+    tir.Const: _emit_const,
+    tir.Var: _emit_var,
+    tir.Not: _emit_not,
+    tir.Neg: _emit_neg,
+    tir.Cast: _emit_cast,
+    tir.Reinterpret: _emit_reinterpret,
+    tir.Select: _emit_select,
+    tir.Load: _emit_load,
+    tir.Call: _emit_call,
+    tir.Let: _emit_let,
+    tir.Ramp: _emit_ramp,
+    tir.Broadcast: _emit_broadcast,
+    tir.Reduce: _emit_reduce,
+    tir.FloorDiv: _emit_division,
+    tir.FloorMod: _emit_division,
+}
+EMIT |= dict.fromkeys((tir.Eq, tir.Ne, tir.Lt, tir.Le), _emit_compare)
+EMIT |= dict.fromkeys((tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Min, tir.Max), _emit_binary)
+EMIT |= dict.fromkeys((tir.BitAnd, tir.BitOr, tir.BitXor), _emit_binary)
+EMIT |= dict.fromkeys((tir.ShiftLeft, tir.ShiftRight), _emit_binary)

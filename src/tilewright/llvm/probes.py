@@ -1,0 +1,190 @@
+"""Measuring kernels as LLVM IR: a loop of nothing but multiply-adds, and streams over memory.
+
+They are written straight in LLVM IR because they must be exactly what they claim: every value is a
+full vector in a register, nothing is unrolled, vectorised or simplified behind their back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from llvmlite import binding, ir
+
+from tilewright.target import Target
+
+__all__ = ["STREAMS", "Probes", "Stream", "fma_accumulators", "compile_probes"]
+
+I64: Final = ir.IntType(64)
+PTR: Final = ir.PointerType()
+FMA_STEPS: Final = 8
+"""Multiply-adds on each accumulator in one turn of the loop, so that the loop itself is free."""
+UNROLL: Final = 8
+"""Vectors that a stream moves in one turn of its loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A walk over memory: how many arrays it uses, and how many of them it moves per element."""
+
+    name: str
+    arrays: int
+
+
+STREAMS: Final = (Stream("read", 1), Stream("copy", 2), Stream("triad", 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The compiled kernels. They hold no Python lock while they run.
+
+    `fma(turns, data)` does `fma_flops` operations per turn on the vectors at `data`;
+    `streams[name](repeats, bytes, a, b, c)` walks `bytes` of each array, `repeats` times; `bytes`
+    is a multiple of `step_bytes`, and the arrays are aligned to vectors.
+    """
+
+    fma: Callable[[int, int], None]
+    fma_flops: int
+    streams: dict[str, Callable[[int, int, int, int, int], None]]
+    step_bytes: int
+    engine: Any  # owns the code
+
+
+def fma_accumulators(target: Target) -> int:
+    """Twice what the ports need in flight, as far as the registers reach."""
+    spare = 3 if target.fma else 4  # two operands, and room for a product without FMA
+    return min(target.vector_registers - spare, 2 * target.accumulators)
+
+
+def compile_probes(target: Target) -> Probes:
+    """Compile the kernels for `target`, which must be able to run here."""
+    target.require_runs_on(Target.host())
+    module = ir.Module("tilewright_probes")
+    module.triple = target.triple
+    _emit_fma(module, target)
+    for stream in STREAMS:
+        _emit_stream(module, target, stream)
+    engine = _compile(str(module), target)
+    signature = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+    walk = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 3)
+    flops = 2 * target.lanes(4) * fma_accumulators(target) * FMA_STEPS
+    return Probes(
+        fma=signature(engine.get_function_address("fma")),
+        fma_flops=flops,
+        streams={s.name: walk(engine.get_function_address(s.name)) for s in STREAMS},
+        step_bytes=UNROLL * target.vector_bytes,
+        engine=engine,
+    )
+
+
+def _compile(text: str, target: Target) -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    module = binding.parse_assembly(text, context=binding.create_context())
+    module.verify()
+    machine = binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.llvm_features, opt=2, jit=True
+    )
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine
+
+
+def _loop(builder: ir.IRBuilder) -> tuple[ir.Block, ir.PhiInstr]:
+    """Open a loop; `_close` ends it after `count` ≥ 1 turns."""
+    before, body = builder.block, builder.append_basic_block("loop")
+    builder.branch(body)
+    builder.position_at_end(body)
+    index = builder.phi(I64, "i")
+    index.add_incoming(I64(0), before)
+    return body, index
+
+
+def _close(builder: ir.IRBuilder, body: ir.Block, index: ir.PhiInstr, count: ir.Value) -> None:
+    following = builder.add(index, I64(1))
+    index.add_incoming(following, builder.block)
+    after = builder.append_basic_block("after")
+    builder.cbranch(builder.icmp_signed("<", following, count), body, after)
+    builder.position_at_end(after)
+
+
+def _emit_fma(module: ir.Module, target: Target) -> None:
+    """acc[j] ← acc[j]·x + y for many j at once, with x and y taken from memory."""
+    vector = ir.VectorType(ir.FloatType(), target.lanes(4))
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, PTR]), "fma")
+    turns, data = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    count = fma_accumulators(target)
+    addresses = [builder.gep(data, [I64(j)], source_etype=vector) for j in range(count + 2)]
+    *starts, x, y = (builder.load(address, typ=vector, align=4) for address in addresses)
+    before = builder.block
+    body, index = _loop(builder)
+    phis = [builder.phi(vector) for _ in starts]
+    values: list[ir.Value] = list(phis)
+    fuse = _declare_fma(module, vector) if target.fma else None
+    for _ in range(FMA_STEPS):
+        values = [
+            builder.call(fuse, [v, x, y]) if fuse else builder.fadd(builder.fmul(v, x), y)
+            for v in values
+        ]
+    for phi, start, value in zip(phis, starts, values, strict=True):
+        phi.add_incoming(start, before)
+        phi.add_incoming(value, body)
+    _close(builder, body, index, turns)
+    for value, address in zip(values, addresses, strict=False):
+        builder.store(value, address, align=4)
+    builder.ret_void()
+
+
+def _declare_fma(module: ir.Module, vector: ir.VectorType) -> ir.Function:
+    kind = ir.FunctionType(vector, [vector] * 3)
+    return ir.Function(module, kind, f"llvm.fma.v{vector.count}f32")
+
+
+def _emit_stream(module: ir.Module, target: Target, stream: Stream) -> None:
+    """read: fold a; copy: a ← b; triad: a ← b + s·c."""
+    vector = ir.VectorType(ir.FloatType(), target.lanes(4))
+    step_bytes = UNROLL * target.vector_bytes
+    kind = ir.FunctionType(ir.VoidType(), [I64, I64, PTR, PTR, PTR])
+    function = ir.Function(module, kind, stream.name)
+    repeats, size, *arrays = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    turns = builder.udiv(size, I64(step_bytes))
+    outer, repeat = _loop(builder)
+    before = builder.block
+    body, index = _loop(builder)
+    bits = ir.VectorType(I64, target.vector_bytes // 8)
+    folds = [builder.phi(bits) for _ in range(UNROLL if stream.name == "read" else 0)]
+    offset = builder.mul(index, I64(step_bytes))
+    bases = [builder.gep(a, [offset], source_etype=ir.IntType(8)) for a in arrays[: stream.arrays]]
+
+    def load(array: int, j: int) -> ir.Value:
+        address = builder.gep(bases[array], [I64(j)], source_etype=vector)
+        return builder.load(address, typ=vector, align=target.vector_bytes)
+
+    def store(value: ir.Value, j: int) -> None:
+        address = builder.gep(bases[0], [I64(j)], source_etype=vector)
+        builder.store(value, address, align=target.vector_bytes)
+
+    sums: list[ir.Value] = []
+    match stream.name:
+        case "read":
+            words = (builder.bitcast(load(0, j), bits) for j in range(UNROLL))
+            sums = [builder.xor(fold, word) for fold, word in zip(folds, words, strict=True)]
+            for fold, value in zip(folds, sums, strict=True):
+                fold.add_incoming(ir.Constant(bits, None), before)
+                fold.add_incoming(value, body)
+        case "copy":
+            for j in range(UNROLL):
+                store(load(1, j), j)
+        case "triad":
+            half = ir.Constant(vector, [0.5] * vector.count)
+            for j in range(UNROLL):
+                store(builder.fadd(load(1, j), builder.fmul(load(2, j), half)), j)
+    _close(builder, body, index, turns)
+    for j, value in enumerate(sums):  # used, so that it is computed
+        builder.store(value, builder.gep(arrays[1], [I64(j)], source_etype=vector))
+    _close(builder, outer, repeat, repeats)
+    builder.ret_void()

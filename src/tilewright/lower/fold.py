@@ -1,0 +1,307 @@
+"""Putting values in for variables, with constant folding on the way up.
+
+The substitution of `tensor.visit` keeps every node as it was written; lowering puts constants into
+loop bodies thousands of times and needs `i * 512 + 8` to come out as one number, a comparison of
+numbers as a decision, and a decided `If` as one of its branches. O(n) in the nodes that change; what
+does not mention a variable stays the same object. Blocks are not expected here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from tilewright.dtypes import index
+from tilewright.tensor import cover as covers
+from tilewright.tensor import ir as tir
+from tilewright.tensor.node import Node
+from tilewright.tensor.visit import map_children
+
+__all__ = ["FALSE", "NOTHING", "copied", "fold_binary", "loop", "otherwise", "seq", "substitute"]
+
+T = TypeVar("T", bound=Node)
+
+TRUE: Final = tir.TRUE
+FALSE: Final = tir.Const(value=False, dtype=tir.TRUE.dtype)
+NOTHING: Final = tir.Seq(())
+
+
+def substitute(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
+    """`node` with variables replaced, folded; untouched parts stay the same objects."""
+    return _Substitution(dict(values), fresh=False).visit(node)  # type: ignore[return-value]
+
+
+def copied(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
+    """The same, with new loop variables and buffers inside, so that a program may hold two."""
+    return _Substitution(dict(values), fresh=True).visit(node)  # type: ignore[return-value]
+
+
+def seq(*parts: tir.Stmt) -> tir.Stmt:
+    """Statements one after another, flattened; empty ones vanish."""
+    flat: list[tir.Stmt] = []
+    for part in parts:
+        if type(part) is tir.Seq:
+            flat.extend(part.body)
+        else:
+            flat.append(part)
+    return flat[0] if len(flat) == 1 else tir.Seq(tuple(flat)) if flat else NOTHING
+
+
+def loop(like: tir.For, extent: tir.Expr, body: tir.Stmt) -> tir.Stmt:
+    """`like` with another extent and body; loops without iterations or content vanish."""
+    if type(body) is tir.Seq and not body.body:
+        return NOTHING
+    times = tir.int_value(extent)
+    if times is not None:
+        if times <= 0:
+            return NOTHING
+        if times == 1 and like.kind is not tir.LoopKind.PARALLEL:
+            return substitute(body, {like.var: tir.Const(0)})
+    if extent is like.extent and body is like.body:
+        return like
+    return like.with_fields(extent=extent, body=body)  # type: ignore[no-any-return]
+
+
+def branch(cond: tir.Expr, then: tir.Stmt, other: tir.Stmt | None) -> tir.Stmt:
+    """An `If`, or the side that a constant condition decides."""
+    if type(cond) is tir.Const:
+        return then if cond.value else other if other is not None else NOTHING
+    if type(other) is tir.Seq and not other.body:
+        other = None
+    if type(then) is tir.Seq and not then.body:
+        return NOTHING if other is None else tir.If(negated(cond), other)
+    return tir.If(cond, then, other)
+
+
+def negated(cond: tir.Expr) -> tir.Expr:
+    """`not cond`, pushed into comparisons of integers."""
+    if type(cond) is tir.Const:
+        return FALSE if cond.value else TRUE
+    if isinstance(cond, tir.Compare) and cond.a.dtype == index:
+        match cond:
+            case tir.Lt():
+                return tir.Le(cond.b, cond.a)
+            case tir.Le():
+                return tir.Lt(cond.b, cond.a)
+            case tir.Eq():
+                return tir.Ne(cond.a, cond.b)
+            case tir.Ne():
+                return tir.Eq(cond.a, cond.b)
+    return cond.value if type(cond) is tir.Not else tir.Not(cond)
+
+
+_COMPARE: Final[dict[type[tir.Binary], Callable[[Any, Any], bool]]] = {
+    tir.Lt: operator.lt,
+    tir.Le: operator.le,
+    tir.Eq: operator.eq,
+    tir.Ne: operator.ne,
+}
+_ARITHMETIC: Final[dict[type[tir.Binary], Callable[[int, int], int]]] = {
+    tir.Add: operator.add,
+    tir.Sub: operator.sub,
+    tir.Mul: operator.mul,
+    tir.FloorDiv: lambda a, b: a // b if b else 0,
+    tir.FloorMod: lambda a, b: a % b if b else 0,
+    tir.Min: min,
+    tir.Max: max,
+}
+
+
+def fold_binary(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
+    """`kind(a, b)`, folded on indices and conditions only: other dtypes wrap and round."""
+    if a.dtype is index:
+        return _fold_index(kind, a, b)
+    if a.dtype is TRUE.dtype:
+        return _fold_logic(kind, a, b)
+    return kind(a, b)
+
+
+def _fold_index(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
+    x = a.value if type(a) is tir.Const else None
+    y = b.value if type(b) is tir.Const else None
+    if x is not None and y is not None:
+        if kind in _ARITHMETIC:
+            return tir.Const(_ARITHMETIC[kind](int(x), int(y)), index)
+        if kind in _COMPARE:
+            return TRUE if _COMPARE[kind](x, y) else FALSE
+    if kind is tir.Add:
+        if x is not None:
+            a, b, x, y = b, a, y, x
+        if y is None:
+            if type(a) is tir.Add and type(a.b) is tir.Const:  # (p + 3) + q is (p + q) + 3
+                return tir.Add(_fold_index(tir.Add, a.a, b), a.b, index)
+            return tir.Add(a, b, index)
+        if type(a) is tir.Add and type(a.b) is tir.Const:
+            a, y = a.a, y + a.b.value
+        elif type(a) is tir.Sub and type(a.b) is tir.Const:
+            a, y = a.a, y - a.b.value
+        return a if y == 0 else tir.Add(a, tir.Const(int(y)), index)
+    if kind is tir.Sub and y is not None:
+        return _fold_index(tir.Add, a, tir.Const(-int(y)))
+    if kind is tir.Mul and (y == 0 or x == 1):
+        return b
+    if (kind is tir.Mul and (x == 0 or y == 1)) or (kind is tir.FloorDiv and y == 1):
+        return a
+    if kind is tir.FloorMod and y == 1:
+        return tir.Const(0)
+    if a == b:
+        if kind in _COMPARE:
+            return TRUE if _COMPARE[kind](0, 0) else FALSE
+        if kind is tir.Min or kind is tir.Max:
+            return a
+    return kind(a, b)
+
+
+def _fold_logic(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
+    for known, other in ((a, b), (b, a)):
+        if type(known) is tir.Const:
+            if kind is tir.BitAnd:
+                return other if known.value else FALSE
+            if kind is tir.BitOr:
+                return TRUE if known.value else other
+    return kind(a, b)
+
+
+class _Substitution:
+    """One walk; `values` grows by the fresh variables of the binders that are copied."""
+
+    __slots__ = ("buffers", "fresh", "memo", "values")
+
+    def __init__(self, values: dict[tir.Var, tir.Expr], *, fresh: bool) -> None:
+        self.values, self.fresh = values, fresh
+        self.memo: dict[int, Node] = {}  # by identity: shared parts are visited once
+        self.buffers: dict[tir.Buffer, tir.Buffer] = {}
+
+    def visit(self, node: Node) -> Node:
+        kind = type(node)
+        if kind is tir.Const:
+            return node
+        if isinstance(node, tir.Var):
+            return self.values.get(node, node)
+        found = self.memo.get(id(node))
+        if found is None:
+            found = self.memo[id(node)] = _VISIT.get(kind, _rest)(self, node)
+        return found
+
+    def binary(self, node: tir.Binary) -> Node:
+        a, b = self.visit(node.a), self.visit(node.b)
+        if a is node.a and b is node.b:
+            return node
+        return fold_binary(type(node), a, b)  # type: ignore[arg-type]
+
+    def select(self, node: tir.Select) -> Node:
+        cond = self.visit(node.cond)
+        if type(cond) is tir.Const:
+            return self.visit(node.if_true if cond.value else node.if_false)
+        a, b = self.visit(node.if_true), self.visit(node.if_false)
+        same = cond is node.cond and a is node.if_true and b is node.if_false
+        return node if same else tir.Select(cond, a, b)  # type: ignore[arg-type]
+
+    def logical_not(self, node: tir.Not) -> Node:
+        value = self.visit(node.value)
+        if value is node.value:
+            return node
+        return negated(value) if node.dtype.is_bool else tir.Not(value)  # type: ignore[arg-type]
+
+    def load(self, node: tir.Load) -> Node:
+        buffer, indices = self.access(node)
+        if buffer is node.buffer and indices is node.indices:
+            return node
+        return tir.Load(buffer, indices, node.dtype)
+
+    def store(self, node: tir.Store) -> Node:
+        buffer, indices = self.access(node)
+        value = self.visit(node.value)
+        if value is node.value and buffer is node.buffer and indices is node.indices:
+            return node
+        return tir.Store(buffer, indices, value)  # type: ignore[arg-type]
+
+    def access(self, node: tir.Load | tir.Store) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:
+        indices: Any = tuple([self.visit(i) for i in node.indices])
+        if all(a is b for a, b in zip(indices, node.indices, strict=True)):
+            indices = node.indices
+        return self.buffers.get(node.buffer, node.buffer), indices
+
+    def tile(self, node: tir.TileStart | tir.TileSize) -> Node:
+        cover, tile = self.cover(node.cover), self.visit(node.tile)
+        if cover is node.cover and tile is node.tile:
+            return node
+        make = covers.start if type(node) is tir.TileStart else covers.size
+        return make(cover, tile)  # type: ignore[arg-type]
+
+    def cover(self, cover: tir.Cover) -> tir.Cover:
+        return map_children(cover, self.visit)
+
+    def loop(self, node: tir.For) -> Node:
+        extent = self.visit(node.extent)
+        if self.fresh:
+            var = tir.Var(node.var.name)
+            self.values[node.var] = var
+            node = node.with_fields(var=var, body=self.visit(node.body))
+        return loop(node, extent, self.visit(node.body) if not self.fresh else node.body)  # type: ignore[arg-type]
+
+    def let(self, node: tir.Let) -> Node:
+        value = self.visit(node.value)
+        var = node.var
+        if self.fresh:
+            var = tir.Var(var.name, var.dtype)
+            self.values[node.var] = var
+        body = self.visit(node.body)
+        return node.with_fields(var=var, value=value, body=body)  # type: ignore[no-any-return]
+
+    def alloc(self, node: tir.Alloc) -> Node:
+        buffer = node.buffer
+        if self.fresh:
+            buffer = self.buffers[buffer] = node.buffer.with_fields(
+                name=node.buffer.name, shape=(*node.buffer.shape,)
+            )
+        body = self.visit(node.body)
+        return node.with_fields(buffer=buffer, body=body)  # type: ignore[no-any-return]
+
+    def branch(self, node: tir.If) -> Node:
+        cond: Any = self.visit(node.cond)
+        if type(cond) is tir.Const:
+            side = node.then if cond.value else node.otherwise
+            return NOTHING if side is None else self.visit(side)
+        then: Any = self.visit(node.then)
+        other: Any = None if node.otherwise is None else self.visit(node.otherwise)
+        if cond is node.cond and then is node.then and other is node.otherwise:
+            return node
+        return branch(cond, then, other)
+
+    def seq(self, node: tir.Seq) -> Node:
+        parts: Any = [self.visit(part) for part in node.body]
+        if all(a is b for a, b in zip(parts, node.body, strict=True)):
+            return node
+        return seq(*parts)
+
+
+def _rest(walk: _Substitution, node: Node) -> Node:
+    return map_children(node, walk.visit)
+
+
+def _binary_kinds() -> list[type[tir.Binary]]:
+    kinds: list[type[tir.Binary]] = []
+    pending = [tir.Binary]
+    while pending:
+        kind = pending.pop()
+        kinds.append(kind)
+        pending.extend(kind.__subclasses__())
+    return kinds
+
+
+_VISIT: Final[dict[type[Node], Callable[[_Substitution, Any], Node]]] = {
+    **dict.fromkeys(_binary_kinds(), _Substitution.binary),
+    tir.Select: _Substitution.select,
+    tir.Not: _Substitution.logical_not,
+    tir.Load: _Substitution.load,
+    tir.Store: _Substitution.store,
+    tir.TileStart: _Substitution.tile,
+    tir.TileSize: _Substitution.tile,
+    tir.For: _Substitution.loop,
+    tir.Let: _Substitution.let,
+    tir.Alloc: _Substitution.alloc,
+    tir.If: _Substitution.branch,
+    tir.Seq: _Substitution.seq,
+}

@@ -1,0 +1,76 @@
+"""The only module that reads environment variables; every other setting is an argument.
+
+A variable that is set but makes no sense is an error at once, never a silent default: a mistyped
+thread count would otherwise show up only as strange timings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tilewright.abi import MAX_THREADS
+from tilewright.errors import Code, UserError
+
+__all__ = ["cache_dir", "num_threads"]
+
+O001 = Code("O001", "environment variable `{variable}` has a value that cannot be used")
+
+
+def num_threads(environment: Mapping[str, str] | None = None) -> int | None:
+    """Threads asked for by TILEWRIGHT_NUM_THREADS, else by OMP_NUM_THREADS; None if by neither."""
+    variables = os.environ if environment is None else environment
+    own = variables.get("TILEWRIGHT_NUM_THREADS")
+    if own is not None:
+        return _parse_threads("TILEWRIGHT_NUM_THREADS", own, own)
+    openmp = variables.get("OMP_NUM_THREADS")
+    if openmp is not None:
+        # OpenMP allows one number for each level of nested regions; ours is the outermost.
+        return _parse_threads("OMP_NUM_THREADS", openmp, openmp.partition(",")[0])
+    return None
+
+
+def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """Where compiled kernels and measured facts are kept; not necessarily there yet.
+
+    TILEWRIGHT_CACHE_DIR, else `tilewright` under XDG_CACHE_HOME, else under `~/.cache`.
+    """
+    variables = os.environ if environment is None else environment
+    own = variables.get("TILEWRIGHT_CACHE_DIR")
+    if own is not None:
+        return _parse_directory("TILEWRIGHT_CACHE_DIR", own)
+    base = variables.get("XDG_CACHE_HOME", "")
+    # The XDG specification says that relative paths are invalid and must be ignored.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "tilewright"
+
+
+def _parse_threads(variable: str, value: str, number: str) -> int:
+    digits = number.strip()
+    if re.fullmatch("[0-9]{1,9}", digits) and 1 <= int(digits) <= MAX_THREADS:
+        return int(digits)
+    raise UserError(
+        O001,
+        {
+            "variable": variable,
+            "expected": f"a whole number between 1 and {MAX_THREADS}",
+            "found": repr(value),
+        },
+        hint=f"set {variable} to the number of threads, or unset it for the default",
+    )
+
+
+def _parse_directory(variable: str, value: str) -> Path:
+    path = Path(value).expanduser()
+    if value and path.is_absolute() and not (path.exists() and not path.is_dir()):
+        return path
+    raise UserError(
+        O001,
+        {
+            "variable": variable,
+            "expected": "an absolute path that is a directory or does not exist yet",
+            "found": repr(value),
+        },
+        hint=f"set {variable} to such a path, or unset it for the default",
+    )

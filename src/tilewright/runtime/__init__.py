@@ -1,0 +1,19 @@
+"""Running compiled kernels: thread pool, scratch memory, timing, and the checks of a call.
+
+Depends on nothing of the compiler, so that an artefact runs where the compiler is not installed.
+"""
+
+from __future__ import annotations
+
+import atexit
+
+from tilewright.abi import Packing, ParamSpec
+from tilewright.runtime import _native
+from tilewright.runtime.arrays import PackedArray, empty
+from tilewright.runtime.kernel import Kernel
+from tilewright.runtime.pool import count_workers, default_threads, shut_down
+
+__all__ = ["Kernel", "PackedArray", "Packing", "ParamSpec"]
+__all__ += ["count_workers", "default_threads", "empty", "shut_down"]
+
+atexit.register(_native.shut_down)

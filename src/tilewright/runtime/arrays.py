@@ -1,0 +1,123 @@
+"""Arrays of any library as NumPy arrays that share their memory, and arrays made for kernels.
+
+Known protocols, tried in this order: NumPy itself, DLPack, `__array_interface__`, the buffer
+protocol, `__array__`. Sequences and numbers are refused: their element type would be a guess. The
+buffer protocol and `__array_interface__` have no word for bfloat16: it comes as two-byte void.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.abi import Packing
+from tilewright.dtypes import DType, Kind, bf16
+from tilewright.runtime import _native
+
+__all__ = ["NotAnArrayError", "PackedArray", "as_array", "empty"]
+
+Array = NDArray[Any]
+
+DLPACK_CPU = (1, 3, 11, 13)  # host memory, and host memory pinned or managed by CUDA and ROCm
+DLPACK_KINDS = {0: Kind.INT, 1: Kind.UINT, 2: Kind.FLOAT, 4: Kind.BFLOAT, 6: Kind.BOOL}
+
+
+class NotAnArrayError(Exception):
+    """The value is no array, or one that this process cannot address; the text says what it is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedArray:
+    """The stored form of an array, made by `Kernel.pack`; pass it wherever the packing is used."""
+
+    array: Array
+    packing: Packing
+
+    def __repr__(self) -> str:
+        return f"PackedArray({self.array.dtype}{list(self.array.shape)}, {self.packing!r})"
+
+
+def empty(shape: tuple[int, ...], dtype: DType) -> Array:
+    """An uninitialised array on a 64-byte boundary."""
+    element = dtype.numpy
+    memory = _native.Memory(math.prod(shape) * element.itemsize)
+    return np.ndarray(shape, element, memory)  # type: ignore[arg-type]
+
+
+def as_array(value: object, *, shares_memory: bool) -> Array:
+    """`value` as an array; with `shares_memory`, never a copy. Raises `NotAnArrayError`."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, np.generic) and not shares_memory:
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(value)
+    if hasattr(value, "__array_interface__"):
+        return _restore_bf16(np.asarray(value))
+    return _from_buffer(value, shares_memory=shares_memory)
+
+
+def _from_buffer(value: object, *, shares_memory: bool) -> Array:
+    try:
+        return _restore_bf16(np.asarray(memoryview(value)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    if not hasattr(value, "__array__") or isinstance(value, type):
+        raise NotAnArrayError(_describe(value))
+    if not shares_memory:
+        return np.asarray(value)
+    try:
+        return np.array(value, copy=False)
+    except ValueError as error:
+        raise NotAnArrayError(f"{_describe(value)} that only gives copies") from error
+
+
+def _from_dlpack(value: Any) -> Array:
+    device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else DLPACK_CPU[0]
+    if device not in DLPACK_CPU:
+        raise NotAnArrayError(f"{_describe(value)} in the memory of a device (DLPack {device:d})")
+    try:
+        capsule = value.__dlpack__(max_version=(1, 0))
+    except TypeError:  # producers older than version 1 do not know the argument
+        capsule = value.__dlpack__()
+    except (BufferError, RuntimeError) as error:
+        raise NotAnArrayError(f"{_describe(value)} that cannot be exported: {error}") from error
+    return _Borrowed(capsule, _describe(value)).array()
+
+
+class _Borrowed:
+    """Memory described by a DLPack capsule; arrays keep this object, and it keeps the capsule."""
+
+    def __init__(self, capsule: object, what: str) -> None:
+        address, _, code, bits, lanes, shape, strides, is_readonly = _native.read_dlpack(capsule)
+        kind = DLPACK_KINDS.get(code)
+        if kind is None or lanes != 1 or bits not in (8, 16, 32, 64):
+            raise NotAnArrayError(f"{what} of elements with DLPack type ({code}, {bits}, {lanes})")
+        self.dtype = DType(kind, 1 if kind is Kind.BOOL else bits)
+        self.capsule = capsule
+        stored = np.dtype(np.uint16) if self.dtype == bf16 else self.dtype.numpy
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, is_readonly),
+            "shape": shape,
+            "strides": strides and tuple(stride * stored.itemsize for stride in strides),
+            "typestr": stored.str,
+        }
+
+    def array(self) -> Array:
+        array: Array = np.asarray(self)
+        return array.view(self.dtype.numpy) if self.dtype == bf16 else array
+
+
+def _restore_bf16(array: Array) -> Array:
+    return array.view(bf16.numpy) if array.dtype == np.dtype("V2") else array
+
+
+def _describe(value: object) -> str:
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"a value of type {name}"

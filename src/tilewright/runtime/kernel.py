@@ -1,0 +1,159 @@
+"""A compiled kernel as a Python callable.
+
+A call with arrays that fit runs in C at once (`_native.Kernel`); anything else comes back to
+`_call_slowly`, which converts or explains. The GIL is released while a kernel runs, so an interrupt
+(Ctrl-C) takes effect when the kernel ends. Calls may come from several Python threads; see
+`native/pool.h` for how they share the worker threads.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from numpy.typing import NDArray
+
+from tilewright.abi import ParamSpec
+from tilewright.errors import CallError, Code
+from tilewright.runtime import _native, pool
+from tilewright.runtime.arrays import PackedArray
+from tilewright.runtime.outputs import OutputPlan
+from tilewright.runtime.signature import Signature
+
+__all__ = ["Kernel"]
+
+Array = NDArray[Any]
+
+C013 = Code("C013", "`{kernel}` stopped with an error of its own")
+C014 = Code("C014", "`{kernel}` cannot get its threads from the system")
+C015 = Code("C015", "`{kernel}` is called from inside a running kernel")
+C016 = Code("C016", "`{kernel}` cannot get its scratch memory")
+C017 = Code("C017", "`{param}` of `{kernel}` takes plain arrays, nothing is packed for it")
+
+
+class Status(enum.IntEnum):
+    """How a run ended: `tw_status` in native/pool.h."""
+
+    OK = 0
+    NO_MEMORY = 1
+    NO_THREADS = 2
+    NESTED = 3
+
+
+class Kernel(_native.Kernel):
+    """Call it with all arrays, or with the inputs only: outputs are then made and returned."""
+
+    def __init__(
+        self,
+        entry_address: int,
+        params: tuple[ParamSpec, ...],
+        size_names: tuple[str, ...] = (),
+        threads: int = 1,
+        shared_bytes: int = 0,
+        local_bytes: int = 0,
+        name: str = "kernel",
+        keep_alive: object = None,
+        *,
+        bound: Mapping[str, Array | PackedArray] | None = None,
+    ) -> None:
+        self.entry_address, self.params, self.size_names = entry_address, params, size_names
+        self.threads, self.shared_bytes, self.local_bytes = threads, shared_bytes, local_bytes
+        self.name, self.keep_alive = name, keep_alive
+        self._signature = Signature(name, params, bound or {})
+        self._outputs = OutputPlan.of(self._signature)
+        super().__init__(
+            entry=entry_address,
+            params=tuple(_native_param(param, size_names, bound or {}) for param in params),
+            size_count=len(size_names),
+            threads=threads,
+            shared_bytes=shared_bytes,
+            local_bytes=local_bytes,
+        )
+        if threads > 1:
+            _native.set_cpus(pool.usable_cpus())
+
+    def pack(self, name: str, array: object) -> PackedArray:
+        """The stored form of `array` for parameter `name`, to pass as often as wanted."""
+        packed = self._signature.convert(self._signature.find(name), array)
+        if isinstance(packed, PackedArray):
+            return packed
+        raise CallError(C017, {"kernel": self.name, "param": name}, hint="pass the array as it is")
+
+    def bind(self, **arrays: object) -> Kernel:
+        """A kernel with these parameters fixed, packed once, and no longer passed.
+
+        An array that needs no conversion is kept, not copied: later changes to it are seen.
+        """
+        bound = dict(self._signature.bound)
+        for name, array in arrays.items():
+            signature = Signature(self.name, self.params, bound)
+            bound[name] = signature.convert(signature.find(name), array)
+        return Kernel(
+            self.entry_address,
+            self.params,
+            self.size_names,
+            self.threads,
+            self.shared_bytes,
+            self.local_bytes,
+            self.name,
+            self.keep_alive,
+            bound=bound,
+        )
+
+    def time(
+        self, args: Sequence[object], *, repeat: int = 10, min_ns: int = 1_000_000
+    ) -> list[float]:
+        """Nanoseconds of one run, `repeat` samples; a sample repeats runs for at least `min_ns`."""
+        arguments = self._signature.prepare(tuple(args), {})
+        self._signature.require_no_overlap(arguments)
+        return self._time(arguments.arrays, repeat, min_ns)
+
+    def __repr__(self) -> str:
+        free = self._signature.free
+        inputs = ", ".join(str(param) for param in free if not param.is_output)
+        outputs = ", ".join(str(param) for param in free if param.is_output)
+        return f"<kernel {self.name}({inputs}) -> ({outputs}), {self.threads} threads>"
+
+    def _call_slowly(self, *args: object, **kwargs: object) -> Array | tuple[Array, ...] | None:
+        """Called from C when the arrays do not fit as they are."""
+        if self._outputs is not None and not kwargs:
+            made = self._outputs.make(args)
+            if made and self._try_run(self._outputs.merge(args, made)):
+                return made[0] if len(made) == 1 else made
+        arguments = self._signature.prepare(args, kwargs)
+        if not self._try_run(arguments.arrays):
+            self._signature.require_no_overlap(arguments)
+            raise SystemError(f"checked arrays do not fit {self!r}")
+        made = arguments.made
+        return None if not made else made[0] if len(made) == 1 else made
+
+    def _raise_failure(self, status: int, result: int) -> NoReturn:
+        """Called from C when a run failed."""
+        facts: dict[str, object] = {"kernel": self.name}
+        match status:
+            case Status.OK:
+                raise CallError(C013, {**facts, "code": result})
+            case Status.NO_MEMORY:
+                sizes = f"{self.shared_bytes} bytes and {self.local_bytes} for each thread"
+                raise CallError(C016, {**facts, "needed": sizes}, hint="free memory and call again")
+            case Status.NO_THREADS:
+                raise CallError(
+                    C014,
+                    {**facts, "needed": f"{self.threads} threads"},
+                    hint="raise the limit (`ulimit -u`), or build with fewer threads",
+                )
+            case Status.NESTED:
+                raise CallError(C015, facts, hint="let the outer kernel return first")
+        raise SystemError(f"unknown status {status} of {self!r}")
+
+
+def _native_param(
+    param: ParamSpec, size_names: tuple[str, ...], bound: Mapping[str, Array | PackedArray]
+) -> tuple[object, int, tuple[int, ...], bool, object, object]:
+    """The parameter as `_native.Kernel` takes it: a symbolic size is -1 minus its number."""
+    dims = tuple(d if isinstance(d, int) else -1 - size_names.index(d) for d in param.shape)
+    value = bound.get(param.name)
+    array = value.array if isinstance(value, PackedArray) else value
+    dtype = param.dtype.numpy
+    return dtype, dtype.itemsize, dims, param.is_output, param.packing, array

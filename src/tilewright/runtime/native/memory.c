@@ -1,0 +1,46 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE
+#endif
+#include "memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "abi.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *tw_alloc(size_t bytes) {
+    bool large = bytes >= 2 * HUGE_PAGE;
+    size_t alignment = large ? HUGE_PAGE : TW_ALIGNMENT;
+    if (bytes > PTRDIFF_MAX - alignment)
+        return NULL;
+    size_t rounded = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
+    void *data = aligned_alloc(alignment, rounded);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (data != NULL && large)
+        madvise(data, rounded, MADV_HUGEPAGE); /* a wish: failure changes nothing but speed */
+#endif
+    return data;
+}
+
+void tw_free(void *data) { free(data); }
+
+bool tw_arena_reserve(tw_arena *arena, size_t bytes) {
+    if (bytes <= arena->bytes)
+        return true;
+    tw_arena_release(arena);
+    arena->data = tw_alloc(bytes);
+    if (arena->data == NULL)
+        return false;
+    arena->bytes = bytes;
+    return true;
+}
+
+void tw_arena_release(tw_arena *arena) {
+    tw_free(arena->data);
+    *arena = (tw_arena){0};
+}

@@ -1,0 +1,168 @@
+"""Changing the loads and stores of blocks; the read and write regions follow the bodies.
+
+The index arithmetic that a change brings in is simplified with the ranges of the variables in
+scope: the iterators of the block and the loops inside its body. Blocks that do not touch the buffer
+stay the same objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.node import Node
+from tilewright.tensor.regions import block_regions
+from tilewright.tensor.visit import children, map_children
+
+__all__ = ["Ranges", "Change", "change_block", "change_stmt", "loads_of", "redirected"]
+
+
+class Ranges:
+    """The variables in scope with their extents; the analyzer is made when first asked for."""
+
+    __slots__ = ("_analyzer", "extents")
+
+    def __init__(self, extents: dict[tir.Var, tir.Expr]) -> None:
+        self.extents = extents
+        self._analyzer: Analyzer | None = None
+
+    @classmethod
+    def of_block(cls, block: tir.Block) -> Ranges:
+        return cls({it.var: it.extent for it in block.iters})
+
+    @property
+    def analyzer(self) -> Analyzer:
+        if self._analyzer is None:
+            self._analyzer = Analyzer(self.extents)
+        return self._analyzer
+
+    def simplify(self, expr: tir.Expr) -> tir.Expr:
+        return expr if type(expr) in (tir.Var, tir.Const) else self.analyzer.simplify(expr)
+
+    def simplify_all(self, parts: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
+        return tuple([self.simplify(p) for p in parts])
+
+    def with_loop(self, loop: tir.For) -> Ranges:
+        return Ranges({**self.extents, loop.var: loop.extent})
+
+
+class Change:
+    """What happens to each expression and store of a block; override what is needed.
+
+    `expr` sees every expression after its parts were changed and returns None to keep it.
+    """
+
+    def touches(self, block: tir.Block) -> bool:
+        """Does the block have anything to change, judging by its signature?"""
+        raise NotImplementedError
+
+    def expr(self, expr: tir.Expr, ranges: Ranges) -> tir.Expr | None:
+        del expr, ranges
+        return None
+
+    def store(self, store: tir.Store, ranges: Ranges) -> tir.Store:
+        del ranges
+        return store
+
+
+def change_block(block: tir.Block, change: Change) -> tir.Block:
+    """The block with `change` applied to its body and init; regions are derived anew."""
+    if not change.touches(block):
+        return block
+    ranges = Ranges.of_block(block)
+    body = change_stmt(block.body, change, ranges)
+    init = None if block.init is None else change_stmt(block.init, change, ranges)
+    if body is block.body and init is block.init:
+        return block
+    reads, writes = block_regions(block.iters, body, init)
+    return block.with_fields(  # type: ignore[no-any-return]
+        reads=_kept(block.reads, reads), writes=_kept(block.writes, writes), body=body, init=init
+    )
+
+
+def _kept(
+    old: tuple[tir.Region, ...], new: tuple[tir.Region, ...]
+) -> tuple[tir.Region, ...]:
+    return old if old == new else new
+
+
+def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
+    """A statement with `change` applied to everything inside."""
+
+    def expression(part: tir.Expr) -> tir.Expr:
+        if type(part) is tir.Var or type(part) is tir.Const:
+            return part
+        part = map_children(part, expression)  # type: ignore[arg-type]
+        new = change.expr(part, ranges)
+        return part if new is None else new
+
+    match stmt:
+        case tir.Block():
+            return change_block(stmt, change)
+        case tir.Store():
+            indices = tuple([expression(i) for i in stmt.indices])
+            same = all(a is b for a, b in zip(indices, stmt.indices, strict=True))
+            value = expression(stmt.value)
+            moved = stmt.with_fields(indices=stmt.indices if same else indices, value=value)
+            return change.store(moved, ranges)
+        case tir.For():
+            inner = change_stmt(stmt.body, change, ranges.with_loop(stmt))
+            return stmt.with_fields(body=inner)  # type: ignore[no-any-return]
+
+    def part(node: Node) -> Node:
+        if isinstance(node, tir.Stmt):
+            return change_stmt(node, change, ranges)
+        return expression(node) if isinstance(node, tir.Expr) else node
+
+    return map_children(stmt, part)
+
+
+class _Redirect(Change):
+    """All accesses of one buffer go to another, at moved indices."""
+
+    def __init__(
+        self,
+        old: tir.Buffer,
+        new: tir.Buffer,
+        move: Callable[[tuple[tir.Expr, ...], Ranges], tuple[tir.Expr, ...]] | None,
+    ) -> None:
+        self.old, self.new, self.move = old, new, move
+
+    def touches(self, block: tir.Block) -> bool:
+        return any(r.buffer is self.old for r in (*block.writes, *block.reads))
+
+    def _indices(self, indices: tuple[tir.Expr, ...], ranges: Ranges) -> tuple[tir.Expr, ...]:
+        return indices if self.move is None else self.move(indices, ranges)
+
+    def expr(self, expr: tir.Expr, ranges: Ranges) -> tir.Expr | None:
+        if type(expr) is tir.Load and expr.buffer is self.old:
+            return tir.Load(self.new, self._indices(expr.indices, ranges))
+        return None
+
+    def store(self, store: tir.Store, ranges: Ranges) -> tir.Store:
+        if store.buffer is self.old:
+            return tir.Store(self.new, self._indices(store.indices, ranges), store.value)
+        return store
+
+
+def redirected(
+    old: tir.Buffer,
+    new: tir.Buffer,
+    move: Callable[[tuple[tir.Expr, ...], Ranges], tuple[tir.Expr, ...]] | None = None,
+) -> Change:
+    """The change that sends all accesses of `old` to `new`; `move` maps the indices."""
+    return _Redirect(old, new, move)
+
+
+def loads_of(node: Node, buffer: tir.Buffer) -> list[tir.Load]:
+    """Every load of a buffer inside a node, in order."""
+    found: list[tir.Load] = []
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if type(part) is tir.Load and part.buffer is buffer:
+            found.append(part)
+        if not isinstance(part, tir.Const | tir.Var | tir.Buffer):
+            stack.extend(reversed(tuple(children(part))))
+    return found

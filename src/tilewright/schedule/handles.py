@@ -1,0 +1,119 @@
+"""Names are the handles of a schedule: of loops (their variable's name), blocks and buffers.
+
+`Schedule` makes them unique once; afterwards every primitive takes fresh names from `fresh`, which
+depend on the program's structure only. A trace therefore means the same on every replay, and reads
+like the program that a person sees printed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+
+from tilewright.errors import Code, ScheduleError
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import substitute, walk, walk_stmts
+
+__all__ = ["Names", "fresh", "names_of", "uniquely_named"]
+
+S001 = Code("S001", "there is no {kind} `{name}`")
+
+
+@dataclass(slots=True)
+class Names:
+    """Everything in a program that can be named."""
+
+    func: tir.Func
+    loops: dict[str, tir.For] = field(default_factory=dict)
+    blocks: dict[str, tir.Block] = field(default_factory=dict)
+    buffers: dict[str, tir.Buffer] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+
+    def loop(self, name: str) -> tir.For:
+        return self.loops.get(name) or self._missing("loop", name, self.loops)
+
+    def block(self, name: str) -> tir.Block:
+        return self.blocks.get(name) or self._missing("block", name, self.blocks)
+
+    def buffer(self, name: str) -> tir.Buffer:
+        return self.buffers.get(name) or self._missing("buffer", name, self.buffers)
+
+    def _missing(self, kind: str, name: object, known: dict[str, object]) -> object:
+        close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(f'`{c}`' for c in close)}?" if close else ""
+        facts = {"kind": kind, "name": name, f"{kind}s": ", ".join(known) or "none"}
+        raise ScheduleError(S001, facts, hint=hint, program=self.func)
+
+
+def names_of(func: tir.Func) -> Names:
+    """Index the names of a program; O(statements)."""
+    names = Names(func, buffers={b.name: b for b in func.params})
+    for stmt in walk_stmts(func):
+        match stmt:
+            case tir.For():
+                names.loops[stmt.var.name] = stmt
+            case tir.Block():
+                names.blocks[stmt.name] = stmt
+            case tir.Alloc():
+                names.buffers[stmt.buffer.name] = stmt.buffer
+    names.taken = {*names.loops, *names.blocks, *names.buffers}
+    return names
+
+
+def fresh(func: tir.Func | Names, wanted: str, *also_taken: str) -> str:
+    """`wanted` itself if no loop, block or buffer has it, else with the first free number."""
+    names = func if isinstance(func, Names) else names_of(func)
+    taken = names.taken.union(also_taken)
+    if wanted not in taken:
+        return wanted
+    number = 1
+    while f"{wanted}_{number}" in taken:
+        number += 1
+    return f"{wanted}_{number}"
+
+
+def uniquely_named(func: tir.Func) -> tir.Func:
+    """The same program with every loop, block and buffer name used once.
+
+    A block may carry the name of the buffer it computes: they are looked up in different tables.
+    """
+    seen_loops: set[str] = set()
+    seen_blocks: set[str] = set()
+    sizes = {n.name for b in func.params for d in b.shape for n in walk(d) if type(n) is tir.Var}
+
+    def unique(name: str, seen: set[str]) -> str:
+        result, number = name, 1
+        while result in seen:
+            result, number = f"{name}_{number}", number + 1
+        seen.add(result)
+        return result
+
+    seen_loops |= sizes
+
+    def visit(stmt: tir.Stmt) -> tir.Stmt:
+        match stmt:
+            case tir.For():
+                name = unique(stmt.var.name, seen_loops)
+                if name != stmt.var.name:
+                    var = tir.Var(name, stmt.var.dtype)
+                    body = substitute(stmt.body, {stmt.var: var})
+                    stmt = stmt.with_fields(var=var, body=body)
+                return stmt.with_fields(body=visit(stmt.body))
+            case tir.Block():
+                return stmt.with_fields(
+                    name=unique(stmt.name, seen_blocks), body=visit(stmt.body)
+                )
+            case tir.Seq():
+                return stmt.with_fields(body=_same(stmt.body, tuple(map(visit, stmt.body))))
+            case tir.Alloc():
+                return stmt.with_fields(body=visit(stmt.body))
+            case tir.If():
+                other = None if stmt.otherwise is None else visit(stmt.otherwise)
+                return stmt.with_fields(then=visit(stmt.then), otherwise=other)
+        return stmt
+
+    return func.with_fields(body=visit(func.body))
+
+
+def _same(old: tuple[tir.Stmt, ...], new: tuple[tir.Stmt, ...]) -> tuple[tir.Stmt, ...]:
+    return old if all(a is b for a, b in zip(old, new, strict=True)) else new

@@ -1,0 +1,160 @@
+"""What a schedule primitive is, and the registry of all of them.
+
+A primitive is a pure function from a program and handles to a program:
+
+    @primitive
+    def unroll(func: tir.Func, loop: tir.For) -> Edit: ...
+
+The annotations of its parameters say how plain values (names, numbers, lists: what a trace stores)
+become nodes of the program at hand. Its docstring has fixed parts: a summary, `Before`/`After`, and
+`Requires` with one line per error code; the documentation and the `Schedule` methods come from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.handles import Names
+from tilewright.tensor import ir as tir
+
+__all__ = ["PRIMITIVES", "Edit", "Parameter", "Plain", "Primitive", "primitive"]
+
+Plain = str | int | float | bool | None | tuple["Plain", ...]
+"""What a trace stores for an argument."""
+
+S002 = Code("S002", "`{primitive}` got a wrong argument for `{parameter}`")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A new program, and the names of what the primitive made, in the order it documents."""
+
+    func: tir.Func
+    made: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a primitive; `kind` is its annotation's text."""
+
+    name: str
+    kind: str
+    variadic: bool
+    default: object
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty and not self.variadic
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A registered primitive."""
+
+    name: str
+    function: Callable[..., Edit]
+    parameters: tuple[Parameter, ...]
+    doc: str = field(repr=False)
+
+    def resolve(self, names: Names, args: dict[str, Plain]) -> tuple[list[Any], dict[str, Any]]:
+        """Turn the plain arguments of a step into nodes of this program."""
+        positional: list[Any] = [names.func]
+        keywords: dict[str, Any] = {}
+        for parameter in self.parameters:
+            if parameter.name not in args:
+                if parameter.required:
+                    raise self.wrong_argument(names.func, parameter, "nothing")
+                continue
+            value = args[parameter.name]
+            if parameter.variadic:
+                if not isinstance(value, tuple):
+                    raise self.wrong_argument(names.func, parameter, value)
+                positional += [self._convert(names, parameter, v) for v in value]
+            else:
+                keywords[parameter.name] = self._convert(names, parameter, value)
+        return positional, keywords
+
+    def _convert(self, names: Names, parameter: Parameter, value: Plain) -> Any:
+        for converter_kind, check, convert in _CONVERTERS:
+            if parameter.kind == converter_kind:
+                if not check(value):
+                    raise self.wrong_argument(names.func, parameter, value)
+                return convert(names, value)
+        raise TypeError(f"no converter for `{parameter.kind}` in primitive `{self.name}`")
+
+    def wrong_argument(self, func: tir.Func, parameter: Parameter, value: object) -> ScheduleError:
+        """The error for an argument that is missing or of the wrong kind."""
+        facts = {
+            "primitive": self.name,
+            "parameter": parameter.name,
+            "expected": _EXPECTED.get(parameter.kind, parameter.kind),
+            "found": repr(value) if not isinstance(value, str) else value,
+        }
+        return ScheduleError(S002, facts, hint=f"see help(Schedule.{self.name})")
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+"""All primitives by name, in order of definition."""
+
+
+def primitive(function: Callable[..., Edit]) -> Callable[..., Edit]:
+    """Register a primitive; the function itself stays callable with nodes."""
+    parameters = []
+    for p in list(inspect.signature(function).parameters.values())[1:]:
+        variadic = p.kind is inspect.Parameter.VAR_POSITIONAL
+        parameters.append(Parameter(p.name, str(p.annotation), variadic, p.default))
+    name = function.__name__
+    doc = inspect.cleandoc(function.__doc__ or "")
+    PRIMITIVES[name] = Primitive(name, function, tuple(parameters), doc)
+    return function
+
+
+def _is_int(value: Plain) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_ints(value: Plain) -> bool:
+    return isinstance(value, tuple) and all(map(_is_int, value))
+
+
+def _is_names(value: Plain) -> bool:
+    return isinstance(value, tuple) and all(isinstance(v, str) for v in value)
+
+
+def _is_tiles(value: Plain) -> bool:
+    return _is_int(value) or (
+        isinstance(value, tuple)
+        and all(isinstance(v, tuple) and len(v) == 2 and _is_ints(v) for v in value)
+    )
+
+
+_EXPECTED = {
+    "tir.For": "the name of a loop",
+    "tir.Block": "the name of a block",
+    "tir.Buffer": "the name of a buffer",
+    "tuple[tir.For, ...]": "a list of loop names",
+    "tuple[int, ...]": "a list of whole numbers",
+    "tuple[str, ...]": "a list of names",
+    "Tiles": "a tile size, or a list of (tile size, number of tiles)",
+    "int": "a whole number",
+    "str": "a text",
+    "bool": "True or False",
+}
+
+_CONVERTERS: tuple[tuple[str, Callable[[Plain], bool], Callable[[Names, Any], Any]], ...] = (
+    ("tir.For", lambda v: isinstance(v, str), lambda names, v: names.loop(v)),
+    ("tir.Block", lambda v: isinstance(v, str), lambda names, v: names.block(v)),
+    ("tir.Buffer", lambda v: isinstance(v, str), lambda names, v: names.buffer(v)),
+    ("tuple[tir.For, ...]", _is_names, lambda names, v: tuple(names.loop(n) for n in v)),
+    ("tuple[int, ...]", _is_ints, lambda names, v: v),
+    ("tuple[str, ...]", _is_names, lambda names, v: v),
+    ("Tiles", _is_tiles, lambda names, v: v),
+    ("int", _is_int, lambda names, v: v),
+    ("str", lambda v: isinstance(v, str), lambda names, v: v),
+    ("bool", lambda v: isinstance(v, bool), lambda names, v: v),
+    ("Plain", lambda v: True, lambda names, v: v),
+)

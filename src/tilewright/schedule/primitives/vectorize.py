@@ -1,0 +1,42 @@
+"""Run the iterations of an innermost loop as lanes of vectors."""
+
+from __future__ import annotations
+
+from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.checks import (
+    require_blocks,
+    require_bounded,
+    require_serial,
+    require_spatial,
+)
+from tilewright.schedule.primitive import Edit, primitive
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import replace_node, walk_stmts
+
+__all__ = ["vectorize"]
+
+S112 = Code("S112", "loop `{loop}` is not innermost: loop `{inner}` is inside")
+
+
+@primitive
+def vectorize(func: tir.Func, loop: tir.For) -> Edit:
+    """Compute all iterations of an innermost loop at once, as many vectors as it takes.
+
+    Before:  for j in range(16): S(j)
+    After:   for j in vectorized(16): S(j)     (lowered to two statements on vectors of 8)
+    Requires: S101 the loop is serial; S112 no loop is inside; S111 it is around blocks; S110 its
+        extent is a constant or a tile size; S108 no block reduces over it
+    Example: s.vectorize("j_1")
+    """
+    require_serial(func, loop)
+    for inner in walk_stmts(loop.body):
+        if type(inner) is tir.For:
+            facts = {"expected": "a loop without loops inside"}
+            hint = "move the loop inwards with `reorder`, or unroll by splitting it further"
+            marks = {"loop": loop, "inner": inner}
+            raise ScheduleError(S112, facts, program=func, marks=marks, hint=hint)
+    require_blocks(func, loop)
+    require_bounded(func, loop)
+    hint = "make the partial sums lanes first: `rfactor` the loop, then vectorise `…_rf`"
+    require_spatial(func, loop, hint)
+    return Edit(replace_node(func, loop, loop.with_fields(kind=tir.LoopKind.VECTOR)))

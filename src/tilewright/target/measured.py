@@ -1,0 +1,60 @@
+"""Measured numbers kept in a folder, one JSON file per machine, named by the target's fingerprint.
+
+Files are replaced in one step, so that a reader sees the old or the new one. A file that cannot be
+read, or that belongs to something else, counts as not there: the numbers can be measured again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from tilewright.errors import TargetError
+from tilewright.target.description import Measured, Target
+
+__all__ = ["load", "store"]
+
+FORMAT: Final = 1
+
+
+def path_of(target: Target, folder: Path) -> Path:
+    """The file that holds this target's numbers."""
+    return folder / "targets" / f"{target.fingerprint}.json"
+
+
+def load(target: Target, folder: Path) -> Measured | None:
+    """The stored numbers of this machine, or None."""
+    try:
+        data = json.loads(path_of(target, folder).read_text(encoding="utf-8"))
+        if data["format"] != FORMAT or data["fingerprint"] != target.fingerprint:
+            return None
+        return Measured.from_dict(data["measured"])
+    except (OSError, ValueError, KeyError, TypeError, TargetError):
+        return None
+
+
+def store(target: Target, measured: Measured, folder: Path) -> Path:
+    """Keep the numbers for later; returns the file."""
+    path = path_of(target, folder)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    data = {
+        "format": FORMAT,
+        "fingerprint": target.fingerprint,
+        "target": str(target),
+        "measured": asdict(measured),
+    }
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+    return path

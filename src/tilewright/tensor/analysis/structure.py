@@ -1,0 +1,156 @@
+"""What kind of computation a block is, told by its structure and never by an operator's name.
+
+A *contraction* multiplies two operands and sums; each iterator belongs to a role by which of
+(output, left, right) mention it. One recipe therefore serves matmul, batched matmul and every
+convolution with separate output channels. A block that folds but has no columns of its own
+(depthwise convolution, pooling) is *windowed* if its input index mixes spatial and reduce iterators,
+else a plain *reduction*. Everything without reduce iterators is *elementwise*.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import free_vars, walk
+
+__all__ = ["Contraction", "Folding", "Kind", "contraction", "folding", "kind_of", "loads_of"]
+
+
+class Kind(enum.Enum):
+    """The recipes there are."""
+
+    CONTRACTION = "contraction"
+    WINDOWED = "windowed"
+    REDUCTION = "reduction"
+    ELEMENTWISE = "elementwise"
+    OPAQUE = "opaque"
+
+
+@dataclass(frozen=True)
+class Folding:
+    """A reduction's body `out[…] = fold(out[…], value)`."""
+
+    fold: tir.Fold
+    store: tir.Store
+    value: tir.Expr
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Roles of the iterators of `out += left * right`, as positions in `block.iters`.
+
+    `right` is the operand that shares `columns` with the output; the innermost dimension of the
+    output is a column, so that vectors run along it.
+    """
+
+    block: tir.Block
+    left: tir.Load
+    right: tir.Load
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    reduce: tuple[int, ...]
+
+
+_FOLDS = {
+    tir.Add: tir.Fold.ADD,
+    tir.Mul: tir.Fold.MUL,
+    tir.Min: tir.Fold.MIN,
+    tir.Max: tir.Fold.MAX,
+}
+
+
+def folding(block: tir.Block) -> Folding | None:
+    """The fold that a reduction block performs, or None if its body is something else."""
+    store = block.body
+    if not isinstance(store, tir.Store) or type(store.value) not in _FOLDS:
+        return None
+    update = store.value
+    assert isinstance(update, tir.Binary)
+    own = tir.Load(store.buffer, store.indices)
+    if update.a == own:
+        return Folding(_FOLDS[type(update)], store, update.b)
+    if update.b == own:
+        return Folding(_FOLDS[type(update)], store, update.a)
+    return None
+
+
+def contraction(block: tir.Block) -> Contraction | None:
+    """The roles of the iterators if the block is a contraction, else None."""
+    found = folding(block)
+    if found is None or found.fold is not tir.Fold.ADD or not isinstance(found.value, tir.Mul):
+        return None
+    left, right = _single_load(found.value.a), _single_load(found.value.b)
+    if left is None or right is None or not found.store.indices:
+        return None
+    roles = _roles(block, found.store, left, right)
+    if roles is None:
+        return None
+    last = free_vars(found.store.indices[-1])
+    positions = {it.var: p for p, it in enumerate(block.iters)}
+    if any(positions.get(v) in roles.rows for v in last):
+        roles = Contraction(
+            block, right, left, roles.batch, roles.columns, roles.rows, roles.reduce
+        )
+    return roles if roles.columns and roles.reduce else None
+
+
+def _single_load(value: tir.Expr) -> tir.Load | None:
+    """The only buffer element in an operand, looking through conversions."""
+    while isinstance(value, tir.Cast):
+        value = value.value
+    return value if isinstance(value, tir.Load) else None
+
+
+def _roles(
+    block: tir.Block, store: tir.Store, left: tir.Load, right: tir.Load
+) -> Contraction | None:
+    in_out, in_left, in_right = (
+        set().union(*map(free_vars, indices)) if indices else set()
+        for indices in (store.indices, left.indices, right.indices)
+    )
+    groups: dict[str, list[int]] = {"batch": [], "rows": [], "columns": [], "reduce": []}
+    for position, it in enumerate(block.iters):
+        mentioned = (it.var in in_out, it.var in in_left, it.var in in_right)
+        match mentioned:
+            case (True, True, True):
+                groups["batch"].append(position)
+            case (True, True, False):
+                groups["rows"].append(position)
+            case (True, False, True):
+                groups["columns"].append(position)
+            case (False, True, True):
+                groups["reduce"].append(position)
+            case _:
+                return None
+    fixed = {name: tuple(found) for name, found in groups.items()}
+    return Contraction(block, left, right, **fixed)
+
+
+def kind_of(block: tir.Block) -> Kind:
+    """Which recipe fits a leaf block."""
+    if not isinstance(block.body, tir.Store):
+        return Kind.OPAQUE
+    reduce = {it.var for it in block.iters if it.kind is tir.IterKind.REDUCE}
+    if not reduce:
+        return Kind.ELEMENTWISE
+    if contraction(block) is not None:
+        return Kind.CONTRACTION
+    if folding(block) is None:
+        return Kind.OPAQUE
+    spatial = {it.var for it in block.iters} - reduce
+    mixed = any(
+        free_vars(index) & reduce and free_vars(index) & spatial
+        for load in loads_of(block)
+        for index in load.indices
+    )
+    return Kind.WINDOWED if mixed else Kind.REDUCTION
+
+
+def loads_of(block: tir.Block) -> list[tir.Load]:
+    """What the block reads, without the accumulator of a reduction."""
+    found = folding(block) if block.init is not None else None
+    root = found.value if found else block.body
+    return [part for part in walk(root) if isinstance(part, tir.Load)]

@@ -1,0 +1,243 @@
+"""Floor division and remainder of a linear form by a positive constant.
+
+Both keep the same reduced dividend, so that `x // c` and `x % c` meet again in `recombine.py`:
+coefficients are reduced toward zero, the constant into `[0, c)`. A quotient is written as
+`(x // lower) % extent`, never `(x % more) // lower`, which is the digit that iterator maps read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+from tilewright.tensor.arith.linear import (
+    Atom,
+    Kind,
+    Linear,
+    Terms,
+    add_into,
+    constant,
+    high,
+    low,
+    plus,
+    scaled,
+)
+from tilewright.tensor.arith.nonneg import quotient_of_range
+from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.arith.rules import RuleTable
+from tilewright.tensor.arith.space import Space
+from tilewright.tensor.arith.tiles import divisible_start
+from tilewright.tensor.expr import Const, Expr, FloorDiv, FloorMod
+
+__all__ = ["DIV_RULES", "MOD_RULES", "floor_div", "floor_mod"]
+
+DivRule = Callable[[Space, Linear, int], Linear | None]
+DIV_RULES: RuleTable[DivRule] = RuleTable("floor_div")
+MOD_RULES: RuleTable[DivRule] = RuleTable("floor_mod")
+
+
+def floor_div(space: Space, x: Linear, c: int, like: Expr | None = None) -> Linear:
+    """`x // c`; division by zero gives zero."""
+    if c <= 0:
+        return constant(0) if c == 0 else floor_div(space, scaled(x, -1), -c)
+    for rule in DIV_RULES.rules:
+        found = rule.apply(space, x, c)
+        if found is not None:
+            return found
+
+    def bounds() -> tuple[int | None, int | None]:
+        lo, hi = low(x.const, x.terms), high(x.const, x.terms)
+        return None if lo is None else lo // c, None if hi is None else hi // c
+
+    return space.atom(Kind.DIV, (x, c), (x.key(), c), bounds, lambda: _build(FloorDiv, x, c, like))
+
+
+def floor_mod(space: Space, x: Linear, c: int, like: Expr | None = None) -> Linear:
+    """`x % c` with the sign of `c`; by zero it gives zero."""
+    if c <= 0:
+        return constant(0) if c == 0 else scaled(floor_mod(space, scaled(x, -1), -c), -1)
+    for rule in MOD_RULES.rules:
+        found = rule.apply(space, x, c)
+        if found is not None:
+            return found
+
+    def bounds() -> tuple[int | None, int | None]:
+        lo, hi = low(x.const, x.terms), high(x.const, x.terms)
+        return 0, c - 1 if lo is None or hi is None or lo < 0 else min(hi, c - 1)
+
+    return space.atom(Kind.MOD, (x, c), (x.key(), c), bounds, lambda: _build(FloorMod, x, c, like))
+
+
+def _build(kind: type[FloorDiv | FloorMod], x: Linear, c: int, like: Expr | None) -> Expr:
+    old = like if isinstance(like, kind) and type(like.b) is Const else None
+    dividend = expression(x, None if old is None else old.a)
+    if old is not None and dividend is old.a and type(old.b) is Const and old.b.value == c:
+        return old
+    return kind(dividend, Const(c))
+
+
+@DIV_RULES.rule("x // 1", "x")
+def divide_by_one(_: Space, x: Linear, c: int) -> Linear | None:
+    """Nothing to divide."""
+    return x if c == 1 else None
+
+
+@DIV_RULES.rule("(x*c + y) // c", "x + y // c", "c > 0")
+def take_out_multiples(space: Space, x: Linear, c: int) -> Linear | None:
+    """Multiples of the divisor leave the quotient, coefficient by coefficient."""
+    out, rest = _split(x.terms, c)
+    whole, const = divmod(x.const, c)
+    if not out and not whole:
+        return None
+    inner = floor_div(space, Linear(const, rest), c)
+    add_into(out, inner.terms, 1)
+    return Linear(whole + inner.const, out)
+
+
+def _split(terms: Terms, c: int) -> tuple[Terms, Terms]:
+    """Coefficients divided by c, rounded toward zero, and what remains of them."""
+    out: Terms = {}
+    rest: Terms = {}
+    for atom, k in terms.items():
+        q = k // c if k >= 0 else -(-k // c)
+        if q:
+            out[atom] = q
+        if k != q * c:
+            rest[atom] = k - q * c
+    return out, rest
+
+
+@DIV_RULES.rule("x // c", "a", "c > 0 and a*c <= x and x < (a + 1)*c")
+def quotient_is_constant(space: Space, x: Linear, c: int) -> Linear | None:
+    """The whole range of the dividend has one quotient."""
+    quotient = quotient_of_range(space, x, c)
+    return None if quotient is None else constant(quotient)
+
+
+@DIV_RULES.rule("(x*d + y) // (d*e)", "(x + a) // e", "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d")
+def drop_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
+    """What stays below a common factor of the larger terms does not reach the quotient."""
+    found = _low_digits(space, x, c)
+    if found is None:
+        return None
+    g, upper, carry, _ = found
+    return floor_div(space, Linear(upper.const + carry, upper.terms), c // g)
+
+
+@DIV_RULES.rule("(x // d + a) // c", "(x + a*d) // (c*d)", "c > 0 and d > 0")
+def nest_divisions(space: Space, x: Linear, c: int) -> Linear | None:
+    """A quotient of a quotient is one quotient."""
+    if len(x.terms) != 1:
+        return None
+    ((atom, k),) = x.terms.items()
+    if k != 1 or atom.kind is not Kind.DIV or type(atom.parts[1]) is not int:
+        return None
+    inner, d = atom.parts
+    assert isinstance(inner, Linear)
+    return floor_div(space, Linear(inner.const + x.const * d, inner.terms), c * d)
+
+
+@DIV_RULES.rule("(x % (c*d)) // c", "(x // c) % d", "c > 0 and d > 0")
+def digit_form(space: Space, x: Linear, c: int) -> Linear | None:
+    """Digits are written with the division inside."""
+    single = x.single()
+    if single is None or single[1] != 1 or single[0].kind is not Kind.MOD:
+        return None
+    inner, d = single[0].parts
+    if type(d) is not int or d % c:
+        return None
+    assert isinstance(inner, Linear)
+    return floor_mod(space, floor_div(space, inner, c), d // c)
+
+
+@DIV_RULES.rule("(s*c*d + y) // c", "s*d + y // c", "c > 0")
+def divide_tile_starts(space: Space, x: Linear, c: int) -> Linear | None:
+    """Starts of tiles whose sizes share a factor with the divisor are divided themselves."""
+    for atom, k in x.terms.items():
+        if atom.kind is Kind.START:
+            whole = divisible_start(space, atom, k, c)
+            if whole is not None:
+                rest = {a: q for a, q in x.terms.items() if a is not atom}
+                return plus(whole, floor_div(space, Linear(x.const, rest), c))
+    return None
+
+
+@MOD_RULES.rule("x % 1", "0")
+def modulo_one(_: Space, __: Linear, c: int) -> Linear | None:
+    """Everything is a multiple of one."""
+    return constant(0) if c == 1 else None
+
+
+@MOD_RULES.rule("(x*c + y) % c", "y % c", "c > 0")
+def drop_multiples(space: Space, x: Linear, c: int) -> Linear | None:
+    """Multiples of the divisor vanish."""
+    _, rest = _split(x.terms, c)
+    if len(rest) == len(x.terms) and 0 <= x.const < c and rest == x.terms:
+        return None
+    return floor_mod(space, Linear(x.const % c, rest), c)
+
+
+@MOD_RULES.rule("x % c", "x - a*c", "c > 0 and a*c <= x and x < (a + 1)*c")
+def remainder_is_linear(space: Space, x: Linear, c: int) -> Linear | None:
+    """The whole range has one quotient, so nothing wraps."""
+    quotient = quotient_of_range(space, x, c)
+    return None if quotient is None else Linear(x.const - quotient * c, x.terms)
+
+
+@MOD_RULES.rule(
+    "(x*d + y) % (d*e)", "((x + a) % e)*d + y - a*d", "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d"
+)
+def keep_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
+    """What stays below a common factor of the larger terms passes through."""
+    found = _low_digits(space, x, c)
+    if found is None:
+        return None
+    g, upper, carry, lower = found
+    top = floor_mod(space, Linear(upper.const + carry, upper.terms), c // g)
+    return plus(Linear(lower.const - carry * g, lower.terms), top, g)
+
+
+@MOD_RULES.rule("((x % (c*d))*e + y) % c", "(x*e + y) % c", "c > 0 and d > 0")
+def unwrap_remainder(space: Space, x: Linear, c: int) -> Linear | None:
+    """A remainder by a multiple of the divisor is as good as its dividend."""
+    for atom, k in x.terms.items():
+        if atom.kind is Kind.MOD and type(d := atom.parts[1]) is int and k * d % c == 0:
+            inner = atom.parts[0]
+            assert isinstance(inner, Linear)
+            rest = Linear(x.const, {a: q for a, q in x.terms.items() if a is not atom})
+            return floor_mod(space, plus(rest, inner, k), c)
+    return None
+
+
+@MOD_RULES.rule("(s*c*d + y) % c", "y % c", "c > 0")
+def drop_tile_starts(space: Space, x: Linear, c: int) -> Linear | None:
+    """Starts of tiles whose sizes are multiples of the divisor vanish."""
+    for atom, k in x.terms.items():
+        if atom.kind is Kind.START and divisible_start(space, atom, k, c) is not None:
+            rest = {a: q for a, q in x.terms.items() if a is not atom}
+            return floor_mod(space, Linear(x.const, rest), c)
+    return None
+
+
+def _low_digits(space: Space, x: Linear, c: int) -> tuple[int, Linear, int, Linear] | None:
+    """Split x = g·upper + lower with g | c, g > 1 and the whole of `lower` in one period of g.
+
+    Returns (g, upper, lower // g, lower). The largest such g is taken: the terms are tried from
+    the greatest coefficient down.
+    """
+    ordered = sorted(x.terms.items(), key=_size_then_key)
+    g = c
+    for n, (_, k) in enumerate(ordered):
+        g = gcd(g, k)
+        if g == 1:
+            return None
+        lower = Linear(x.const, dict(ordered[n + 1 :]))
+        carry = quotient_of_range(space, lower, g)
+        if carry is not None:
+            upper = Linear(0, {atom: q // g for atom, q in ordered[: n + 1]})
+            return g, upper, carry, lower
+    return None
+
+
+def _size_then_key(term: tuple[Atom, int]) -> tuple[object, ...]:
+    return -abs(term[1]), term[0].key

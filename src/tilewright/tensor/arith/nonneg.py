@@ -1,0 +1,115 @@
+"""Proving that a linear form is never negative, when interval arithmetic is not enough.
+
+One atom after the other, innermost variable first, is replaced by a bound that mentions only
+outer variables and sizes: `n - 1 - i` with `i < n` becomes `n - 1 - (n - 1) = 0`. Every replacement
+only lowers the form, so reaching a form whose constant lower bound is ≥ 0 is a proof. A minimum or
+maximum in the wrong direction is one of its operands, so both cases are proved. The search is
+bounded; giving up says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus
+from tilewright.tensor.arith.space import Space
+from tilewright.tensor.arith.tiles import start_bounds, tile_end
+
+__all__ = ["never_negative", "quotient_of_range"]
+
+_FUEL = 10  # replacements along one path; real programs need about one for each loop
+
+
+def never_negative(space: Space, form: Linear, fuel: int = _FUEL) -> bool:
+    """Whether `form ≥ 0` can be proved."""
+    least = low(form.const, form.terms)
+    if least is not None and least >= 0:
+        return True
+    if fuel == 0 or (not form.terms):
+        return False
+    ended = tile_end(space, form)
+    if ended is not None:
+        return never_negative(space, ended, fuel - 1)
+    for atom in sorted(form.terms, key=_innermost_first):
+        k = form.terms[atom]
+        rest = Linear(form.const, {a: q for a, q in form.terms.items() if a is not atom})
+        cases = _cases(atom, upper=k < 0)
+        if cases:
+            return all(never_negative(space, plus(rest, case, k), fuel - 1) for case in cases)
+        options = list(_bounds(space, atom, upper=k < 0))
+        if options:
+            return any(never_negative(space, plus(rest, bound, k), fuel - 1) for bound in options)
+    return False
+
+
+def _innermost_first(atom: Atom) -> tuple[int, int]:
+    return -atom.depth, -atom.kind
+
+
+def _cases(atom: Atom, *, upper: bool) -> tuple[Linear, ...]:
+    """What the atom may be equal to, if a bound of one operand alone does not bound it."""
+    if atom.kind is (Kind.MAX if upper else Kind.MIN) or atom.kind is Kind.SELECT:
+        return tuple(p for p in atom.parts if isinstance(p, Linear))
+    return ()
+
+
+def _bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
+    """Forms that bound the atom from one side and do not mention it."""
+    kind, parts = atom.kind, atom.parts
+    if kind is Kind.VAR:
+        if upper and parts:
+            yield parts[0]  # type: ignore[misc]
+    elif kind is Kind.DIV:
+        dividend, divisor = parts
+        assert isinstance(dividend, Linear)
+        for further in _relaxed(space, dividend, upper=upper):
+            yield space.floor_div(further, divisor)  # type: ignore[arg-type]
+    elif kind is Kind.MOD:
+        if upper and isinstance(parts[1], Linear):
+            yield plus(parts[1], constant(-1))
+    elif kind is (Kind.MIN if upper else Kind.MAX):
+        yield from parts  # type: ignore[misc]
+    elif kind is Kind.PRODUCT:
+        yield from _product_bounds(space, atom, upper=upper)
+    elif kind is Kind.START:
+        yield from start_bounds(space, atom, upper=upper)
+
+
+def _relaxed(space: Space, form: Linear, *, upper: bool) -> Iterator[Linear]:
+    """Forms above (or below) `form`, by replacing its innermost atom that has a bound."""
+    for atom in sorted(form.terms, key=_innermost_first):
+        k = form.terms[atom]
+        rest = Linear(form.const, {a: q for a, q in form.terms.items() if a is not atom})
+        found = False
+        for bound in _bounds(space, atom, upper=upper == (k > 0)):
+            found = True
+            yield plus(rest, bound, k)
+        if found:
+            return
+
+
+def _product_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
+    """Replace one factor by its bound where the other factors are not negative."""
+    factors: list[Atom] = list(atom.parts)  # type: ignore[arg-type]
+    for n in sorted(range(len(factors)), key=lambda n: _innermost_first(factors[n])):
+        others = factors[:n] + factors[n + 1 :]
+        if all(f.lo is not None and f.lo >= 0 for f in others):
+            whole = Linear(0, {others[0]: 1}) if len(others) == 1 else space.product_of(others)
+            for bound in _bounds(space, factors[n], upper=upper):
+                yield space.multiply(bound, whole)
+
+
+def quotient_of_range(space: Space, x: Linear, c: int) -> int | None:
+    """The one value of `x // c` (c > 0) over all of x's range, if there is only one."""
+    lo, hi = low(x.const, x.terms), high(x.const, x.terms)
+    if lo is None or hi is None:
+        return None
+    first, last = lo // c, hi // c
+    if first == last:
+        return first
+    if any(a.kind is Kind.START or a.kind is Kind.SIZE for a in x.terms):
+        if never_negative(space, plus(constant((first + 1) * c - 1), x, -1)):
+            return first
+        if never_negative(space, plus(x, constant(-last * c))):
+            return last
+    return None

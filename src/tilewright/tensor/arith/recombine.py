@@ -1,0 +1,101 @@
+"""Quotients and remainders of one dividend meet again: `(x // c)·c + x % c` is `x`.
+
+The three rules are one identity solved for its three parts. Each leaves fewer quotients and
+remainders, or fewer terms, than it found, so repeating them ends. They are tried on every sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.tensor.arith.linear import Atom, Kind, Linear, Terms, add_into, plus, scaled
+from tilewright.tensor.arith.rules import RuleTable
+from tilewright.tensor.arith.space import Space
+
+__all__ = ["SUM_RULES", "recombine"]
+
+SumRule = Callable[[Space, Linear, Atom, int], Linear | None]
+SUM_RULES: RuleTable[SumRule] = RuleTable("sum")
+
+
+def recombine(space: Space, form: Linear) -> Linear:
+    """`form` with matching quotients and remainders merged."""
+    changed = True
+    while changed:
+        changed = False
+        for atom, k in form.terms.items():
+            if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
+                found = _first(space, form, atom, k)
+                if found is not None:
+                    form, changed = found, True
+                    break
+    return form
+
+
+def _first(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    for rule in SUM_RULES.rules:
+        found = rule.apply(space, form, atom, k)
+        if found is not None:
+            return found
+    return None
+
+
+def _times_divisor(space: Space, form: Linear, divisor: object) -> Linear:
+    if isinstance(divisor, Linear):
+        return space.multiply(form, divisor)
+    assert isinstance(divisor, int)
+    return scaled(form, divisor)
+
+
+def _holds(terms: Terms, part: Terms, factor: int) -> bool:
+    """Whether `terms` has every term of `factor · part`, with exactly that coefficient."""
+    return all(terms.get(atom) == k * factor for atom, k in part.items())
+
+
+def _replaced(form: Linear, old: Linear, atom: Atom, new: Linear, k: int) -> Linear:
+    """`form` without `k·old + k·atom` (or what the sign of old says), plus `k·new`."""
+    terms = dict(form.terms)
+    add_into(terms, old.terms, -k)
+    terms.pop(atom, None)
+    return plus(Linear(form.const - k * old.const, terms), new, k)
+
+
+@SUM_RULES.rule("(x // y)*y + x % y", "x", "y > 0")
+def merge_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·(x % c) with k·c·(x // c) is k·x."""
+    if atom.kind is not Kind.MOD:
+        return None
+    x, c = atom.parts
+    assert isinstance(x, Linear)
+    whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
+    if not whole.terms or not _holds(form.terms, whole.terms, k):
+        return None
+    return _replaced(form, whole, atom, x, k)
+
+
+@SUM_RULES.rule("x - (x // y)*y", "x % y", "y > 0")
+def make_remainder(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·x without k·c·(x // c) is k·(x % c)."""
+    if atom.kind is not Kind.DIV:
+        return None
+    x, c = atom.parts
+    assert isinstance(x, Linear)
+    if isinstance(c, int):
+        factor, extra = divmod(-k, c)
+        if extra or not _holds(form.terms, x.terms, factor):
+            return None
+        return _replaced(form, x, atom, space.floor_mod(x, c), factor)
+    return None
+
+
+@SUM_RULES.rule("x - x % y", "(x // y)*y", "y > 0")
+def make_multiple(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·x without k·(x % c) is k·c·(x // c)."""
+    if atom.kind is not Kind.MOD:
+        return None
+    x, c = atom.parts
+    assert isinstance(x, Linear)
+    if not _holds(form.terms, x.terms, -k):
+        return None
+    whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
+    return _replaced(form, x, atom, whole, -k)

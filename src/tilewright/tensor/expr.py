@@ -1,0 +1,564 @@
+"""Expressions of the tensor IR and the buffers they read. Data, and the operators that build it.
+
+Operators (`a + b`, `a // 4`, `a < b`) lift Python numbers and fold what is trivially constant on
+integers; everything deeper is the simplifier's work (`arith/`). `==` compares two expressions as
+values; the IR's own comparison is `a.eq(b)`.
+
+Nodes from `Let` to `Reduce` appear only after lowering.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import struct
+from collections.abc import Callable
+from typing import ClassVar
+
+from tilewright.dtypes import DType, boolean, index
+from tilewright.tensor.layout import LayoutStep
+from tilewright.tensor.node import Node, node
+
+
+class Expr(Node):
+    """A pure value. `dtype` is known at construction."""
+
+    __slots__ = ()
+    dtype: DType
+
+    def __add__(self, other: Lift) -> Expr:
+        return _binary(Add, self, as_expr(other, self.dtype))
+
+    def __radd__(self, other: Lift) -> Expr:
+        return _binary(Add, as_expr(other, self.dtype), self)
+
+    def __sub__(self, other: Lift) -> Expr:
+        return _binary(Sub, self, as_expr(other, self.dtype))
+
+    def __rsub__(self, other: Lift) -> Expr:
+        return _binary(Sub, as_expr(other, self.dtype), self)
+
+    def __mul__(self, other: Lift) -> Expr:
+        return _binary(Mul, self, as_expr(other, self.dtype))
+
+    def __rmul__(self, other: Lift) -> Expr:
+        return _binary(Mul, as_expr(other, self.dtype), self)
+
+    def __truediv__(self, other: Lift) -> Expr:
+        return _binary(Div, self, as_expr(other, self.dtype))
+
+    def __rtruediv__(self, other: Lift) -> Expr:
+        return _binary(Div, as_expr(other, self.dtype), self)
+
+    def __floordiv__(self, other: Lift) -> Expr:
+        return _binary(FloorDiv, self, as_expr(other, self.dtype))
+
+    def __rfloordiv__(self, other: Lift) -> Expr:
+        return _binary(FloorDiv, as_expr(other, self.dtype), self)
+
+    def __mod__(self, other: Lift) -> Expr:
+        return _binary(FloorMod, self, as_expr(other, self.dtype))
+
+    def __rmod__(self, other: Lift) -> Expr:
+        return _binary(FloorMod, as_expr(other, self.dtype), self)
+
+    def __and__(self, other: Lift) -> Expr:
+        return _binary(BitAnd, self, as_expr(other, self.dtype))
+
+    def __or__(self, other: Lift) -> Expr:
+        return _binary(BitOr, self, as_expr(other, self.dtype))
+
+    def __xor__(self, other: Lift) -> Expr:
+        return _binary(BitXor, self, as_expr(other, self.dtype))
+
+    def __lshift__(self, other: Lift) -> Expr:
+        return _binary(ShiftLeft, self, as_expr(other, self.dtype))
+
+    def __rshift__(self, other: Lift) -> Expr:
+        return _binary(ShiftRight, self, as_expr(other, self.dtype))
+
+    def __lt__(self, other: Lift) -> Expr:
+        return _binary(Lt, self, as_expr(other, self.dtype))
+
+    def __le__(self, other: Lift) -> Expr:
+        return _binary(Le, self, as_expr(other, self.dtype))
+
+    def __gt__(self, other: Lift) -> Expr:
+        return _binary(Lt, as_expr(other, self.dtype), self)
+
+    def __ge__(self, other: Lift) -> Expr:
+        return _binary(Le, as_expr(other, self.dtype), self)
+
+    def __neg__(self) -> Expr:
+        return Neg(self) if self.dtype != index else _binary(Sub, Const(0, index), self)
+
+    def __invert__(self) -> Expr:
+        return Not(self)
+
+    def eq(self, other: Lift) -> Expr:
+        """`self == other` as an expression."""
+        return Eq(self, as_expr(other, self.dtype))
+
+    def ne(self, other: Lift) -> Expr:
+        """`self != other` as an expression."""
+        return Ne(self, as_expr(other, self.dtype))
+
+    def to(self, dtype: DType) -> Expr:
+        """Converted to `dtype`; itself if it already has it."""
+        return self if self.dtype == dtype else Cast(dtype, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value while the program is built; use `select`")
+
+
+@node
+class Const(Expr):
+    """A literal; `value` is a Python int, float or bool that the dtype can hold."""
+
+    value: int | float | bool
+    dtype: DType = index
+
+    def key(self) -> object:
+        """Distinguishes 0.0 from -0.0 and makes NaN equal to itself."""
+        return struct.pack("d", self.value) if isinstance(self.value, float) else int(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Const) and self.dtype == other.dtype and self.key() == other.key()
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.key(), self.dtype))
+
+
+@node
+class Var(Expr):
+    """A loop, iteration, size or let variable. Identity is meaning, the name is a hint."""
+
+    name: str
+    dtype: DType = index
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a variable has identity; send the program's text instead")
+
+
+@node
+class Binary(Expr):
+    """An operation on two values of one dtype."""
+
+    a: Expr
+    b: Expr
+    dtype: DType = None  # type: ignore[assignment]
+    symbol: ClassVar[str] = "?"
+
+    def finish(self) -> None:
+        if self.dtype is None:
+            _set_dtype(
+                self, boolean.vector(self.a.dtype.lanes) if _compares(self) else self.a.dtype
+            )
+
+
+def _compares(value: Binary) -> bool:
+    return isinstance(value, Compare)
+
+
+_set_dtype = Binary.__dict__["dtype"].__set__
+
+
+@node
+class Compare(Binary):
+    """A comparison; its dtype is bool."""
+
+
+@node
+class Add(Binary):
+    """`a + b`; integers wrap."""
+
+    symbol: ClassVar[str] = "+"
+
+
+@node
+class Sub(Binary):
+    """`a - b`; integers wrap."""
+
+    symbol: ClassVar[str] = "-"
+
+
+@node
+class Mul(Binary):
+    """`a * b`; integers wrap."""
+
+    symbol: ClassVar[str] = "*"
+
+
+@node
+class Div(Binary):
+    """`a / b` on floats."""
+
+    symbol: ClassVar[str] = "/"
+
+
+@node
+class FloorDiv(Binary):
+    """`a // b` on integers, rounded down; by zero it gives 0, as NumPy does."""
+
+    symbol: ClassVar[str] = "//"
+
+
+@node
+class FloorMod(Binary):
+    """`a % b` on integers, with the sign of `b`; by zero it gives 0, as NumPy does."""
+
+    symbol: ClassVar[str] = "%"
+
+
+@node
+class Min(Binary):
+    """The lesser; NaN if either is NaN."""
+
+    symbol: ClassVar[str] = "min"
+
+
+@node
+class Max(Binary):
+    """The greater; NaN if either is NaN."""
+
+    symbol: ClassVar[str] = "max"
+
+
+@node
+class BitAnd(Binary):
+    """Bitwise and; logical and on bools (both sides are evaluated)."""
+
+    symbol: ClassVar[str] = "&"
+
+
+@node
+class BitOr(Binary):
+    """Bitwise or; logical or on bools (both sides are evaluated)."""
+
+    symbol: ClassVar[str] = "|"
+
+
+@node
+class BitXor(Binary):
+    """Bitwise exclusive or."""
+
+    symbol: ClassVar[str] = "^"
+
+
+@node
+class ShiftLeft(Binary):
+    """`a << b` for 0 ≤ b < bits."""
+
+    symbol: ClassVar[str] = "<<"
+
+
+@node
+class ShiftRight(Binary):
+    """`a >> b` for 0 ≤ b < bits; keeps the sign of signed integers."""
+
+    symbol: ClassVar[str] = ">>"
+
+
+@node
+class Eq(Compare):
+    """`a == b`."""
+
+    symbol: ClassVar[str] = "=="
+
+
+@node
+class Ne(Compare):
+    """`a != b`; true if either is NaN."""
+
+    symbol: ClassVar[str] = "!="
+
+
+@node
+class Lt(Compare):
+    """`a < b`; false if either is NaN."""
+
+    symbol: ClassVar[str] = "<"
+
+
+@node
+class Le(Compare):
+    """`a <= b`; false if either is NaN."""
+
+    symbol: ClassVar[str] = "<="
+
+
+@node
+class Not(Expr):
+    """Logical not of a bool, bitwise not of an integer."""
+
+    value: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.value.dtype
+
+
+@node
+class Neg(Expr):
+    """`-value`; exact on floats (also of zero), wraps on integers."""
+
+    value: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.value.dtype
+
+
+@node
+class Cast(Expr):
+    """Conversion of value: rounds to nearest even into floats, truncates into integers.
+
+    Float to integer outside the range of the integer is unspecified, as in C and NumPy.
+    """
+
+    dtype: DType
+    value: Expr
+
+
+@node
+class Reinterpret(Expr):
+    """The same bits as another dtype of equal size."""
+
+    dtype: DType
+    value: Expr
+
+
+@node
+class Select(Expr):
+    """`if_true` where `cond`, else `if_false`; both sides are evaluated (no side effects)."""
+
+    cond: Expr
+    if_true: Expr
+    if_false: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.if_true.dtype
+
+
+@node
+class Load(Expr):
+    """One element, or a vector after lowering (then the last index is a `Ramp`)."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    dtype: DType = None  # type: ignore[assignment]
+
+    def finish(self) -> None:
+        if self.dtype is None:
+            lanes = max((i.dtype.lanes for i in self.indices), default=1)
+            _set_load_dtype(self, self.buffer.dtype.vector(lanes))
+
+
+_set_load_dtype = Load.__dict__["dtype"].__set__
+
+
+@node
+class Call(Expr):
+    """A math function by name (`exp`, `sqrt`, `fma`, …; the table is in `intrin/functions.py`)."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@node
+class Cover(Node):
+    """Tiles that fill an extent exactly: `segments` of (tile size, number of tiles), in order.
+
+    `128 = 21×6 + 1×2` is `Cover(((6, 21), (2, 1)))` with the counts as expressions, which may
+    depend on symbolic sizes. The functions on covers are in `cover.py`.
+    """
+
+    segments: tuple[tuple[int, Expr], ...]
+
+
+@node
+class TileStart(Expr):
+    """Where tile number `tile` of a cover of several sizes begins."""
+
+    cover: Cover
+    tile: Expr
+    dtype: ClassVar[DType] = index  # type: ignore[misc]
+
+
+@node
+class TileSize(Expr):
+    """How long tile number `tile` of a cover of several sizes is."""
+
+    cover: Cover
+    tile: Expr
+    dtype: ClassVar[DType] = index  # type: ignore[misc]
+
+
+@node
+class Let(Expr):
+    """`body` with `var` standing for `value`, which is evaluated once."""
+
+    var: Var
+    value: Expr
+    body: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.body.dtype
+
+
+@node
+class Ramp(Expr):
+    """The vector `base, base + stride, …` of indices."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.base.dtype.vector(self.lanes)
+
+
+@node
+class Broadcast(Expr):
+    """A vector of `lanes` equal values."""
+
+    value: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.value.dtype.vector(self.lanes)
+
+
+class Fold(enum.Enum):
+    """How the lanes of a vector are combined into one value, in any order."""
+
+    ADD = "add"
+    MUL = "mul"
+    MIN = "min"
+    MAX = "max"
+
+
+@node
+class Reduce(Expr):
+    """All lanes of a vector folded into one scalar; the order is unspecified."""
+
+    fold: Fold
+    value: Expr
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.value.dtype.scalar
+
+
+class Scope(enum.Enum):
+    """Where a buffer lives."""
+
+    MEMORY = "memory"
+    REGISTER = "register"
+
+
+@node
+class Buffer(Node):
+    """A dense array; `shape` is physical, `layout` says how it came from the logical shape."""
+
+    name: str
+    shape: tuple[Expr, ...]
+    dtype: DType
+    scope: Scope = Scope.MEMORY
+    layout: tuple[LayoutStep, ...] = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __getitem__(self, indices: object) -> Load:
+        parts = indices if isinstance(indices, tuple) else (indices,)
+        return Load(self, tuple(as_index(i) for i in parts))
+
+
+Lift = int | float | bool | Expr
+
+
+def const(value: int | float | bool, dtype: DType = index) -> Const:
+    """A literal of a scalar dtype, with `value` brought to the Python type that fits it."""
+    if dtype.is_float:
+        return Const(float(value), dtype)
+    return Const(bool(value), dtype) if dtype.is_bool else Const(int(value), dtype)
+
+
+def as_expr(value: Lift, like: DType = index) -> Expr:
+    """`value` itself if it is an expression, else a literal of dtype `like`."""
+    if isinstance(value, Expr):
+        return value
+    literal = const(value, like.scalar)
+    return literal if like.lanes == 1 else Broadcast(literal, like.lanes)
+
+
+def as_index(value: Lift) -> Expr:
+    """An index expression from a number or an expression."""
+    return value if isinstance(value, Expr) else Const(int(value), index)
+
+
+def int_value(value: Expr) -> int | None:
+    """The number if `value` is an integer literal, else None."""
+    if type(value) is Const and type(value.value) is int:
+        return value.value
+    return None
+
+
+_FOLD: dict[type[Binary], Callable[[int, int], int]] = {
+    Add: operator.add,
+    Sub: operator.sub,
+    Mul: operator.mul,
+    FloorDiv: lambda a, b: a // b if b else 0,
+    FloorMod: lambda a, b: a % b if b else 0,
+    Min: min,
+    Max: max,
+}
+
+
+def _binary(kind: type[Binary], a: Expr, b: Expr) -> Expr:
+    """`kind(a, b)`, folded where the result is plain to see; only for the index dtype."""
+    if a.dtype is index or a.dtype == index:
+        x, y = int_value(a), int_value(b)
+        if x is not None and y is not None and kind in _FOLD:
+            return Const(_FOLD[kind](x, y), index)
+        if kind is Add:
+            if x == 0:
+                return b
+            if y == 0:
+                return a
+        elif kind is Sub and y == 0:
+            return a
+        elif kind is Mul:
+            if x == 1 or y == 0:
+                return b
+            if y == 1 or x == 0:
+                return a
+        elif kind is FloorDiv and y == 1:
+            return a
+        elif kind is FloorMod and y == 1:
+            return Const(0, index)
+    return kind(a, b)
+
+
+def minimum(a: Lift, b: Lift) -> Expr:
+    """The lesser of two values; one of them must be an expression."""
+    return _lifted(Min, a, b)
+
+
+def maximum(a: Lift, b: Lift) -> Expr:
+    """The greater of two values; one of them must be an expression."""
+    return _lifted(Max, a, b)
+
+
+def _lifted(kind: type[Binary], a: Lift, b: Lift) -> Expr:
+    like = a.dtype if isinstance(a, Expr) else b.dtype if isinstance(b, Expr) else index
+    return _binary(kind, as_expr(a, like), as_expr(b, like))

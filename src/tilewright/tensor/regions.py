@@ -1,0 +1,211 @@
+"""What blocks and programs touch: regions of a block from its body, writers, readers, sizes.
+
+The regions are part of a block's signature, and everything outside relies on them alone. A leaf
+block lists one point per distinct access; a block with loops inside lists boxes, exact for accesses
+that are linear in those loops and the whole dimension otherwise (never too small).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilewright.tensor import ir as tir
+from tilewright.tensor.node import Node
+from tilewright.tensor.visit import children, free_vars, substitute, walk, walk_stmts
+
+__all__ = [
+    "allocated",
+    "block_regions",
+    "blocks",
+    "box_over",
+    "outputs",
+    "point",
+    "reads_own_output",
+    "readers",
+    "sizes",
+    "writers",
+]
+
+Loops = tuple[tuple[tir.Var, tir.Expr], ...]
+ONE = tir.Const(1)
+ZERO = tir.Const(0)
+
+
+def point(buffer: tir.Buffer, indices: Sequence[tir.Expr]) -> tir.Region:
+    """The region of one element."""
+    return tir.Region(buffer, tuple([tir.Range(i, ONE) for i in indices]))
+
+
+def block_regions(
+    iters: tuple[tir.Iter, ...], body: tir.Stmt, init: tir.Stmt | None = None
+) -> tuple[tuple[tir.Region, ...], tuple[tir.Region, ...]]:
+    """(reads, writes) of a block, each region once, in order of appearance.
+
+    An accumulator's read of the very element that the block stores is not listed.
+    """
+    del iters  # regions are expressed in the iterators; their extents do not matter
+    found = _Touched()
+    if init is not None:
+        found.statement(init, ())
+    found.statement(body, ())
+    own = found.stores
+    reads = dict.fromkeys(region for region, access in found.reads if access not in own)
+    return tuple(reads), tuple(dict.fromkeys(found.writes))
+
+
+class _Touched:
+    """Collects the regions that a statement reads and writes, outside of its own allocations."""
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[tir.Region, object]] = []
+        self.writes: list[tir.Region] = []
+        self.stores: set[object] = set()  # (buffer, indices) of every plain store
+        self.local: set[tir.Buffer] = set()
+
+    def statement(self, stmt: tir.Stmt, loops: Loops) -> None:
+        match stmt:
+            case tir.Store():
+                self.expressions((*stmt.indices, stmt.value), loops)
+                self.stores.add((stmt.buffer, stmt.indices))
+                if stmt.buffer not in self.local:
+                    self.writes.append(box_over(point(stmt.buffer, stmt.indices), loops))
+            case tir.Block():
+                self.block(stmt, loops)
+            case tir.For():
+                self.expressions((stmt.extent,), loops)
+                self.statement(stmt.body, (*loops, (stmt.var, stmt.extent)))
+            case tir.Alloc():
+                self.local.add(stmt.buffer)
+                self.statement(stmt.body, loops)
+            case _:
+                self.expressions([c for c in children(stmt) if isinstance(c, tir.Expr)], loops)
+                for child in children(stmt):
+                    if isinstance(child, tir.Stmt):
+                        self.statement(child, loops)
+
+    def block(self, block: tir.Block, loops: Loops) -> None:
+        self.expressions((*block.bindings, block.predicate), loops)
+        at = {i.var: b for i, b in zip(block.iters, block.bindings, strict=True)}
+        for region in block.reads:
+            if region.buffer not in self.local:
+                self.reads.append((box_over(substitute(region, at), loops), None))
+        for region in block.writes:
+            if region.buffer not in self.local:
+                self.writes.append(box_over(substitute(region, at), loops))
+
+    def expressions(self, parts: Sequence[tir.Expr], loops: Loops) -> None:
+        for part in parts:
+            for node in walk(part):
+                if type(node) is tir.Load and node.buffer not in self.local:
+                    region = box_over(point(node.buffer, node.indices), loops)
+                    self.reads.append((region, (node.buffer, node.indices)))
+
+
+def box_over(region: tir.Region, loops: Loops) -> tir.Region:
+    """The box that `region` sweeps while `loops` (outermost first) run."""
+    for var, extent in reversed(loops):
+        ranges = tuple(
+            [
+                _swept(r, var, extent, size)
+                for r, size in zip(region.ranges, region.buffer.shape, strict=True)
+            ]
+        )
+        region = region.with_fields(ranges=ranges)
+    return region
+
+
+def _swept(span: tir.Range, var: tir.Var, extent: tir.Expr, size: tir.Expr) -> tir.Range:
+    if var not in free_vars(span):
+        return span
+    factor = None if var in free_vars(span.extent) else _coefficient(span.start, var)
+    if factor is None:
+        return tir.Range(ZERO, size)
+    first = substitute(span.start, {var: ZERO if factor >= 0 else extent - 1})
+    return tir.Range(_tidy(first), _tidy(span.extent + (extent - 1) * abs(factor)))
+
+
+def _coefficient(expr: tir.Expr, var: tir.Var) -> int | None:
+    """The factor of `var` in an expression that is linear in it; None if it is not."""
+    if expr is var:
+        return 1
+    if var not in free_vars(expr):
+        return 0
+    match expr:
+        case tir.Add(a=a, b=b) | tir.Sub(a=a, b=b):
+            left, right = _coefficient(a, var), _coefficient(b, var)
+            if left is None or right is None:
+                return None
+            return left + right if type(expr) is tir.Add else left - right
+        case tir.Mul(a=a, b=b):
+            for part, other in ((a, b), (b, a)):
+                number, inner = tir.int_value(other), _coefficient(part, var)
+                if number is not None and inner is not None:
+                    return inner * number
+    return None
+
+
+def _tidy(expr: tir.Expr) -> tir.Expr:
+    """Rebuild index arithmetic through the folding operators: `x * 4 + 0` becomes `x * 4`."""
+    match expr:
+        case tir.Add(a=a, b=b):
+            a, b = _tidy(a), _tidy(b)
+            inner = tir.int_value(b)
+            if inner is not None and type(a) is tir.Add and tir.int_value(a.b) is not None:
+                return a.a + (a.b + b)
+            return a + b
+        case tir.Sub(a=a, b=b):
+            a, b = _tidy(a), _tidy(b)
+            inner = tir.int_value(b)
+            return a + (-inner) if inner is not None and type(a) is tir.Add else a - b
+        case tir.Mul(a=a, b=b):
+            return _tidy(a) * _tidy(b)
+    return expr
+
+
+def reads_own_output(block: tir.Block) -> bool:
+    """Does the block read elements that it writes, without having initialised them?"""
+    if block.init is not None:
+        return False
+    written = {r.buffer for r in block.writes}
+    return any(type(n) is tir.Load and n.buffer in written for n in walk(block.body))
+
+
+def blocks(node: Node) -> Iterator[tir.Block]:
+    """The blocks of a program or statement in program order, without those inside other blocks."""
+    if isinstance(node, tir.Block):
+        yield node
+    elif isinstance(node, (tir.Func, tir.Stmt)):
+        inside = (node.body,) if isinstance(node, tir.Func) else children(node)
+        for child in inside:
+            if isinstance(child, tir.Stmt):
+                yield from blocks(child)
+
+
+def writers(func: tir.Func | tir.Stmt, buffer: tir.Buffer) -> tuple[tir.Block, ...]:
+    """The outermost blocks that write `buffer`, in program order."""
+    return tuple([b for b in blocks(func) if any(r.buffer is buffer for r in b.writes)])
+
+
+def readers(func: tir.Func | tir.Stmt, buffer: tir.Buffer) -> tuple[tir.Block, ...]:
+    """The outermost blocks that read `buffer` (other than their own accumulator), in order."""
+    return tuple([b for b in blocks(func) if any(r.buffer is buffer for r in b.reads)])
+
+
+def allocated(func: tir.Func) -> tuple[tir.Buffer, ...]:
+    """All intermediate buffers, in program order."""
+    return tuple([s.buffer for s in walk_stmts(func) if type(s) is tir.Alloc])
+
+
+def outputs(func: tir.Func) -> tuple[tir.Buffer, ...]:
+    """The parameters that are written, in call order."""
+    written = {s.buffer for s in walk_stmts(func) if type(s) is tir.Store}
+    return tuple([p for p in func.params if p in written])
+
+
+def sizes(func: tir.Func) -> tuple[tir.Var, ...]:
+    """The symbolic sizes in order of first appearance in the shapes of the parameters."""
+    found: dict[tir.Var, None] = {}
+    for param in func.params:
+        for dim in param.shape:
+            found.update(dict.fromkeys(n for n in walk(dim) if isinstance(n, tir.Var)))
+    return tuple(found)
