@@ -1,7 +1,7 @@
 """The parent's end of an engine's process: requests and answers as lines of JSON over two pipes.
 
-The process is stopped (SIGSTOP) except while a request is under way, so that no spinning thread pool
-of one engine can spoil the turn of another.
+The process is stopped (SIGSTOP) except while a request is under way: no spinning thread pool of one
+engine can spoil the turn of another.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ class EngineProcess:
         self.hello = self._answer(LOAD_SECONDS)
         self._pause()
 
-    def ask(self, do: str, seconds: float = TURN_SECONDS, **details: Any) -> dict[str, Any]:
+    def ask(self, do: str, *, timeout: float = TURN_SECONDS, **details: Any) -> dict[str, Any]:
         """Let the engine run until it has answered."""
         try:
             os.kill(self._process.pid, signal.SIGCONT)
             self._requests.write(json.dumps({"do": do, **details}) + "\n")
         except OSError as problem:
             raise EngineGoneError(self._last_words()) from problem
-        answer = self._answer(seconds)
+        answer = self._answer(timeout)
         self._pause()
         return answer
 
-    def _answer(self, seconds: float) -> dict[str, Any]:
-        ready, _, _ = select.select([self._answers], [], [], seconds)
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        ready, _, _ = select.select([self._answers], [], [], timeout)
         if not ready:
-            raise EngineGoneError(f"no answer in {seconds:.0f} s")
+            raise EngineGoneError(f"no answer in {timeout:.0f} s")
         line = self._answers.readline()
         if not line:
             raise EngineGoneError(self._last_words())

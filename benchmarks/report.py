@@ -10,11 +10,11 @@ from typing import Any, Final
 from benchmarks.turns import Outcome
 from benchmarks.workloads import Workload
 
-__all__ = ["Row", "summary", "table"]
+__all__ = ["Row", "noisy", "summary", "table"]
 
 SUBJECT: Final = "tilewright"
-NOISY: Final = 0.9
-"""Median over maximum of the FMA peak's turns below which a row is marked as noisy."""
+QUIET: Final = 0.9
+"""A row is quiet if the FMA peak's median turn came this near to its best turn in the whole run."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,19 @@ class Row:
             return None
         return best[1] / float(getattr(own, figure))
 
-    def peak_gflops(self) -> float | None:
-        """The best turn of the FMA-only loop during this row."""
+    def peak_gflops(self, figure: str = "min_s") -> float | None:
+        """The FMA-only loop during this row: its best turn, or the median one."""
         peak = self.outcomes.get("peak")
-        return peak.flops / peak.min_s / 1e9 if peak and peak.state == "ok" else None
+        if peak is None or peak.state != "ok":
+            return None
+        return peak.flops / float(getattr(peak, figure)) / 1e9
 
     def share_of_peak(self, engine: str) -> float | None:
         """GFLOP/s of the engine's best turn over the peak of the same row."""
         peak, outcome = self.peak_gflops(), self.outcomes.get(engine)
-        if peak is None or outcome is None or outcome.state != "ok":
+        if peak is None or outcome is None or outcome.state != "ok" or not self.workload.flops:
             return None
         return self.workload.flops / outcome.min_s / 1e9 / peak
-
-    def is_noisy(self) -> bool:
-        peak = self.outcomes.get("peak")
-        return bool(peak and peak.state == "ok" and peak.min_s / peak.median_s < NOISY)
 
     def to_dict(self) -> dict[str, Any]:
         best = self.best_peer()
@@ -71,8 +69,19 @@ class Row:
             "ratio_median": self.ratio("median_s"),
             "peak_gflops": self.peak_gflops(),
             "share_of_peak": self.share_of_peak(SUBJECT),
-            "noisy": self.is_noisy(),
         }
+
+
+def noisy(rows: Sequence[Row]) -> list[Row]:
+    """Rows during which something else used the machine, by what the FMA-only loop got of it."""
+    best: dict[int, float] = {}
+    for row in rows:
+        best[row.threads] = max(best.get(row.threads, 0.0), row.peak_gflops() or 0.0)
+    return [
+        row
+        for row in rows
+        if (peak := row.peak_gflops("median_s")) and peak < QUIET * best[row.threads]
+    ]
 
 
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -108,6 +117,7 @@ def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
     """Text for people: best times in µs by engine, ratios to the best peer, share of the peak."""
     head = ["workload", "thr", *engines, "best peer", "ratio", "median", "% peak", "best peer %"]
     lines = [head]
+    busy = noisy(rows)
     for row in rows:
         best = row.best_peer()
         lines.append(
@@ -120,34 +130,43 @@ def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
                 _number(row.ratio("median_s")),
                 _number(row.share_of_peak(SUBJECT), 100, 1),
                 _number(row.share_of_peak(best[0]) if best else None, 100, 1)
-                + (" ~" if row.is_noisy() else ""),
+                + (" ~" if row in busy else ""),
             ]
         )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    text = ["  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
-            for line in lines]  # fmt: skip
-    return "\n".join([*text, *_footnotes(rows)])
+    return "\n".join([*_aligned(lines), "", *_footnotes(rows), *_complaints(rows)])
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """The first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in lines
+    ]
 
 
 def _footnotes(rows: Sequence[Row]) -> list[str]:
-    lines = [""]
-    for item in summary(rows):
-        if item["compared"]:
-            lines.append(
-                f"{item['group']}, {item['threads']} threads: geomean {item['geomean_min']:.3f} "
-                f"(by medians {item['geomean_median']:.3f}) of the best peer over "
-                f"{item['compared']} of {item['rows']}; worst {item['worst']['ratio']:.3f} "
-                f"({item['worst']['workload']})"
-            )
+    lines = [
+        f"{item['group']}, threads={item['threads']}: geomean {item['geomean_min']:.3f} "
+        f"(by medians {item['geomean_median']:.3f}) of the best peer over {item['compared']} of "
+        f"{item['rows']}; worst {item['worst']['ratio']:.3f} ({item['worst']['workload']})"
+        for item in summary(rows)
+        if item["compared"]
+    ]
     lines.append("times: best turn in µs; ratio: best peer / tilewright, above 1 is faster")
-    if any(row.is_noisy() for row in rows):
-        lines.append("~ the FMA peak itself varied by more than 10 %: the machine was busy")
-    for row in rows:
-        for name, outcome in row.outcomes.items():
-            if outcome.state in {"wrong", "failed", "gone"}:
-                why = outcome.why or f"relative error {outcome.error:.2e}"
-                lines.append(f"{row.workload.name}: {name} {outcome.state} ({why})")
+    if noisy(rows):
+        lines.append("~ the FMA-only loop lost more than 10 % here: something else was running")
     return lines
+
+
+def _complaints(rows: Sequence[Row]) -> list[str]:
+    return [
+        f"{row.workload.name}: {name} {outcome.state} "
+        f"({outcome.why or f'relative error {outcome.error:.2e}'})"
+        for row in rows
+        for name, outcome in row.outcomes.items()
+        if outcome.state in {"wrong", "failed", "gone"}
+    ]
 
 
 def _time(outcome: Outcome | None) -> str:
@@ -158,7 +177,3 @@ def _time(outcome: Outcome | None) -> str:
 
 def _number(value: float | None, scale: float = 1, digits: int = 3) -> str:
     return "-" if value is None else f"{value * scale:.{digits}f}"
-
-
-def _pad(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column == 0 else cell.rjust(width)

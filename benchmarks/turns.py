@@ -70,7 +70,7 @@ class Contest:
         for name, process in list(self.processes.items()):
             try:
                 answer = process.ask(
-                    "load", LOAD_SECONDS, workload=workload.to_dict(), reference=reference
+                    "load", timeout=LOAD_SECONDS, workload=workload.to_dict(), reference=reference
                 )
             except EngineGoneError as gone:
                 self._drop(name, gone)

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.engines import Runner
+from benchmarks.engines import Builder, Runner
 from benchmarks.numbers import TOLERANCE, Arrays, error_of, inputs
 from benchmarks.workloads import Workload
 
@@ -37,6 +37,7 @@ class Worker:
     engine: Any
     workload: Workload | None = None
     expected: Any = None
+    arrays: Arrays = field(default_factory=dict)  # kept: engines hold their addresses alone
     runners: dict[str, Runner] = field(default_factory=dict)
 
     def load(self, workload: dict[str, Any], reference: str | None) -> dict[str, Any]:
@@ -44,14 +45,14 @@ class Worker:
         self.unload()
         self.workload = Workload.from_dict(workload)
         self.expected = np.load(reference) if reference else None
-        arrays = inputs(self.workload)
+        self.arrays = inputs(self.workload)
         builders = self.engine.variants(self.workload)
-        return {"variants": {name: self._build(name, b, arrays) for name, b in builders.items()}}
+        return {"variants": {name: self._build(name, b) for name, b in builders.items()}}
 
-    def _build(self, name: str, builder: Any, arrays: Arrays) -> dict[str, Any]:
+    def _build(self, name: str, builder: Builder) -> dict[str, Any]:
         start = time.perf_counter()
         try:
-            runner = builder(arrays)
+            runner = builder(self.arrays)
             runner.run()
             prepare_ms = 1e3 * (time.perf_counter() - start)
             error = self._error(runner)
@@ -59,7 +60,7 @@ class Worker:
             traceback.print_exc()
             return {"state": "failed", "why": f"{type(problem).__name__}: {problem}"[:300]}
         if self.workload and self.workload.group == "compile":
-            runner = Runner(lambda: builder(arrays), runner.output)
+            runner = Runner(lambda: builder(self.arrays), runner.output)
         self.runners[name] = runner
         state = "ok" if error <= TOLERANCE else "wrong"
         return {"state": state, "error": error, "prepare_ms": prepare_ms, "flops": runner.flops}
@@ -74,7 +75,7 @@ class Worker:
         runner = self.runners[variant]
         each = _warm_up(runner, seconds / 4)
         calls = 1 if runner.self_timed else max(1, round(SAMPLE_SECONDS / max(each, 1e-9)))
-        samples = []
+        samples: list[float] = []
         end = time.perf_counter() + seconds
         while len(samples) < 3 or time.perf_counter() < end:
             samples.append(_sample(runner, calls))
@@ -87,6 +88,7 @@ class Worker:
     def unload(self) -> dict[str, Any]:
         """Forget the workload and free its memory."""
         self.runners.clear()
+        self.arrays = {}
         self.expected = self.workload = None
         gc.collect()
         return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
@@ -35,6 +35,13 @@ class Workload:
             batch, *each = self.shape
             return f"batched {batch}x({'x'.join(map(str, each))})"
         return f"{self.op} {'x'.join(map(str, self.shape))}"
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        """Shape of the one output."""
+        if self.op in {"matmul", "batched"}:
+            return self.shape[:-1]
+        return self.shape
 
     @property
     def flops(self) -> int:
@@ -93,6 +100,6 @@ WORKLOADS: Final = (
 )
 
 
-def select(groups: list[str], pattern: str) -> Iterator[Workload]:
+def select(groups: Sequence[str], pattern: str) -> Iterator[Workload]:
     """The workloads of these groups whose name contains `pattern`."""
     return (w for w in WORKLOADS if w.group in groups and pattern in w.name)

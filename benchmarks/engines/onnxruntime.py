@@ -36,7 +36,7 @@ def _build(workload: Workload, arrays: Arrays) -> Runner:
     """The first array is the input of the model; for `batched` the second one is, too."""
     count = 2 if workload.op == "batched" else 1
     names = list(arrays)
-    out = empty(*_result_shape(workload))
+    out = empty(*workload.result_shape)
     model = _model(workload, arrays, names[:count], names[count:], out.shape)
     session = ort.InferenceSession(model, _options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
@@ -45,13 +45,6 @@ def _build(workload: Workload, arrays: Arrays) -> Runner:
         binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
     binding.bind_output("y", "cpu", 0, np.float32, out.shape, out.ctypes.data)
     return Runner(partial(session.run_with_iobinding, binding), lambda: out)
-
-
-def _result_shape(workload: Workload) -> tuple[int, ...]:
-    if workload.op in {"matmul", "batched"}:
-        *batch, m, n, _ = workload.shape
-        return (*batch, m, n)
-    return workload.shape
 
 
 def _model(

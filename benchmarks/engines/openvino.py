@@ -75,18 +75,21 @@ def _parameter(array: Any) -> Any:
 
 def _matmul(arrays: Arrays) -> Any:
     a = _parameter(arrays["a"])
-    return ops.matmul(a, ops.constant(arrays["b"]), False, False), [(a, arrays["a"])]
+    return ops.matmul(a, ops.constant(arrays["b"]), transpose_a=False, transpose_b=False), [
+        (a, arrays["a"])
+    ]
 
 
 def _matmul_transposed(arrays: Arrays) -> Any:
     a = _parameter(arrays["a"])
     weight = ops.constant(np.ascontiguousarray(arrays["b"].T))
-    return ops.matmul(a, weight, False, True), [(a, arrays["a"])]
+    return ops.matmul(a, weight, transpose_a=False, transpose_b=True), [(a, arrays["a"])]
 
 
 def _batched(arrays: Arrays) -> Any:
     a, b = _parameter(arrays["a"]), _parameter(arrays["b"])
-    return ops.matmul(a, b, False, False), [(a, arrays["a"]), (b, arrays["b"])]
+    product = ops.matmul(a, b, transpose_a=False, transpose_b=False)
+    return product, [(a, arrays["a"]), (b, arrays["b"])]
 
 
 def _softmax(arrays: Arrays) -> Any:
@@ -96,7 +99,8 @@ def _softmax(arrays: Arrays) -> Any:
 
 def _layernorm(arrays: Arrays) -> Any:
     x = _parameter(arrays["x"])
-    normal = ops.mvn(x, ops.constant(np.array([-1])), True, EPSILON, "inside_sqrt")
+    axes = ops.constant(np.array([-1]))
+    normal = ops.mvn(x, axes, normalize_variance=True, eps=EPSILON, eps_mode="inside_sqrt")
     scaled = ops.multiply(normal, ops.constant(arrays["s"]))
     return ops.add(scaled, ops.constant(arrays["b"])), [(x, arrays["x"])]
 

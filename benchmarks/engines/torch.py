@@ -1,4 +1,4 @@
-"""PyTorch without a compiler: every kernel it offers for the job, outputs preallocated if it can."""
+"""PyTorch without its compiler: every kernel it offers for the job, `out=` where there is one."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _softmax(t: dict[str, Any]) -> Callable[[], Any]:
 
 def _softmax_out(t: dict[str, Any]) -> Callable[[], Any]:
     x, out = t["x"], torch.empty_like(t["x"])
-    return lambda: torch.ops.aten._softmax.out(x, -1, False, out=out)
+    return lambda: torch.ops.aten._softmax.out(x, -1, half_to_float=False, out=out)
 
 
 def _layernorm(t: dict[str, Any]) -> Callable[[], Any]:

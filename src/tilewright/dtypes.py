@@ -70,8 +70,18 @@ class DType:
         return self if self.lanes == 1 else DType(self.kind, self.bits)
 
     def vector(self, lanes: int) -> DType:
-        """The same element with this many lanes."""
-        return DType(self.kind, self.bits, lanes)
+        """The same element with this many lanes; always the same object for the same answer."""
+        if lanes == self.lanes:
+            return self
+        found = self._vectors.get(lanes)
+        if found is None:
+            found = self._vectors[lanes] = DType(self.kind, self.bits, lanes)
+        return found
+
+    @cached_property
+    def _vectors(self) -> dict[int, DType]:
+        """Made so far: every load asks for one, and making one costs as much as the load."""
+        return {}
 
     @cached_property
     def min_value(self) -> int | float:

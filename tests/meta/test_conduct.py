@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import PurePath
 
 from tests.meta.source_files import ROOT, sources
@@ -85,3 +86,8 @@ def _has_test(text: PurePath) -> bool:
     }
     # Parameters and further texts follow the name: test_split_8_4.txt, test_split.after.txt.
     return any(text.name.startswith(name) for name in functions)
+
+
+def test_every_module_can_be_imported():
+    for source in sources():
+        importlib.import_module(f"tilewright.{source.name}" if source.name else "tilewright")

@@ -8,14 +8,19 @@ instruction, and each loop only adds what changes in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from tilewright.llvm.linear import Linear
+from tilewright.dtypes import DType
+from tilewright.llvm.linear import Linear, Terms
 from tilewright.llvm.spelling import element_type
 from tilewright.llvm.writer import Value, Writer
-from tilewright.tensor import ir as tir
 
 __all__ = ["Address", "Place", "locate", "sum_of"]
+
+SCALES: Final = (1, 2, 4, 8)
+"""Bytes per step that an address can scale a register by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +52,52 @@ class Address:
         return math.gcd(self.alignment, self.offset_bytes + more_bytes)
 
 
-def locate(w: Writer, place: Place, buffer: tir.Buffer, index: Linear) -> Address:
-    """The address of an element."""
-    size = buffer.dtype.size_bytes
-    element = "i8" if buffer.dtype.is_bool else element_type(buffer.dtype)
+def locate(
+    w: Writer, place: Place, dtype: DType, index: Linear, innermost: Mapping[Value, Value]
+) -> Address:
+    """The address of an element; `innermost` gives the start of loops that have no loop inside."""
+    size = dtype.size_bytes
+    element = "i8" if dtype.is_bool else element_type(dtype)
     pointer = place.pointer
-    by_depth: dict[int, dict[tuple[Value, ...], int]] = {}
+    by_depth: dict[int, Terms] = {}
     for product, coefficient in index.terms.items():
-        depth = max(value.depth for value in product)
+        depth = max([value.depth for value in product])
         by_depth.setdefault(depth, {})[product] = coefficient
     for depth in sorted(by_depth):
-        offset = sum_of(w, by_depth[depth])
-        text = f"getelementptr {element}, ptr {pointer.text}, i64 {offset.text}"
-        pointer = w.pure("ptr", text, pointer, offset)
+        terms = by_depth[depth]
+        if len(terms) == 1:
+            ((product, coefficient),) = terms.items()
+            start = innermost.get(product[0]) if len(product) == 1 else None
+            if start is not None and coefficient * size not in SCALES:
+                pointer = _moved(w, pointer, start, coefficient, element, size, depth)
+                continue
+        pointer = _displaced(w, element, pointer, sum_of(w, terms))
     alignment = math.gcd(place.alignment, index.factor() * size)
     return Address(pointer, index.constant * size, alignment)
 
 
-def sum_of(w: Writer, terms: dict[tuple[Value, ...], int]) -> Value:
+def _displaced(w: Writer, element: str, pointer: Value, offset: Value) -> Value:
+    text = f"getelementptr {element}, ptr {pointer.text}, i64 {offset.text}"
+    return w.pure("ptr", text, pointer, offset)
+
+
+def _moved(
+    w: Writer, pointer: Value, start: Value, step: int, element: str, size: int, depth: int
+) -> Value:
+    """A pointer that advances by `step` elements; no instruction could scale the loop variable so."""
+    if start.text != "0":
+        pointer = _displaced(w, element, pointer, w.binary("mul", start, step))
+    return w.moving(pointer, step * size, depth)
+
+
+def sum_of(w: Writer, terms: Terms) -> Value:
     """Σ coefficient · Π values."""
     total: Value | None = None
     for product, coefficient in terms.items():
         term = product[0]
         for factor in product[1:]:
             term = w.binary("mul", term, factor)
-        if coefficient == 1:
-            total = term if total is None else w.binary("add", total, term)
-        else:
+        if coefficient != 1:
             term = w.binary("mul", term, coefficient)
-            total = term if total is None else w.binary("add", total, term)
+        total = term if total is None else w.binary("add", total, term)
     return total if total is not None else Value("0", "i64")

@@ -36,8 +36,8 @@ Work = Callable[[], object]
 Bytes = NDArray[np.uint8]
 
 
-def calibrated(target: Target, folder: Path) -> Target:
-    """The target with measured numbers: those kept in `folder`, else measured now and kept."""
+def calibrated(target: Target, folder: Path | None = None) -> Target:
+    """The target with measured numbers: those kept in the cache, else measured now and kept."""
     found = stored.load(target, folder)
     if found is None:
         found = measure(target)

@@ -15,7 +15,11 @@ from tilewright.target import Target
 __all__ = ["Casts"]
 
 # Halves are converted by one instruction where the processor has it, else by integer arithmetic.
-_HALF_FEATURES = {"x86_64": "f16c", "aarch64": "neon", "riscv64": "zvfhmin"}
+_HALF_FEATURES = {
+    "x86_64": {"f16c"},
+    "aarch64": {"neon"},
+    "riscv64": {"zfhmin", "zvfhmin"},
+}
 
 
 class Casts:
@@ -23,7 +27,7 @@ class Casts:
 
     def __init__(self, writer: Writer, target: Target) -> None:
         self._writer = writer
-        self._has_half = _HALF_FEATURES[target.arch] in target.features
+        self._has_half = target.features >= _HALF_FEATURES[target.arch]
 
     def cast(self, value: Value, source: DType, to: DType) -> Value:
         """`value`, which has dtype `source`, as `to`; both have the same number of lanes."""

@@ -12,7 +12,7 @@ from tilewright.llvm.addresses import Address, Place, locate
 from tilewright.llvm.casts import Casts
 from tilewright.llvm.lanes import lane_of
 from tilewright.llvm.linear import linear
-from tilewright.llvm.operators import apply_binary, apply_call, apply_compare, fold_lanes
+from tilewright.llvm.operators import apply_binary, apply_call, apply_compare, fold_lanes, take_lanes
 from tilewright.llvm.spelling import element_type, is_narrow, literal, value_type
 from tilewright.llvm.writer import Value, Writer
 from tilewright.target import Target
@@ -35,6 +35,8 @@ class Expressions:
         self.target = target
         self.casts = Casts(writer, target)
         self.values: dict[tir.Var, Value] = {}
+        self.counts: set[tir.Var] = set()  # loop variables and sizes: never negative
+        self.innermost: dict[Value, Value] = {}  # variables of loops without loops in them → start
         self.places: dict[tir.Buffer, Place] = {}
         self.read: set[tir.Buffer] = set()
         self._written: dict[object, int] = {}
@@ -64,7 +66,8 @@ class Expressions:
 
     def address(self, buffer: tir.Buffer, where: tir.Expr) -> Address:
         """The address of one element."""
-        return locate(self.w, self.places[buffer], buffer, linear(where, self.emit))
+        where_to = linear(where, self.emit)
+        return locate(self.w, self.places[buffer], buffer.dtype, where_to, self.innermost)
 
     def lane_addresses(self, buffer: tir.Buffer, where: tir.Expr) -> list[Address]:
         """One address per lane of an index vector."""
@@ -74,7 +77,7 @@ class Expressions:
     def _extracted(self, expr: tir.Expr, lane: int) -> tir.Expr:
         """A variable that stands for one lane of a vector value."""
         value = self.emit(expr)
-        single = tir.Var(EXTRACTED, expr.dtype.scalar)
+        single = tir.Var("lane", expr.dtype.scalar)
         self.values[single] = take_lanes(self.w, value, range(lane, lane + 1), expr.dtype.lanes)
         return single
 
@@ -103,8 +106,8 @@ def _emit_binary(e: Expressions, expr: tir.Binary) -> Value:
 
 def _emit_division(e: Expressions, expr: tir.Binary) -> Value:
     dtype = expr.a.dtype
-    if dtype == index and is_nonnegative(expr.a) and is_nonnegative(expr.b):
-        dtype = u64  # rounds down by itself
+    if dtype.scalar == index and all(is_nonnegative(x, e.counts) for x in (expr.a, expr.b)):
+        dtype = u64.vector(dtype.lanes)  # rounds down by itself
     return apply_binary(e.w, type(expr), dtype, e.emit(expr.a), e.emit(expr.b))
 
 
@@ -178,6 +181,8 @@ def _emit_call(e: Expressions, expr: tir.Call) -> Value:
     if expr.name in ("thread", "threads"):
         return e.casts.cast(Value(f"%{expr.name}", "i64"), index, expr.dtype)
     args, dtype = [e.emit(arg) for arg in expr.args], expr.dtype
+    if expr.name.startswith("llvm."):
+        return e.w.call(expr.name, value_type(dtype), *args)
     if not is_narrow(dtype):
         return apply_call(e.w, expr.name, dtype, args, has_fma=e.target.fma)
     args = [e.casts.widen(arg, dtype) for arg in args]
@@ -214,19 +219,23 @@ def _emit_reduce(e: Expressions, expr: tir.Reduce) -> Value:
     return e.casts.narrow(wide, dtype.scalar)
 
 
-def is_nonnegative(expr: tir.Expr) -> bool:
-    """Whether an index is plainly not negative; loops count from zero and sizes are sizes."""
+def is_nonnegative(expr: tir.Expr, counts: set[tir.Var]) -> bool:
+    """Whether an index is plainly not negative, where none of `counts` is."""
     match expr:
         case tir.Const(value=number):
             return number >= 0
-        case tir.Var(name=name):
-            return name != EXTRACTED
-        case tir.Add(a=a, b=b) | tir.Mul(a=a, b=b) | tir.FloorDiv(a=a, b=b) | tir.Min(a=a, b=b):
-            return is_nonnegative(a) and is_nonnegative(b)
+        case tir.Var():
+            return expr in counts
+        case tir.Broadcast(value=value):
+            return is_nonnegative(value, counts)
         case tir.FloorMod(b=b):
-            return is_nonnegative(b)
+            return is_nonnegative(b, counts)
         case tir.Max(a=a, b=b):
-            return is_nonnegative(a) or is_nonnegative(b)
+            return is_nonnegative(a, counts) or is_nonnegative(b, counts)
+        case tir.Add(a=a, b=b) | tir.Mul(a=a, b=b) | tir.FloorDiv(a=a, b=b) | tir.Min(a=a, b=b):
+            return is_nonnegative(a, counts) and is_nonnegative(b, counts)
+        case tir.Ramp(base=a, stride=b):
+            return is_nonnegative(a, counts) and is_nonnegative(b, counts)
     return False
 
 

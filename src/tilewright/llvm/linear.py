@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from tilewright.llvm.writer import Value
 from tilewright.tensor import ir as tir
 
-__all__ = ["Linear", "linear"]
+__all__ = ["Linear", "Terms", "linear"]
 
 Terms = dict[tuple[Value, ...], int]
 
@@ -33,43 +34,51 @@ class Linear:
         """A number that divides every term (0 if there is none), the constant aside."""
         return math.gcd(*self.terms.values())
 
-    def plus(self, other: Linear, sign: int = 1) -> Linear:
-        terms = dict(self.terms)
-        for product, coefficient in other.terms.items():
-            total = terms.get(product, 0) + sign * coefficient
-            if total:
-                terms[product] = total
-            else:
-                del terms[product]
-        return Linear(self.constant + sign * other.constant, terms)
-
-    def scaled(self, factor: int) -> Linear:
-        if factor == 0:
-            return Linear(0, {})
-        return Linear(self.constant * factor, {p: c * factor for p, c in self.terms.items()})
-
     def times(self, other: Linear) -> Linear:
-        result = self.scaled(other.constant).plus(Linear(0, other.scaled(self.constant).terms))
-        for p, c in self.terms.items():
-            for q, d in other.terms.items():
-                product = tuple(sorted(p + q, key=lambda value: (value.depth, value.text)))
-                result = result.plus(Linear(0, {product: c * d}))
-        return result
+        """The product, multiplied out."""
+        terms: Terms = {}
+        for p, c in (*self.terms.items(), ((), self.constant)):
+            for q, d in (*other.terms.items(), ((), other.constant)):
+                if (p or q) and c * d:
+                    by_depth = sorted(p + q, key=lambda value: (value.depth, value.text))
+                    _add(terms, tuple(by_depth), c * d)
+        return Linear(self.constant * other.constant, terms)
 
 
 def linear(expr: tir.Expr, emit: Callable[[tir.Expr], Value]) -> Linear:
     """The linear form of a scalar index; `emit` gives the value of what is not a sum or product."""
+    terms: Terms = {}
+    constant = _collect(expr, 1, terms, emit)
+    return Linear(constant, terms)
+
+
+def _collect(expr: Any, scale: int, terms: Terms, emit: Callable[[tir.Expr], Value]) -> int:
+    """Add `scale · expr` to `terms`; returns the constant part."""
     kind = type(expr)
     if kind is tir.Const:
-        return Linear(int(expr.value), {})  # type: ignore[attr-defined]
+        return scale * int(expr.value)
     if kind is tir.Add:
-        return linear(expr.a, emit).plus(linear(expr.b, emit))  # type: ignore[attr-defined]
+        return _collect(expr.a, scale, terms, emit) + _collect(expr.b, scale, terms, emit)
     if kind is tir.Sub:
-        return linear(expr.a, emit).plus(linear(expr.b, emit), -1)  # type: ignore[attr-defined]
+        return _collect(expr.a, scale, terms, emit) + _collect(expr.b, -scale, terms, emit)
     if kind is tir.Mul:
-        a, b = linear(expr.a, emit), linear(expr.b, emit)  # type: ignore[attr-defined]
-        if not a.terms or not b.terms:
-            return b.scaled(a.constant) if not a.terms else a.scaled(b.constant)
+        if type(expr.b) is tir.Const:
+            return _collect(expr.a, scale * int(expr.b.value), terms, emit) if expr.b.value else 0
+        if type(expr.a) is tir.Const:
+            return _collect(expr.b, scale * int(expr.a.value), terms, emit) if expr.a.value else 0
+        a, b = linear(expr.a, emit), linear(expr.b, emit)
         if (len(a.terms) + 1) * (len(b.terms) + 1) <= MAX_TERMS:
-            return a.times(b)
-    return Linear(0, {(emit(expr),): 1})
+            product = a.times(b)
+            for values, coefficient in product.terms.items():
+                _add(terms, values, scale * coefficient)
+            return scale * product.constant
+    _add(terms, (emit(expr),), scale)
+    return 0
+
+
+def _add(terms: Terms, product: tuple[Value, ...], coefficient: int) -> None:
+    total = terms.get(product, 0) + coefficient
+    if total:
+        terms[product] = total
+    else:
+        del terms[product]

@@ -16,7 +16,8 @@ from tilewright.llvm.spelling import lane_literals, memory_type, value_type
 from tilewright.llvm.writer import Value, Writer
 from tilewright.tensor import ir as tir
 
-__all__ = ["Access", "broadcast", "gather", "load_vector", "scatter", "store_vector"]
+__all__ = ["Access", "broadcast", "gather", "load_vector", "ramp", "scatter"]
+__all__ += ["store_vector"]
 
 MAX_WINDOWS = 4
 """Vector loads that stand in for one strided load at most; beyond, single elements are cheaper."""
@@ -141,5 +142,7 @@ def scatter(w: Writer, access: Access, lanes: Sequence[Address], value: Value) -
 
 def ramp(w: Writer, base: Value, stride: int, dtype: DType) -> Value:
     """`base, base + stride, …` as a vector of `dtype`."""
-    steps = lane_literals([lane * stride for lane in range(dtype.lanes)], base.type)
-    return w.binary("add", broadcast(w, base, dtype), Value(steps, value_type(dtype)))
+    first = int(base.text) if base.text[0] != "%" else 0
+    steps = [first + lane * stride for lane in range(dtype.lanes)]
+    counted = Value(lane_literals(steps, base.type), value_type(dtype))
+    return counted if base.text[0] != "%" else w.binary("add", broadcast(w, base, dtype), counted)

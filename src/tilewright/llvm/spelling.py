@@ -7,6 +7,7 @@ value and a byte in memory.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from functools import cache
@@ -16,7 +17,7 @@ import numpy as np
 
 from tilewright.dtypes import DType, Kind
 
-__all__ = ["element_type", "integer", "is_narrow", "lane_literals", "like", "literal"]
+__all__ = ["element_type", "identifier", "integer", "is_narrow", "lane_literals", "like", "literal"]
 __all__ += ["memory_type", "suffix", "value_type", "vector"]
 
 _ELEMENTS = {
@@ -105,3 +106,8 @@ def literal(value: int | float | bool, dtype: DType) -> str:
 def lane_literals(values: Sequence[int], element: str) -> str:
     """A vector constant with one integer per lane."""
     return "<" + ", ".join(f"{element} {value}" for value in values) + ">"
+
+
+def identifier(name: str) -> str:
+    """A name of the program as part of a name in LLVM; without dots, which the writer uses."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII) or "_"

@@ -41,14 +41,19 @@ class Value:
 
 
 class Region:
-    """A stretch of code that is entered at its top; `writes` are the buffers that a loop changes."""
+    """A stretch of code that is entered at its top.
 
-    __slots__ = ("depth", "is_loop", "keys", "lines", "loads", "pure_target", "writes")
+    For the body of a loop, `writes` are the buffers that it changes (None: unknown), and `moving`
+    the pointers that advance with it: name, first value and bytes per iteration.
+    """
+
+    __slots__ = ("depth", "is_loop", "keys", "lines", "loads", "moving", "pure_target", "writes")
 
     def __init__(self, depth: int, *, is_loop: bool, writes: frozenset[object] | None) -> None:
         self.depth = depth
         self.is_loop = is_loop
         self.writes = writes
+        self.moving: list[tuple[str, Value, int]] = []
         self.lines: list[str] = []
         self.keys: list[str] = []  # what to forget when the region is closed
         self.loads = 0
@@ -118,19 +123,33 @@ class Writer:
                 region = self.region
         return self._define(region, kind, text, key)
 
+    def moving(self, start: Value, step_bytes: int, depth: int) -> Value:
+        """A pointer that begins at `start` and advances with each iteration of the loop at `depth`."""
+        key = f"{start.text} + {step_bytes} @{depth}"
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        region = self.regions[depth]
+        self._count += 1
+        value = Value(f"%.{self._count}", "ptr", depth)
+        region.moving.append((value.text, start, step_bytes))
+        self._known[key] = value
+        region.keys.append(key)
+        return value
+
     def _may_leave(self, loop: Region, buffer: object) -> bool:
         return loop.is_loop and loop.writes is not None and buffer not in loop.writes
 
     def here(self, kind: str, text: str) -> Value:
         """The value of an instruction that stays where it is."""
         self._count += 1
-        name = f"%v{self._count}"
+        name = f"%.{self._count}"
         self.line(f"{name} = {text}")
         return Value(name, kind, self.region.depth)
 
     def _define(self, region: Region, kind: str, text: str, key: str) -> Value:
         self._count += 1
-        name = f"%v{self._count}"
+        name = f"%.{self._count}"
         region.lines.append(f"{name} = {text}")
         value = Value(name, kind, region.depth)
         self._known[key] = value

@@ -18,13 +18,25 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import map_children
 
-__all__ = ["FALSE", "NOTHING", "copied", "fold_binary", "loop", "otherwise", "seq", "substitute"]
+__all__ = [
+    "FALSE",
+    "NOTHING",
+    "branch",
+    "copied",
+    "fold_binary",
+    "loop",
+    "negated",
+    "resolved",
+    "seq",
+    "substitute",
+]
 
 T = TypeVar("T", bound=Node)
 
 TRUE: Final = tir.TRUE
 FALSE: Final = tir.Const(value=False, dtype=tir.TRUE.dtype)
 NOTHING: Final = tir.Seq(())
+_LIMIT: Final = 1 << 63
 
 
 def substitute(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
@@ -35,6 +47,11 @@ def substitute(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
 def copied(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
     """The same, with new loop variables and buffers inside, so that a program may hold two."""
     return _Substitution(dict(values), fresh=True).visit(node)  # type: ignore[return-value]
+
+
+def resolved(node: T, known: Mapping[tir.Expr, tir.Expr]) -> T:
+    """`node` with comparisons and tiles replaced by what is known of them, folded."""
+    return _Substitution({}, fresh=False, known=known).visit(node)  # type: ignore[return-value]
 
 
 def seq(*parts: tir.Stmt) -> tir.Stmt:
@@ -122,7 +139,9 @@ def _fold_index(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
     y = b.value if type(b) is tir.Const else None
     if x is not None and y is not None:
         if kind in _ARITHMETIC:
-            return tir.Const(_ARITHMETIC[kind](int(x), int(y)), index)
+            result = _ARITHMETIC[kind](int(x), int(y))
+            # `i64` is also a type of data, which wraps.
+            return tir.Const(result) if -_LIMIT <= result < _LIMIT else kind(a, b)
         if kind in _COMPARE:
             return TRUE if _COMPARE[kind](x, y) else FALSE
     if kind is tir.Add:
@@ -166,10 +185,16 @@ def _fold_logic(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
 class _Substitution:
     """One walk; `values` grows by the fresh variables of the binders that are copied."""
 
-    __slots__ = ("buffers", "fresh", "memo", "values")
+    __slots__ = ("buffers", "fresh", "known", "memo", "values")
 
-    def __init__(self, values: dict[tir.Var, tir.Expr], *, fresh: bool) -> None:
-        self.values, self.fresh = values, fresh
+    def __init__(
+        self,
+        values: dict[tir.Var, tir.Expr],
+        *,
+        fresh: bool,
+        known: Mapping[tir.Expr, tir.Expr] | None = None,
+    ) -> None:
+        self.values, self.fresh, self.known = values, fresh, known or {}
         self.memo: dict[int, Node] = {}  # by identity: shared parts are visited once
         self.buffers: dict[tir.Buffer, tir.Buffer] = {}
 
@@ -185,6 +210,8 @@ class _Substitution:
         return found
 
     def binary(self, node: tir.Binary) -> Node:
+        if self.known and node in self.known:
+            return self.known[node]
         a, b = self.visit(node.a), self.visit(node.b)
         if a is node.a and b is node.b:
             return node
@@ -224,6 +251,8 @@ class _Substitution:
         return self.buffers.get(node.buffer, node.buffer), indices
 
     def tile(self, node: tir.TileStart | tir.TileSize) -> Node:
+        if node in self.known:
+            return self.known[node]
         cover, tile = self.cover(node.cover), self.visit(node.tile)
         if cover is node.cover and tile is node.tile:
             return node

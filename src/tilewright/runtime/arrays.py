@@ -52,7 +52,9 @@ def as_array(value: object, *, shares_memory: bool) -> Array:
     """`value` as an array; with `shares_memory`, never a copy. Raises `NotAnArrayError`."""
     if isinstance(value, np.ndarray):
         return value
-    if isinstance(value, np.generic) and not shares_memory:
+    if isinstance(value, type) or (isinstance(value, np.generic) and shares_memory):
+        raise NotAnArrayError(_describe(value))
+    if isinstance(value, np.generic):
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value)
@@ -66,7 +68,7 @@ def _from_buffer(value: object, *, shares_memory: bool) -> Array:
         return _restore_bf16(np.asarray(memoryview(value)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         pass
-    if not hasattr(value, "__array__") or isinstance(value, type):
+    if not hasattr(value, "__array__"):
         raise NotAnArrayError(_describe(value))
     if not shares_memory:
         return np.asarray(value)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.abi import ParamSpec, Shape
-from tilewright.dtypes import bf16
+from tilewright.dtypes import bf16, dtype_of
 from tilewright.errors import CallError, Code
 from tilewright.runtime.arrays import NotAnArrayError, PackedArray, as_array
 
@@ -121,7 +121,7 @@ class Checker:
         hint: str,
     ) -> CallError:
         expected = f"{self.param.dtype.name}{_show(shape)}"
-        found = f"{array.dtype}{_show(array.shape)}"
+        found = f"{_name_of(array.dtype)}{_show(array.shape)}"
         return self._error(code, {"expected": expected, "found": found, **(facts or {})}, hint)
 
     def _error(self, code: Code, facts: Mapping[str, object], hint: str) -> CallError:
@@ -145,6 +145,13 @@ def _dtype_hint(param: ParamSpec, array: Array) -> str:
 
 def _numpy_name(param: ParamSpec) -> str:
     return "ml_dtypes.bfloat16" if param.dtype == bf16 else f"np.{param.dtype.numpy.name}"
+
+
+def _name_of(dtype: np.dtype[Any]) -> str:
+    try:
+        return dtype_of(dtype).name
+    except TypeError:  # no element type of ours
+        return str(dtype)
 
 
 def _show(shape: Shape) -> str:

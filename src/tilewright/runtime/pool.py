@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tilewright import options
+from tilewright.options import num_threads
 from tilewright.runtime import _native
 
 __all__ = ["count_workers", "default_threads", "physical_cores", "quota_cpus", "shut_down"]
@@ -23,7 +23,7 @@ ROOT = Path("/")
 
 def default_threads() -> int:
     """The environment's wish (see `options.num_threads`), else what the machine can run at once."""
-    wish = options.num_threads()
+    wish = num_threads()
     return wish if wish is not None else min(usable_cpus(), physical_cores())
 
 

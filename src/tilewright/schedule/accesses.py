@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.dtypes import index
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node
 from tilewright.tensor.regions import block_regions
 from tilewright.tensor.visit import children, map_children
 
-__all__ = ["Ranges", "Change", "change_block", "change_stmt", "loads_of", "redirected"]
+__all__ = ["Ranges", "Change", "change_block", "change_stmt", "loads_of", "redirected", "tidied"]
 
 
 class Ranges:
@@ -81,9 +82,7 @@ def change_block(block: tir.Block, change: Change) -> tir.Block:
     )
 
 
-def _kept(
-    old: tuple[tir.Region, ...], new: tuple[tir.Region, ...]
-) -> tuple[tir.Region, ...]:
+def _kept(old: tuple[tir.Region, ...], new: tuple[tir.Region, ...]) -> tuple[tir.Region, ...]:
     return old if old == new else new
 
 
@@ -166,3 +165,23 @@ def loads_of(node: Node, buffer: tir.Buffer) -> list[tir.Load]:
         if not isinstance(part, tir.Const | tir.Var | tir.Buffer):
             stack.extend(reversed(tuple(children(part))))
     return found
+
+
+def tidied(expr: tir.Expr, ranges: Ranges) -> tir.Expr:
+    """A value with the indices of its loads and its comparisons of indices simplified."""
+
+    def visit(part: Node) -> Node:
+        if isinstance(part, tir.Const | tir.Var | tir.Buffer):
+            return part
+        if type(part) is tir.Load:
+            return part.with_fields(indices=_same_all(part.indices, ranges))
+        if isinstance(part, tir.Compare) and part.a.dtype == index:
+            return ranges.simplify(part)
+        return map_children(part, visit)
+
+    return visit(expr)  # type: ignore[return-value]
+
+
+def _same_all(indices: tuple[tir.Expr, ...], ranges: Ranges) -> tuple[tir.Expr, ...]:
+    new = ranges.simplify_all(indices)
+    return indices if all(a is b for a, b in zip(indices, new, strict=True)) else new

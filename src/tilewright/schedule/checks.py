@@ -84,9 +84,7 @@ def require_blocks(func: tir.Func, loop: tir.For) -> None:
     """Everything inside the loop must be blocks: the body of a block is not scheduled."""
     if not _has_bare_store(loop.body):
         return
-    owner = next(
-        (b for b in walk_stmts(func) if type(b) is tir.Block and _encloses(b, loop)), None
-    )
+    owner = next((b for b in walk_stmts(func) if type(b) is tir.Block and _encloses(b, loop)), None)
     raise ScheduleError(
         S111,
         {"expected": "a loop whose leaves are blocks"},

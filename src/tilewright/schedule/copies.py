@@ -12,9 +12,18 @@ from tilewright.schedule.handles import Names, fresh
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import make_block
 
-__all__ = ["box_nest", "iters_over", "loop_names", "nest"]
+__all__ = ["box_nest", "iters_over", "loop_names", "names_without", "nest"]
 
 Part = tuple[tir.Expr, tir.Expr]  # start and extent of an iterator's values
+
+
+def names_without(names: Names, stmt: tir.Stmt) -> Names:
+    """The names of a program from which a nest of loops is about to be removed."""
+    taken = set(names.taken)
+    while isinstance(stmt, tir.For):
+        taken.discard(stmt.var.name)
+        stmt = stmt.body
+    return Names(names.func, taken=taken)
 
 
 def loop_names(names: Names, block: str, iters: Sequence[tir.Iter]) -> list[str]:

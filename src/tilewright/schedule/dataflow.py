@@ -9,16 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from tilewright.errors import Code, ScheduleError
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import seq
 
-__all__ = ["Outline", "Place", "edited", "insert_after", "insert_before"]
+__all__ = ["FILL", "Outline", "Place", "edited", "insert_after", "insert_before", "is_fill", "require_scope", "without_alloc"]
 
 S201 = Code("S201", "block `{block}` lies inside another block")
 S202 = Code("S202", "`{buffer}` is an output of the program")
+S215 = Code("S215", "there is no scope `{scope}`")
 S203 = Code("S203", "block `{block}` is not the only writer of `{buffer}`")
+
+
+FILL: Final = ("fill", True)
+"""The note of a block that writes the zeros around a padded buffer, and nothing else."""
+
+
+def is_fill(block: tir.Block) -> bool:
+    """Does the block only write zeros that surround a padded buffer?"""
+    return FILL in block.notes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +54,27 @@ class Place:
         """The loops between `stmt` and the block, without `stmt` itself."""
         depth = next(n for n, s in enumerate(self.around) if s is stmt)
         return tuple([s for s in self.around[depth + 1 :] if type(s) is tir.For])
+
+    def loops_to(self, loop: tir.For) -> tuple[tir.For, ...]:
+        """The loops around the block from the outermost down to `loop`."""
+        loops = self.loops
+        return loops[: next(n for n, part in enumerate(loops) if part is loop) + 1]
+
+    def child_of(self, stmt: tir.For) -> tir.Stmt:
+        """The direct part of a loop's body that the block is in."""
+        depth = next(n for n, s in enumerate(self.around) if s is stmt)
+        inside = (*self.around[depth + 1 :], self.block)
+        return inside[1] if type(inside[0]) is tir.Seq else inside[0]
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """Knows the ranges of all loops around the block."""
+        return Analyzer({loop.var: loop.extent for loop in self.loops})
+
+    @property
+    def values(self) -> dict[tir.Var, tir.Expr]:
+        """What the iterators of the block are bound to."""
+        return {i.var: b for i, b in zip(self.block.iters, self.block.bindings, strict=True)}
 
     def reads(self, buffer: tir.Buffer) -> bool:
         return any(r.buffer is buffer for r in self.block.reads)
@@ -125,8 +158,8 @@ class Outline:
             )
 
     def require_sole_writer(self, place: Place, buffer: tir.Buffer) -> None:
-        """S203 unless nothing but this block writes the buffer."""
-        others = [p.block for p in self.writers(buffer) if p is not place]
+        """S203 unless nothing but this block writes the buffer (zeros around it do not count)."""
+        others = [p.block for p in self.writers(buffer) if p is not place and not is_fill(p.block)]
         if others:
             raise ScheduleError(
                 S203,
@@ -186,3 +219,23 @@ def insert_after(body: tir.Stmt, child: tir.Stmt, *new: tir.Stmt) -> tir.Stmt:
     parts = body.body if type(body) is tir.Seq else (body,)
     at = next(n for n, part in enumerate(parts) if part is child)
     return seq(*parts[: at + 1], *new, *parts[at + 1 :])
+
+
+def require_scope(func: tir.Func, scope: str) -> tir.Scope:
+    """The scope with this name; S215 if there is none."""
+    known = {s.value: s for s in tir.Scope}
+    if scope not in known:
+        expected = " or ".join(f"`{name}`" for name in known)
+        raise ScheduleError(S215, {"scope": scope, "expected": expected}, program=func)
+    return known[scope]
+
+
+def without_alloc(func: tir.Func, buffer: tir.Buffer) -> tir.Func:
+    """The program without the allocation of a buffer that is no longer used."""
+
+    def visit(stmt: tir.Stmt) -> tir.Stmt:
+        if type(stmt) is tir.Alloc:
+            return stmt.body if stmt.buffer is buffer else stmt.with_fields(body=visit(stmt.body))
+        return stmt
+
+    return func.with_fields(body=visit(func.body))  # type: ignore[no-any-return]

@@ -8,15 +8,18 @@ like the program that a person sees printed.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from tilewright.errors import Code, ScheduleError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute, walk, walk_stmts
 
-__all__ = ["Names", "fresh", "names_of", "uniquely_named"]
+__all__ = ["Namer", "Names", "fresh", "names_of", "uniquely_named"]
 
 S001 = Code("S001", "there is no {kind} `{name}`")
+S005 = Code("S005", "`{name}` names both a loop and a block")
 
 
 @dataclass(slots=True)
@@ -38,7 +41,14 @@ class Names:
     def buffer(self, name: str) -> tir.Buffer:
         return self.buffers.get(name) or self._missing("buffer", name, self.buffers)
 
-    def _missing(self, kind: str, name: object, known: dict[str, object]) -> object:
+    def loop_or_block(self, name: str) -> tir.For | tir.Block:
+        if name in self.loops and name in self.blocks:
+            hint = "rename one of them in the program"
+            raise ScheduleError(S005, {"name": name}, program=self.func, hint=hint)
+        found = self.loops.get(name) or self.blocks.get(name)
+        return found or self._missing("loop or block", name, {**self.loops, **self.blocks})
+
+    def _missing(self, kind: str, name: object, known: Mapping[str, object]) -> NoReturn:
         close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(f'`{c}`' for c in close)}?" if close else ""
         facts = {"kind": kind, "name": name, f"{kind}s": ", ".join(known) or "none"}
@@ -56,8 +66,19 @@ def names_of(func: tir.Func) -> Names:
                 names.blocks[stmt.name] = stmt
             case tir.Alloc():
                 names.buffers[stmt.buffer.name] = stmt.buffer
-    names.taken = {*names.loops, *names.blocks, *names.buffers}
+    names.taken = {*names.loops, *names.blocks, *names.buffers, *_size_names(func)}
     return names
+
+
+def _size_names(func: tir.Func) -> set[str]:
+    return {
+        node.name
+        for param in func.params
+        for dim in param.shape
+        if type(dim) is not tir.Const
+        for node in walk(dim)
+        if isinstance(node, tir.Var)
+    }
 
 
 def fresh(func: tir.Func | Names, wanted: str, *also_taken: str) -> str:
@@ -72,6 +93,21 @@ def fresh(func: tir.Func | Names, wanted: str, *also_taken: str) -> str:
     return f"{wanted}_{number}"
 
 
+class Namer:
+    """Gives fresh names one after another; no two are the same."""
+
+    __slots__ = ("_given", "_names")
+
+    def __init__(self, func: tir.Func | Names) -> None:
+        self._names = func if isinstance(func, Names) else names_of(func)
+        self._given: set[str] = set()
+
+    def __call__(self, wanted: str) -> str:
+        name = fresh(self._names, wanted, *self._given)
+        self._given.add(name)
+        return name
+
+
 def uniquely_named(func: tir.Func) -> tir.Func:
     """The same program with every loop, block and buffer name used once.
 
@@ -79,7 +115,6 @@ def uniquely_named(func: tir.Func) -> tir.Func:
     """
     seen_loops: set[str] = set()
     seen_blocks: set[str] = set()
-    sizes = {n.name for b in func.params for d in b.shape for n in walk(d) if type(n) is tir.Var}
 
     def unique(name: str, seen: set[str]) -> str:
         result, number = name, 1
@@ -88,7 +123,7 @@ def uniquely_named(func: tir.Func) -> tir.Func:
         seen.add(result)
         return result
 
-    seen_loops |= sizes
+    seen_loops |= _size_names(func)
 
     def visit(stmt: tir.Stmt) -> tir.Stmt:
         match stmt:
@@ -100,9 +135,7 @@ def uniquely_named(func: tir.Func) -> tir.Func:
                     stmt = stmt.with_fields(var=var, body=body)
                 return stmt.with_fields(body=visit(stmt.body))
             case tir.Block():
-                return stmt.with_fields(
-                    name=unique(stmt.name, seen_blocks), body=visit(stmt.body)
-                )
+                return stmt.with_fields(name=unique(stmt.name, seen_blocks), body=visit(stmt.body))
             case tir.Seq():
                 return stmt.with_fields(body=_same(stmt.body, tuple(map(visit, stmt.body))))
             case tir.Alloc():

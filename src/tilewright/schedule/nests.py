@@ -1,4 +1,4 @@
-"""Loop nests as primitives see them: what is around a statement, what is inside, and how to edit it.
+"""Loop nests as primitives see them: what is around a statement, what is inside, how to edit it.
 
 A primitive touches one nest only, so these functions follow the path to it and share the rest of
 the program. Blocks are leaves here: nothing looks into a block except through its signature.
@@ -150,7 +150,7 @@ def allocate(func: tir.Func, *buffers: tir.Buffer) -> tir.Func:
         body = body.body
     for buffer in reversed((*stack, *buffers)):
         body = tir.Alloc(buffer, body)
-    return func.with_fields(body=body)
+    return tir.Func(func.name, func.params, body)
 
 
 def replace_buffer(root: tir.Func, swap: Mapping[tir.Buffer, tir.Buffer]) -> tir.Func:
@@ -164,6 +164,5 @@ def replace_buffer(root: tir.Func, swap: Mapping[tir.Buffer, tir.Buffer]) -> tir
             return part.with_fields(buffer=swap[part.buffer])  # type: ignore[no-any-return]
         return part
 
-    return root.with_fields(
-        params=tuple(swap.get(p, p) for p in root.params), body=visit(root.body)
-    )
+    params = tuple(swap.get(p, p) for p in root.params)
+    return tir.Func(root.name, params, visit(root.body))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.handles import Names
@@ -67,31 +67,32 @@ class Primitive:
         for parameter in self.parameters:
             if parameter.name not in args:
                 if parameter.required:
-                    raise self.wrong_argument(names.func, parameter, "nothing")
+                    raise self.wrong_argument(parameter, "nothing")
                 continue
             value = args[parameter.name]
             if parameter.variadic:
                 if not isinstance(value, tuple):
-                    raise self.wrong_argument(names.func, parameter, value)
+                    raise self.wrong_argument(parameter, value)
                 positional += [self._convert(names, parameter, v) for v in value]
             else:
                 keywords[parameter.name] = self._convert(names, parameter, value)
         return positional, keywords
 
     def _convert(self, names: Names, parameter: Parameter, value: Plain) -> Any:
-        for converter_kind, check, convert in _CONVERTERS:
-            if parameter.kind == converter_kind:
-                if not check(value):
-                    raise self.wrong_argument(names.func, parameter, value)
-                return convert(names, value)
-        raise TypeError(f"no converter for `{parameter.kind}` in primitive `{self.name}`")
+        kind = KINDS.get(parameter.kind)
+        if kind is None:
+            raise TypeError(f"no converter for `{parameter.kind}` in primitive `{self.name}`")
+        if not kind.check(value):
+            raise self.wrong_argument(parameter, value)
+        return value if kind.convert is None else kind.convert(names, value)
 
-    def wrong_argument(self, func: tir.Func, parameter: Parameter, value: object) -> ScheduleError:
+    def wrong_argument(self, parameter: Parameter, value: object) -> ScheduleError:
         """The error for an argument that is missing or of the wrong kind."""
+        kind = KINDS.get(parameter.kind)
         facts = {
             "primitive": self.name,
             "parameter": parameter.name,
-            "expected": _EXPECTED.get(parameter.kind, parameter.kind),
+            "expected": kind.expected if kind is not None else parameter.kind,
             "found": repr(value) if not isinstance(value, str) else value,
         }
         return ScheduleError(S002, facts, hint=f"see help(Schedule.{self.name})")
@@ -132,29 +133,39 @@ def _is_tiles(value: Plain) -> bool:
     )
 
 
-_EXPECTED = {
-    "tir.For": "the name of a loop",
-    "tir.Block": "the name of a block",
-    "tir.Buffer": "the name of a buffer",
-    "tuple[tir.For, ...]": "a list of loop names",
-    "tuple[int, ...]": "a list of whole numbers",
-    "tuple[str, ...]": "a list of names",
-    "Tiles": "a tile size, or a list of (tile size, number of tiles)",
-    "int": "a whole number",
-    "str": "a text",
-    "bool": "True or False",
-}
+def _is_name(value: Plain) -> bool:
+    return isinstance(value, str)
 
-_CONVERTERS: tuple[tuple[str, Callable[[Plain], bool], Callable[[Names, Any], Any]], ...] = (
-    ("tir.For", lambda v: isinstance(v, str), lambda names, v: names.loop(v)),
-    ("tir.Block", lambda v: isinstance(v, str), lambda names, v: names.block(v)),
-    ("tir.Buffer", lambda v: isinstance(v, str), lambda names, v: names.buffer(v)),
-    ("tuple[tir.For, ...]", _is_names, lambda names, v: tuple(names.loop(n) for n in v)),
-    ("tuple[int, ...]", _is_ints, lambda names, v: v),
-    ("tuple[str, ...]", _is_names, lambda names, v: v),
-    ("Tiles", _is_tiles, lambda names, v: v),
-    ("int", _is_int, lambda names, v: v),
-    ("str", lambda v: isinstance(v, str), lambda names, v: v),
-    ("bool", lambda v: isinstance(v, bool), lambda names, v: v),
-    ("Plain", lambda v: True, lambda names, v: v),
-)
+
+def _is_anything(value: Plain) -> bool:
+    del value
+    return True
+
+
+class ArgumentKind(NamedTuple):
+    """What an annotation means: how to describe it, to check it, and to turn it into nodes."""
+
+    expected: str
+    check: Callable[[Plain], bool]
+    convert: Callable[[Names, Any], Any] | None = None
+
+
+KINDS: dict[str, ArgumentKind] = {
+    "tir.For": ArgumentKind("the name of a loop", _is_name, Names.loop),
+    "tir.Block": ArgumentKind("the name of a block", _is_name, Names.block),
+    "tir.Buffer": ArgumentKind("the name of a buffer", _is_name, Names.buffer),
+    "tir.For | tir.Block": ArgumentKind(
+        "the name of a loop or a block", _is_name, Names.loop_or_block
+    ),
+    "tuple[tir.For, ...]": ArgumentKind(
+        "a list of loop names", _is_names, lambda names, v: tuple(names.loop(n) for n in v)
+    ),
+    "tuple[int, ...]": ArgumentKind("a list of whole numbers", _is_ints),
+    "tuple[str, ...]": ArgumentKind("a list of names", _is_names),
+    "Tiles": ArgumentKind("a tile size, or a list of (tile size, number of tiles)", _is_tiles),
+    "int": ArgumentKind("a whole number", _is_int),
+    "str": ArgumentKind("a text", _is_name),
+    "bool": ArgumentKind("True or False", lambda v: isinstance(v, bool)),
+    "Plain": ArgumentKind("a plain value", _is_anything),
+}
+"""Argument kinds by the text of the annotation."""

@@ -1,4 +1,4 @@
-"""Reduction blocks: recognise `C[i] = fold(C[i], value)`, and build the nest of its start values."""
+"""Reduction blocks: recognise `C[i] = fold(C[i], value)`, build the nest of its start values."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ def _mentions(value: tir.Expr, buffer: tir.Buffer) -> bool:
     return any(type(part) is tir.Load and part.buffer is buffer for part in walk(value))
 
 
-def init_nest(
-    func: tir.Func, block: tir.Block, inside: Sequence[tir.For]
-) -> tuple[tir.Stmt, str]:
+def init_nest(func: tir.Func, block: tir.Block, inside: Sequence[tir.For]) -> tuple[tir.Stmt, str]:
     """The start values of `block` as a block of their own, and its name.
 
     It runs over copies of those loops in `inside` (the loops around the block, from the place where
@@ -82,9 +80,7 @@ def init_nest(
     return wrap(copies, start), name
 
 
-def _spatial_loops(
-    func: tir.Func, block: tir.Block, inside: Sequence[tir.For]
-) -> list[tir.For]:
+def _spatial_loops(func: tir.Func, block: tir.Block, inside: Sequence[tir.For]) -> list[tir.For]:
     spatial, reduce = vars_by_kind(block)
     for part in inside:
         marks = {"block": block, "loop": part}

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from tilewright import options
 from tilewright.errors import TargetError
 from tilewright.target.description import Measured, Target
 
@@ -22,12 +23,12 @@ __all__ = ["load", "store"]
 FORMAT: Final = 1
 
 
-def path_of(target: Target, folder: Path) -> Path:
-    """The file that holds this target's numbers."""
-    return folder / "targets" / f"{target.fingerprint}.json"
+def path_of(target: Target, folder: Path | None = None) -> Path:
+    """The file that holds this target's numbers; by default in the cache folder."""
+    return (folder or options.cache_dir()) / "targets" / f"{target.fingerprint}.json"
 
 
-def load(target: Target, folder: Path) -> Measured | None:
+def load(target: Target, folder: Path | None = None) -> Measured | None:
     """The stored numbers of this machine, or None."""
     try:
         data = json.loads(path_of(target, folder).read_text(encoding="utf-8"))
@@ -38,7 +39,7 @@ def load(target: Target, folder: Path) -> Measured | None:
         return None
 
 
-def store(target: Target, measured: Measured, folder: Path) -> Path:
+def store(target: Target, measured: Measured, folder: Path | None = None) -> Path:
     """Keep the numbers for later; returns the file."""
     path = path_of(target, folder)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

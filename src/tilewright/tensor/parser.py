@@ -40,9 +40,9 @@ def parse(text: str) -> tir.Func:
             case [ast.FunctionDef() as tree]:
                 return _Parser(source).func(tree)
     except SyntaxError as error:
-        raise source.error(P001, (error.lineno or 1, error.offset or 1), found=error.msg)
+        raise source.error(P001, (error.lineno or 1, error.offset or 1), found=error.msg) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        raise source.error(P001, (1, 1), found=str(error) or "nested too deeply")
+        raise source.error(P001, (1, 1), found=str(error) or "nested too deeply") from None
     raise source.error(P002, module.body[1] if len(module.body) > 1 else (1, 1))
 
 

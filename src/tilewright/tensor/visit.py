@@ -30,6 +30,7 @@ T = TypeVar("T", bound=Node)
 
 # Leaves of a walk: nodes with identity or without expressions inside.
 _LEAVES = (tir.Const, tir.Var, tir.Buffer)
+_NO_DEFAULTS: dict[str, object] = {}
 
 
 @cache
@@ -88,7 +89,11 @@ def map_children(node: T, change: Callable[[Node], Node]) -> T:
             new_child = change(old)
             if new_child is not old:
                 changes[name] = new_child
-    return node.with_fields(**changes) if changes else node
+    if not changes:
+        return node
+    if getattr(node, "defaults", _NO_DEFAULTS).get("dtype", ...) is None:
+        changes["dtype"] = None  # follows from the new children
+    return node.with_fields(**changes)
 
 
 def rewrite(node: T, change: Callable[[Node], Node | None]) -> T:

@@ -209,6 +209,10 @@ static int read_bound(tw_params *params, tw_param *param, PyObject *array) {
 static int read_param(tw_params *params, tw_param *param, PyObject *spec) {
     PyObject *dtype, *dims, *packing, *bound;
     int is_output;
+    if (!PyTuple_Check(spec)) {
+        PyErr_SetString(PyExc_TypeError, "a parameter is described by a tuple");
+        return -1;
+    }
     if (!PyArg_ParseTuple(
             spec, "OnO!pOO:param", &dtype, &param->item_bytes, &PyTuple_Type, &dims, &is_output,
             &packing, &bound

@@ -21,11 +21,19 @@
 #endif
 
 /* Long enough that calls in a loop with some Python between them find the workers awake, short
- * enough that an idle process costs nothing. */
+ * enough that an idle process costs nothing. In a crowd (more threads than processors) the thread
+ * that we wait for may need our processor. */
+#ifndef TW_SLEEPY
 #define SPIN_NS 100000
-#define SPIN_CROWDED_NS 2000 /* the thread we wait for may need our processor */
+#define SPIN_CROWDED_NS 2000
 #define YIELDS 8
 #define YIELDS_CROWDED 64
+#else
+#define SPIN_NS 0
+#define SPIN_CROWDED_NS 0
+#define YIELDS 0
+#define YIELDS_CROWDED 0
+#endif
 #define PAUSES_PER_LOOK 16
 
 static _Atomic int32_t known_cpus = 0;
@@ -59,6 +67,17 @@ tw_patience tw_patience_for(int32_t threads) {
     };
 }
 
+#ifdef TW_SLEEPY
+/* For tests: park always, and stretch the moment before, in which a wake-up could get lost. */
+static void dawdle(void) {
+    static _Atomic uint32_t turns;
+    for (uint32_t i = atomic_fetch_add(&turns, 1) * 2654435761u >> 22; i > 0; i--)
+        tw_pause();
+}
+#else
+static void dawdle(void) {}
+#endif
+
 bool tw_patience_wait(tw_patience *patience) {
     if (patience->spin_ns > 0) {
         tw_pause();
@@ -77,6 +96,7 @@ bool tw_patience_wait(tw_patience *patience) {
         sched_yield();
         return true;
     }
+    dawdle();
     return false;
 }
 

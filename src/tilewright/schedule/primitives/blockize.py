@@ -88,8 +88,8 @@ def _outer_iters(
             _require_one_kind(func, owner, var, blocks, reducing[var], spatial)
             kind = tir.IterKind.REDUCE
         name = var.name if type(owner) is tir.Block else f"v{var.name}"
-        inside[var] = tir.Var(name)
-        iters.append(tir.Iter(inside[var], extent, kind))
+        own = inside[var] = tir.Var(name)
+        iters.append(tir.Iter(own, extent, kind))
         bindings.append(var)
     return tuple(iters), tuple(bindings), inside
 
@@ -112,8 +112,7 @@ def _require_one_kind(
 def _surroundings(
     func: tir.Func, loop: tir.For
 ) -> list[tuple[tir.Var, tir.Expr, tir.IterKind, tir.Stmt]]:
-    """The variables in scope at `loop`, outermost first: loops up to the enclosing block, and its
-    iterators."""
+    """The variables in scope, outermost first: iterators of the block around, then loops."""
     found: list[tuple[tir.Var, tir.Expr, tir.IterKind, tir.Stmt]] = []
     for part in reversed(enclosing(func, loop)):
         if type(part) is tir.For:

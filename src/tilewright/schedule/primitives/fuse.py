@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.checks import require_independent, require_serial, require_several
@@ -29,7 +30,7 @@ def fuse(func: tir.Func, *loops: tir.For) -> Edit:
     """
     require_several(func, "fuse", loops)
     require_serial(func, *loops)
-    for outer, inner in zip(loops, loops[1:], strict=False):
+    for outer, inner in pairwise(loops):
         _require_whole_body(func, outer, inner)
     around = (*loops_around(func, loops[0]), *loops)
     for inner in loops[1:]:
@@ -47,16 +48,17 @@ def _require_whole_body(func: tir.Func, outer: tir.For, inner: tir.For) -> None:
     parts = len(outer.body.body) if type(outer.body) is tir.Seq else 1
     raise ScheduleError(
         S105,
-        {"expected": "loops directly inside each other, outermost first", "body has": f"{parts} parts"},
+        {
+            "expected": "loops directly inside each other, outermost first",
+            "body has": f"{parts} parts",
+        },
         program=func,
         marks={"outer": outer, "inner": inner},
         hint="give the loops from the outside in, with `reorder` first where they lie apart",
     )
 
 
-def _digits(
-    loops: Sequence[tir.For], var: tir.Var
-) -> tuple[tir.Expr, dict[tir.Var, tir.Expr]]:
+def _digits(loops: Sequence[tir.For], var: tir.Var) -> tuple[tir.Expr, dict[tir.Var, tir.Expr]]:
     """The fused extent, and each loop variable as a digit of the fused one."""
     values: dict[tir.Var, tir.Expr] = {
         loop.var: tir.Const(0) for loop in loops if tir.int_value(loop.extent) == 1

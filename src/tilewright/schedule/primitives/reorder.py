@@ -73,9 +73,7 @@ def _chain_of(func: tir.Func, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]
     )
 
 
-def _require_reductions_run_once(
-    func: tir.Func, innermost: tir.For, order: list[tir.For]
-) -> None:
+def _require_reductions_run_once(func: tir.Func, innermost: tir.For, order: list[tir.For]) -> None:
     """A loop that a block ignores repeats the block; inside the reduction it would count twice."""
     for block in blocks_under(innermost):
         spatial, reduce = vars_by_kind(block)

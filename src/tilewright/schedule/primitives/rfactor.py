@@ -63,7 +63,9 @@ def rfactor(func: tir.Func, loop: tir.For, axis: int = 0) -> Edit:
     shape = _inserted(update.buffer.shape, place, loop.extent)
     partial = tir.Buffer(fresh(names, f"{update.buffer.name}_rf"), shape, update.buffer.dtype)
     top = _top(func, block, loops)
-    first = replace_node(top, block, _partial_block(block, update, loops, loop, name, partial, place))
+    first = replace_node(
+        top, block, _partial_block(block, update, loops, loop, name, partial, place)
+    )
     second = _fold_nest(func, block, update, loops[_position(loops, top) :], loop, partial, place)
     return Edit(allocate(splice(func, top, first, second), partial), (name,))
 
@@ -93,9 +95,7 @@ def _require_rectangular(func: tir.Func, block: tir.Block, loops: Sequence[tir.F
     for part in loops:
         if part.var in reduce and not free_vars(part.extent) <= known:
             hint = "use `rfactor` before the loop is split into tiles of several sizes"
-            raise ScheduleError(
-                S263, program=func, marks={"block": block, "loop": part}, hint=hint
-            )
+            raise ScheduleError(S263, program=func, marks={"block": block, "loop": part}, hint=hint)
 
 
 def _top(func: tir.Func, block: tir.Block, loops: Sequence[tir.For]) -> tir.For:
@@ -107,9 +107,7 @@ def _top(func: tir.Func, block: tir.Block, loops: Sequence[tir.For]) -> tir.For:
     for part in loops[:alone]:
         if part.var in reduce:
             hint = "move the other blocks away first"
-            raise ScheduleError(
-                S265, program=func, marks={"block": block, "loop": part}, hint=hint
-            )
+            raise ScheduleError(S265, program=func, marks={"block": block, "loop": part}, hint=hint)
     return loops[alone]
 
 
@@ -117,9 +115,7 @@ def _position(loops: Sequence[tir.For], loop: tir.For) -> int:
     return next(n for n, part in enumerate(loops) if part is loop)
 
 
-def _inserted(
-    parts: tuple[tir.Expr, ...], place: int, extra: tir.Expr
-) -> tuple[tir.Expr, ...]:
+def _inserted(parts: tuple[tir.Expr, ...], place: int, extra: tir.Expr) -> tuple[tir.Expr, ...]:
     return (*parts[:place], extra, *parts[place:])
 
 
@@ -146,8 +142,8 @@ def _partial_block(
     for part in loops:
         if part.var in reduce:
             kind = tir.IterKind.SPATIAL if part is loop else tir.IterKind.REDUCE
-            as_iter[part.var] = tir.Var(f"v{part.var.name}")
-            iters.append(tir.Iter(as_iter[part.var], part.extent, kind))
+            own = as_iter[part.var] = tir.Var(f"v{part.var.name}")
+            iters.append(tir.Iter(own, part.extent, kind))
             bindings.append(part.var)
     values: dict[tir.Var, tir.Expr] = dict(zip(old_spatial, spatial, strict=True))
     for it, binding in zip(block.iters, block.bindings, strict=True):

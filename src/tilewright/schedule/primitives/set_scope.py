@@ -27,6 +27,8 @@ def set_scope(func: tir.Func, buffer: tir.Buffer, scope: str) -> Edit:
         raise ScheduleError(S271, {"scope": scope, "expected": ", ".join(known)})
     if any(buffer is p for p in func.params):
         hint = f'work on a copy: `cache_write("{buffer.name}", "{scope}")` or `cache_read`'
-        raise ScheduleError(S270, {"scope": scope}, program=func, marks={"buffer": buffer}, hint=hint)
+        raise ScheduleError(
+            S270, {"scope": scope}, program=func, marks={"buffer": buffer}, hint=hint
+        )
     moved = buffer.with_fields(scope=tir.Scope(scope))
     return Edit(func if moved is buffer else replace_buffer(func, {buffer: moved}))

@@ -126,9 +126,9 @@ def _compute_cycles(
 
 
 def _reduce_blocks(extent: int) -> list[int]:
-    """Lengths to try for a block of the reduction, all of it first."""
+    """Lengths to try for a block of the reduction, all of it first; each divides the whole."""
     pieces = range(1, max(1, extent // 192) + 1)
-    return sorted({math.ceil(extent / p) for p in pieces}, reverse=True)
+    return [extent // p for p in pieces if extent % p == 0]
 
 
 def _bytes_per_cycle(target: Target, level: str) -> float:

@@ -1,8 +1,9 @@
 """Floor division and remainder of a linear form by a positive constant.
 
-Both keep the same reduced dividend, so that `x // c` and `x % c` meet again in `recombine.py`:
-coefficients are reduced toward zero, the constant into `[0, c)`. A quotient is written as
-`(x // lower) % extent`, never `(x % more) // lower`, which is the digit that iterator maps read.
+Both keep the same reduced dividend, so that `x // c` and `x % c` meet again in `recombine.py`: terms
+that c divides are gone and the constant is in `[0, c)`. A coefficient that c does not divide stays
+whole, because `8·i + j` read as one fused iterator must remain visible. A digit is written as
+`(x // lower) % extent`, never `(x % more) // lower`; iterator maps read digits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tilewright.tensor.arith.nonneg import quotient_of_range
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
-from tilewright.tensor.arith.tiles import divisible_start
+from tilewright.tensor.arith.tiles import divided
 from tilewright.tensor.expr import Const, Expr, FloorDiv, FloorMod
 
 __all__ = ["DIV_RULES", "MOD_RULES", "floor_div", "floor_mod"]
@@ -85,13 +86,21 @@ def divide_by_one(_: Space, x: Linear, c: int) -> Linear | None:
 @DIV_RULES.rule("(x*c + y) // c", "x + y // c", "c > 0")
 def take_out_multiples(space: Space, x: Linear, c: int) -> Linear | None:
     """Multiples of the divisor leave the quotient, coefficient by coefficient."""
-    out, rest = _split(x.terms, c)
     whole, const = divmod(x.const, c)
+    out = {atom: k // c for atom, k in x.terms.items() if k % c == 0}
     if not out and not whole:
         return None
-    inner = floor_div(space, Linear(const, rest), c)
+    inner = floor_div(space, Linear(const, {a: k for a, k in x.terms.items() if k % c}), c)
     add_into(out, inner.terms, 1)
     return Linear(whole + inner.const, out)
+
+
+@DIV_RULES.rule("(x*c + y) // c", "x + a", "c > 0 and a*c <= y and y < (a + 1)*c")
+def quotient_of_rest_is_constant(space: Space, x: Linear, c: int) -> Linear | None:
+    """What remains when every coefficient is reduced has one quotient over its whole range."""
+    out, rest = _split(x.terms, c)
+    quotient = quotient_of_range(space, Linear(x.const, rest), c)
+    return None if quotient is None else Linear(quotient, out)
 
 
 def _split(terms: Terms, c: int) -> tuple[Terms, Terms]:
@@ -107,14 +116,9 @@ def _split(terms: Terms, c: int) -> tuple[Terms, Terms]:
     return out, rest
 
 
-@DIV_RULES.rule("x // c", "a", "c > 0 and a*c <= x and x < (a + 1)*c")
-def quotient_is_constant(space: Space, x: Linear, c: int) -> Linear | None:
-    """The whole range of the dividend has one quotient."""
-    quotient = quotient_of_range(space, x, c)
-    return None if quotient is None else constant(quotient)
-
-
-@DIV_RULES.rule("(x*d + y) // (d*e)", "(x + a) // e", "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d")
+@DIV_RULES.rule(
+    "(x*d + y) // (d*e)", "(x + a) // e", "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d"
+)
 def drop_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
     """What stays below a common factor of the larger terms does not reach the quotient."""
     found = _low_digits(space, x, c)
@@ -150,12 +154,12 @@ def digit_form(space: Space, x: Linear, c: int) -> Linear | None:
     return floor_mod(space, floor_div(space, inner, c), d // c)
 
 
-@DIV_RULES.rule("(s*c*d + y) // c", "s*d + y // c", "c > 0")
-def divide_tile_starts(space: Space, x: Linear, c: int) -> Linear | None:
-    """Starts of tiles whose sizes share a factor with the divisor are divided themselves."""
+@DIV_RULES.rule("(x*c*d + y) // c", "x*d + y // c", "c > 0")
+def divide_tiles(space: Space, x: Linear, c: int) -> Linear | None:
+    """Starts and sizes of tiles are divided themselves if all tile sizes have the factor."""
     for atom, k in x.terms.items():
-        if atom.kind is Kind.START:
-            whole = divisible_start(space, atom, k, c)
+        if atom.kind is Kind.START or atom.kind is Kind.SIZE:
+            whole = divided(space, atom, k, c)
             if whole is not None:
                 rest = {a: q for a, q in x.terms.items() if a is not atom}
                 return plus(whole, floor_div(space, Linear(x.const, rest), c))
@@ -171,21 +175,24 @@ def modulo_one(_: Space, __: Linear, c: int) -> Linear | None:
 @MOD_RULES.rule("(x*c + y) % c", "y % c", "c > 0")
 def drop_multiples(space: Space, x: Linear, c: int) -> Linear | None:
     """Multiples of the divisor vanish."""
-    _, rest = _split(x.terms, c)
-    if len(rest) == len(x.terms) and 0 <= x.const < c and rest == x.terms:
+    rest = {atom: k for atom, k in x.terms.items() if k % c}
+    if len(rest) == len(x.terms) and 0 <= x.const < c:
         return None
     return floor_mod(space, Linear(x.const % c, rest), c)
 
 
-@MOD_RULES.rule("x % c", "x - a*c", "c > 0 and a*c <= x and x < (a + 1)*c")
+@MOD_RULES.rule("(x*c + y) % c", "y - a*c", "c > 0 and a*c <= y and y < (a + 1)*c")
 def remainder_is_linear(space: Space, x: Linear, c: int) -> Linear | None:
-    """The whole range has one quotient, so nothing wraps."""
-    quotient = quotient_of_range(space, x, c)
-    return None if quotient is None else Linear(x.const - quotient * c, x.terms)
+    """What remains when every coefficient is reduced never wraps."""
+    _, rest = _split(x.terms, c)
+    quotient = quotient_of_range(space, Linear(x.const, rest), c)
+    return None if quotient is None else Linear(x.const - quotient * c, rest)
 
 
 @MOD_RULES.rule(
-    "(x*d + y) % (d*e)", "((x + a) % e)*d + y - a*d", "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d"
+    "(x*d + y) % (d*e)",
+    "((x + a) % e)*d + y - a*d",
+    "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d",
 )
 def keep_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
     """What stays below a common factor of the larger terms passes through."""
@@ -209,11 +216,12 @@ def unwrap_remainder(space: Space, x: Linear, c: int) -> Linear | None:
     return None
 
 
-@MOD_RULES.rule("(s*c*d + y) % c", "y % c", "c > 0")
-def drop_tile_starts(space: Space, x: Linear, c: int) -> Linear | None:
-    """Starts of tiles whose sizes are multiples of the divisor vanish."""
+@MOD_RULES.rule("(x*c*d + y) % c", "y % c", "c > 0")
+def drop_tiles(space: Space, x: Linear, c: int) -> Linear | None:
+    """Starts and sizes of tiles vanish if all tile sizes have the factor."""
     for atom, k in x.terms.items():
-        if atom.kind is Kind.START and divisible_start(space, atom, k, c) is not None:
+        tiled = atom.kind is Kind.START or atom.kind is Kind.SIZE
+        if tiled and divided(space, atom, k, c) is not None:
             rest = {a: q for a, q in x.terms.items() if a is not atom}
             return floor_mod(space, Linear(x.const, rest), c)
     return None

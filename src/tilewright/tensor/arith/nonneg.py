@@ -3,21 +3,24 @@
 One atom after the other, innermost variable first, is replaced by a bound that mentions only
 outer variables and sizes: `n - 1 - i` with `i < n` becomes `n - 1 - (n - 1) = 0`. Every replacement
 only lowers the form, so reaching a form whose constant lower bound is ≥ 0 is a proof. A minimum or
-maximum in the wrong direction is one of its operands, so both cases are proved. The search is
-bounded; giving up says nothing.
+maximum in the wrong direction is one of its operands, so both cases are proved. Known facts are
+subtracted where that cancels a term. The search is bounded; giving up says nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus
+from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import start_bounds, tile_end
 
 __all__ = ["never_negative", "quotient_of_range"]
 
-_FUEL = 10  # replacements along one path; real programs need about one for each loop
+_FUEL: Final = 10  # replacements along one path; real programs need about one for each loop
+_RIGID: Final = (Kind.VAR, Kind.SIZE, Kind.OTHER)  # kinds whose bounds are numbers alone
 
 
 def never_negative(space: Space, form: Linear, fuel: int = _FUEL) -> bool:
@@ -25,14 +28,21 @@ def never_negative(space: Space, form: Linear, fuel: int = _FUEL) -> bool:
     least = low(form.const, form.terms)
     if least is not None and least >= 0:
         return True
-    if fuel == 0 or (not form.terms):
+    if fuel == 0 or not form.terms:
         return False
+    if not space.facts and all(a.kind in _RIGID and not a.parts for a in form.terms):
+        return False
+    joined = recombine(space, form)
+    if joined is not form:
+        return never_negative(space, joined, fuel - 1)
+    if any(never_negative(space, rest, fuel - 1) for rest in _without_facts(space, form)):
+        return True
     ended = tile_end(space, form)
     if ended is not None:
         return never_negative(space, ended, fuel - 1)
     for atom in sorted(form.terms, key=_innermost_first):
         k = form.terms[atom]
-        rest = Linear(form.const, {a: q for a, q in form.terms.items() if a is not atom})
+        rest = _without(form, atom)
         cases = _cases(atom, upper=k < 0)
         if cases:
             return all(never_negative(space, plus(rest, case, k), fuel - 1) for case in cases)
@@ -42,8 +52,24 @@ def never_negative(space: Space, form: Linear, fuel: int = _FUEL) -> bool:
     return False
 
 
+def _without(form: Linear, atom: Atom) -> Linear:
+    return Linear(form.const, {a: q for a, q in form.terms.items() if a is not atom})
+
+
 def _innermost_first(atom: Atom) -> tuple[int, int]:
     return -atom.depth, -atom.kind
+
+
+def _without_facts(space: Space, form: Linear) -> Iterator[Linear]:
+    """`form − k·fact` with k > 0 such that a term cancels: enough to show that it is ≥ 0."""
+    for fact in space.facts:
+        factors = set()
+        for atom, f in fact.terms.items():
+            k = form.terms.get(atom, 0)
+            if k * f > 0 and k % f == 0:
+                factors.add(k // f)
+        for factor in sorted(factors):
+            yield plus(form, fact, -factor)
 
 
 def _cases(atom: Atom, *, upper: bool) -> tuple[Linear, ...]:
@@ -79,12 +105,9 @@ def _relaxed(space: Space, form: Linear, *, upper: bool) -> Iterator[Linear]:
     """Forms above (or below) `form`, by replacing its innermost atom that has a bound."""
     for atom in sorted(form.terms, key=_innermost_first):
         k = form.terms[atom]
-        rest = Linear(form.const, {a: q for a, q in form.terms.items() if a is not atom})
-        found = False
-        for bound in _bounds(space, atom, upper=upper == (k > 0)):
-            found = True
-            yield plus(rest, bound, k)
-        if found:
+        options = list(_bounds(space, atom, upper=upper == (k > 0)))
+        if options:
+            yield from (plus(_without(form, atom), bound, k) for bound in options)
             return
 
 
@@ -94,9 +117,8 @@ def _product_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear
     for n in sorted(range(len(factors)), key=lambda n: _innermost_first(factors[n])):
         others = factors[:n] + factors[n + 1 :]
         if all(f.lo is not None and f.lo >= 0 for f in others):
-            whole = Linear(0, {others[0]: 1}) if len(others) == 1 else space.product_of(others)
             for bound in _bounds(space, factors[n], upper=upper):
-                yield space.multiply(bound, whole)
+                yield space.multiply(bound, space.product(others))
 
 
 def quotient_of_range(space: Space, x: Linear, c: int) -> int | None:
@@ -107,9 +129,9 @@ def quotient_of_range(space: Space, x: Linear, c: int) -> int | None:
     first, last = lo // c, hi // c
     if first == last:
         return first
-    if any(a.kind is Kind.START or a.kind is Kind.SIZE for a in x.terms):
-        if never_negative(space, plus(constant((first + 1) * c - 1), x, -1)):
+    if space.facts or any(a.kind is Kind.START or a.kind is Kind.SIZE for a in x.terms):
+        if space.never_negative(plus(constant((first + 1) * c - 1), x, -1)):
             return first
-        if never_negative(space, plus(x, constant(-last * c))):
+        if space.never_negative(plus(x, constant(-last * c))):
             return last
     return None

@@ -80,7 +80,12 @@ def _term(atom: Atom | None, k: int, like: Expr | None) -> Expr:
         return like if type(like) is Const and like.value == k else Const(k)
     base = atom.expr
     if k == 1:
-        if like is not None and like is not base and type(base) is not Var and same_tree(base, like):
+        if (
+            like is not None
+            and like is not base
+            and type(base) is not Var
+            and same_tree(base, like)
+        ):
             return like
         return base
     if type(like) is Mul and type(like.b) is Const and like.b.value == k:

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.tensor.arith.linear import Atom, Kind, Linear, Terms, add_into, plus, scaled
+from tilewright.tensor.arith.linear import (
+    Atom,
+    Kind,
+    Linear,
+    Terms,
+    add_into,
+    constant,
+    plus,
+    scaled,
+)
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
 
-__all__ = ["SUM_RULES", "recombine"]
+__all__ = ["SUM_RULES", "recombine", "without_remainders"]
 
 SumRule = Callable[[Space, Linear, Atom, int], Linear | None]
 SUM_RULES: RuleTable[SumRule] = RuleTable("sum")
 
 
 def recombine(space: Space, form: Linear) -> Linear:
-    """`form` with matching quotients and remainders merged."""
-    changed = True
+    """`form` with matching quotients and remainders merged; the same object if there are none."""
+    changed = len(form.terms) > 1
     while changed:
         changed = False
         for atom, k in form.terms.items():
@@ -99,3 +108,17 @@ def make_multiple(space: Space, form: Linear, atom: Atom, k: int) -> Linear | No
         return None
     whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
     return _replaced(form, x, atom, whole, -k)
+
+
+def without_remainders(space: Space, form: Linear) -> Linear:
+    """Every `x % c` written as `x - (x // c)·c`."""
+    result = constant(form.const)
+    for atom, k in form.terms.items():
+        if atom.kind is not Kind.MOD:
+            result = plus(result, Linear(0, {atom: k}))
+            continue
+        x, c = atom.parts
+        assert isinstance(x, Linear)
+        whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
+        result = plus(plus(result, x, k), whole, -k)
+    return result

@@ -10,18 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
+from tilewright.tensor.arith.linear import (
+    Atom,
+    Kind,
+    Linear,
+    add_into,
+    constant,
+    high,
+    plus,
+    scaled,
+)
 from tilewright.tensor.expr import Const, Cover, Expr, Mul, TileSize, TileStart, Var
-from tilewright.tensor.arith.linear import Atom, Kind, Linear, add_into, constant, high, plus, scaled
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import children
 
-__all__ = ["NotAffine", "Space", "order_of"]
+__all__ = ["Ends", "NotAffine", "Space", "order_of"]
+
+Ends = tuple[int | None, int | None]
 
 _SIZES_FROM: Final = 1 << 20  # ranks of sizes, behind all bound variables
 _UNKNOWN_RANK: Final = 1 << 30  # variables that the space knows nothing about: ordered by name
 
 
-class NotAffine(Exception):
+class NotAffine(Exception):  # noqa: N818 (an answer, not an error)
     """The expression depends on data (a `Load`, a `Call`, …) that index arithmetic cannot see."""
 
 
@@ -30,24 +41,32 @@ def order_of(form: Linear) -> tuple[object, ...]:
     return tuple(sorted((atom.key, k) for atom, k in form.terms.items())), form.const
 
 
-def _lead(form: Linear) -> tuple[object, object]:
-    """Rank and name of the first variable in a form."""
-    return min((a.key[:2] for a in form.terms), default=(_UNKNOWN_RANK, ""))  # type: ignore[return-value]
-
-
 class Space:
-    """Variables with ranges `0 ≤ var < extent`, and the atoms made from them."""
+    """Variables with ranges `0 ≤ var < extent`, and the atoms made from them.
 
-    __slots__ = ("_atoms", "_size_ranks", "extents", "ranks")
+    The operations that need rules are declared here and defined by the `Analyzer`.
+    """
+
+    __slots__ = ("_atoms", "_size_ranks", "extents", "facts", "ranks", "tilings")
 
     def __init__(self, extents: Mapping[Var, Expr | int]) -> None:
-        self.extents = extents
+        self.extents = dict(extents)
         self.ranks = {var: rank for rank, var in enumerate(extents)}
+        self.facts: list[Linear] = []
+        self.tilings: dict[object, object] = {}  # see `tiles.py`
         self._atoms: dict[Hashable, Atom | int] = {}
         self._size_ranks: dict[Var, int] | None = None
 
     def linear(self, expr: Expr) -> Linear:
         """The linear form of an index expression; raises `NotAffine` if it depends on data."""
+        raise NotImplementedError
+
+    def atomic(self, expr: Expr) -> Linear:
+        """The same for an expression that is not a sum."""
+        raise NotImplementedError
+
+    def simplify(self, expr: Expr) -> Expr:
+        """An equal expression in canonical form."""
         raise NotImplementedError
 
     def floor_div(self, x: Linear, divisor: int | Linear) -> Linear:
@@ -95,14 +114,17 @@ class Space:
     def _make_var(self, var: Var) -> Atom | int:
         extent = self.extents.get(var)
         if extent is None:
-            size_rank = self.sizes.get(var)
-            rank = _UNKNOWN_RANK if size_rank is None else size_rank
-            low = None if size_rank is None else 1
-            return Atom(Kind.VAR, (), (low, None), (rank, var.name, 0), -1, var)
+            rank = self.sizes.get(var)
+            if rank is None:
+                return Atom(Kind.VAR, (), (None, None), (_UNKNOWN_RANK, var.name, 0), -1, var)
+            return Atom(Kind.VAR, (), (1, None), (rank, var.name, 0), -1, var)
         depth = self.ranks[var]
         key = (depth, var.name, 0)
+        if type(extent) is Const:
+            extent = extent.value  # type: ignore[assignment]
         if isinstance(extent, int):
             return 0 if extent == 1 else Atom(Kind.VAR, (), (0, extent - 1), key, depth, var)
+        assert isinstance(extent, Expr)
         try:
             last = plus(self.linear(extent), constant(-1))
         except NotAffine:
@@ -117,7 +139,7 @@ class Space:
         kind: Kind,
         parts: tuple[object, ...],
         ident: Hashable,
-        bounds: Callable[[], tuple[int | None, int | None]],
+        bounds: Callable[[], Ends],
         expr: Callable[[], Expr],
     ) -> Linear:
         """The interned atom with this identity as a form; a constant if its bounds meet."""
@@ -129,56 +151,52 @@ class Space:
                 found = lo
             else:
                 made = expr()
-                found = Atom(kind, parts, (lo, hi), _key(kind, parts, made), _depth(parts), made)
+                key = _key(kind, parts, made)
+                found = Atom(kind, parts, (lo, hi), key, _depth(parts), made)
             self._atoms[name] = found
-        return constant(found) if isinstance(found, int) else Linear(0, {found: 1})
+        return constant(found) if type(found) is int else Linear(0, {found: 1})  # type: ignore[dict-item, arg-type]
 
-    def product(self, factors: list[Atom]) -> Atom | int:
-        """The product of atoms as one atom; products inside are flattened."""
+    def product(self, factors: list[Atom]) -> Linear:
+        """The product of atoms as a form; products inside are flattened."""
         flat: list[Atom] = []
         for factor in factors:
             flat.extend(factor.parts if factor.kind is Kind.PRODUCT else (factor,))  # type: ignore[arg-type]
+        if len(flat) <= 1:
+            return Linear(0, {flat[0]: 1}) if flat else constant(1)
         flat.sort(key=lambda a: a.key)  # type: ignore[arg-type, return-value]
-        name = (Kind.PRODUCT, tuple(flat))
-        found = self._atoms.get(name)
-        if found is None:
-            lo, hi = flat[0].lo, flat[0].hi
+
+        def bounds() -> Ends:
+            ends: Ends = (1, 1)
+            for factor in flat:
+                ends = _times(ends, (factor.lo, factor.hi))
+            return ends
+
+        def build() -> Expr:
             expr = flat[0].expr
             for factor in flat[1:]:
-                lo, hi = _times((lo, hi), (factor.lo, factor.hi))
                 expr = Mul(expr, factor.expr)
-            if len(flat) % 2 == 0 and all(a is b for a, b in zip(flat[::2], flat[1::2], strict=True)):
-                lo = max(lo or 0, 0)  # a square
-            key = (*flat[0].key[:2], int(Kind.PRODUCT), *(f.key for f in flat))
-            found = lo if lo is not None and lo == hi else None
-            if found is None:
-                found = Atom(Kind.PRODUCT, tuple(flat), (lo, hi), key, _depth(tuple(flat)), expr)
-            self._atoms[name] = found
-        return found
+            return expr
 
-
-    def product_of(self, factors: list[Atom]) -> Linear:
-        """The product of atoms as a form."""
-        found = self.product(factors)
-        return constant(found) if isinstance(found, int) else Linear(0, {found: 1})
+        return self.atom(Kind.PRODUCT, tuple(flat), tuple(flat), bounds, build)
 
     def multiply(self, a: Linear, b: Linear) -> Linear:
         """`a · b`, multiplied out."""
-        if not a.terms or not b.terms:
-            return scaled(b, a.const) if not a.terms else scaled(a, b.const)
-        result = plus(scaled(a, b.const), Linear(0, b.terms), a.const)
-        terms, const = dict(result.terms), a.const * b.const
+        if not a.terms:
+            return scaled(b, a.const)
+        if not b.terms:
+            return scaled(a, b.const)
+        terms = scaled(a, b.const).terms.copy() if b.const else {}
+        add_into(terms, b.terms, a.const)
+        const = a.const * b.const
         for p, k in a.terms.items():
             for q, m in b.terms.items():
-                part = self.product_of([p, q])
+                part = self.product([p, q])
                 add_into(terms, part.terms, k * m)
                 const += part.const * k * m
         return Linear(const, terms)
 
 
-def _times(
-    a: tuple[int | None, int | None], b: tuple[int | None, int | None]
-) -> tuple[int | None, int | None]:
+def _times(a: Ends, b: Ends) -> Ends:
     """The bounds of a product."""
     (al, ah), (bl, bh) = a, b
     if al is not None and bl is not None and al >= 0 and bl >= 0:
@@ -190,25 +208,31 @@ def _times(
 
 
 def _depth(parts: tuple[object, ...]) -> int:
-    """The rank of the innermost bound variable in a form or among atoms; -1 without any."""
+    """The rank of the innermost bound variable in forms or among atoms; -1 without any."""
     depth = -1
     for part in parts:
-        if isinstance(part, Atom):
+        if type(part) is Linear:
+            for atom in part.terms:
+                depth = max(depth, atom.depth)
+        elif type(part) is Atom:
             depth = max(depth, part.depth)
-        elif isinstance(part, Linear):
-            depth = max(depth, _depth(tuple(part.terms)))
     return depth
 
 
 def _key(kind: Kind, parts: tuple[object, ...], expr: Expr) -> tuple[object, ...]:
-    forms = [p for p in parts if isinstance(p, Linear)]
-    rank, name = min((_lead(f) for f in forms), default=(_UNKNOWN_RANK, ""))
+    """Rank and name of the first variable inside, then the kind, then the parts."""
+    lead: tuple[object, ...] = (_UNKNOWN_RANK, "")
     detail: list[object] = []
     for part in parts:
-        if isinstance(part, Linear):
+        if type(part) is Linear:
             detail.append((1, order_of(part)))
+            lead = min(lead, *(a.key[:2] for a in part.terms)) if part.terms else lead
+        elif type(part) is Atom:
+            detail.append((3, part.key))
+            lead = min(lead, part.key[:2])
         elif isinstance(part, int):
             detail.append((0, part))
         elif isinstance(part, Cover):
             detail.append((2, repr(part)))
-    return rank, name, int(kind), *detail, repr(expr) if not forms else ""
+    text = repr(expr) if kind is Kind.SELECT or kind is Kind.OTHER else ""
+    return (*lead, int(kind), *detail, text)

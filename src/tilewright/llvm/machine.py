@@ -1,0 +1,99 @@
+"""LLVM's machinery for a target: parsing, the passes that are needed, assembly and object code.
+
+One pass is enough: `sroa` turns stack slots with constant offsets into SSA values. What else the
+standard pipeline would do for loops (numbering values, hoisting, unrolling, vectorising) has been
+done when the text was written, and code generation does the rest.
+
+Calls into LLVM release Python's lock; every module has a context of its own, so that kernels can be
+compiled in parallel threads.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from llvmlite import binding
+
+from tilewright.errors import Code, InternalError
+from tilewright.target import Target
+
+__all__ = ["assembly_of", "machine_for", "object_of", "optimise", "parse"]
+
+I110 = Code("I110", "LLVM does not accept a generated module: {problem}")
+
+LEVEL: Final = 3
+"""Effort of code generation."""
+
+_lock = threading.Lock()
+_state = {"ready": False}
+
+
+def _initialize() -> None:
+    with _lock:
+        if not _state["ready"]:
+            binding.initialize_all_targets()
+            binding.initialize_all_asmprinters()
+            _state["ready"] = True
+
+
+def machine_for(target: Target, *, jit: bool = False) -> Any:
+    """A new target machine; an engine takes its machine over, so each needs its own."""
+    if not _state["ready"]:
+        _initialize()
+    abi = "lp64d" if target.arch == "riscv64" and "d" in target.features else ""
+    return binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu,
+        features=target.llvm_features,
+        opt=LEVEL,
+        reloc="pic",
+        codemodel="small",
+        jit=jit,
+        abiname=abi,
+    )
+
+
+def parse(text: str) -> Any:
+    """The module that `text` describes, in a context of its own."""
+    try:
+        module = binding.parse_assembly(text, binding.create_context())
+        module.verify()
+    except RuntimeError as problem:
+        facts = {"problem": str(problem).strip(), "module": _saved(text)}
+        raise InternalError(I110, facts) from None
+    return module
+
+
+def _saved(text: str) -> str:
+    """A file that keeps a refused module for the report."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="tilewright-", suffix=".ll", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(text)
+    return str(Path(file.name))
+
+
+def optimise(module: Any, machine: Any) -> None:
+    """Run the passes over a module, in place."""
+    options = binding.create_pipeline_tuning_options(speed_level=LEVEL)
+    builder = binding.create_pass_builder(machine, options)
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.run(module, builder)
+
+
+def object_of(text: str, target: Target) -> bytes:
+    """LLVM text as object code for any target."""
+    machine, module = machine_for(target), parse(text)
+    optimise(module, machine)
+    return bytes(machine.emit_object(module))
+
+
+def assembly_of(text: str, target: Target) -> str:
+    """LLVM text as assembly for any target, with LLVM's remarks on loops and spills."""
+    machine, module = machine_for(target), parse(text)
+    optimise(module, machine)
+    machine.set_asm_verbosity(True)  # noqa: FBT003
+    return str(machine.emit_assembly(module))

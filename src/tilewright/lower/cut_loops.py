@@ -1,0 +1,287 @@
+"""Loops are cut where what happens inside changes, so that no iteration has to ask.
+
+Three reasons to cut, one mechanism:
+
+* tiles of a cover: an unrolled or vectorised loop whose extent is `TileSize(cover, t)` needs a
+  constant, so the loop over t is cut at the borders of the cover's segments;
+* inits: `if k == 0: S` at the start of a loop over k moves in front of it;
+* conditions: predicates and padding, affine in the loop variable, hold in one part of the loop, fail
+  in another, and are asked only in the (mostly empty) part between.
+
+    for t in range(22):                           for t in range(21):
+        for i in unrolled(TileSize(21×6 + 2, t))      for i in unrolled(6): …
+            …                             →       for i in unrolled(2): …
+
+A parallel loop is never cut, as its iterations must be dealt to the threads as one range: there a
+test selects the specialised body. Only tiles must be cut; conditions are left alone where the copies
+would make the program too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.lower import fold, forms
+from tilewright.lower.accesses import conjuncts, loads_in
+from tilewright.lower.conditions import comparisons, spans
+from tilewright.lower.context import Context
+from tilewright.lower.forms import Form
+from tilewright.lower.lower_tiles import tile_borders, tile_facts
+from tilewright.lower.simplify import analyzer_of, simplified
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.visit import children, free_vars, map_children, walk, walk_stmts
+
+__all__ = ["cut_loops"]
+
+MAX_STATEMENTS = 1024
+"""Conditions are not cut if all copies together, unrolled, would have more statements than this."""
+
+Known = Mapping[tir.Expr, tir.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Borders inside a loop, and what is known between them."""
+
+    borders: tuple[Form, ...]
+    known: tuple[Known, ...]
+    must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Iterations [start, end) of a loop, with a body of their own."""
+
+    start: Form
+    end: Form
+    body: tir.Stmt
+
+
+def cut_loops(func: tir.Func, context: Context) -> tir.Func:
+    """Cut every loop that wants it, outer loops first."""
+    del context
+    if not any(type(n) in (tir.If, tir.Select, tir.TileSize) for n in walk(func.body)):
+        return func
+    body = _statement(func.body, analyzer_of(func))
+    if body is func.body:
+        return func
+    return func.with_fields(body=simplified(body, func))  # type: ignore[no-any-return]
+
+
+def _statement(stmt: tir.Stmt, analyzer: Analyzer) -> tir.Stmt:
+    match stmt:
+        case tir.For():
+            return _loop(stmt, analyzer)
+        case tir.Seq():
+            parts = [_statement(part, analyzer) for part in stmt.body]
+            same = all(a is b for a, b in zip(parts, stmt.body, strict=True))
+            return stmt if same else fold.seq(*parts)
+        case tir.Store() | tir.Barrier():
+            return stmt
+    return map_children(stmt, lambda c: _statement(c, analyzer) if isinstance(c, tir.Stmt) else c)
+
+
+def _loop(loop: tir.For, analyzer: Analyzer) -> tir.Stmt:
+    init, loop = _init_in_front(loop)
+    loop = _tiles_tested(loop)
+    pieces = [Piece({}, forms.form_of(loop.extent), loop.body)]
+    for cut in _tile_cuts(loop):
+        pieces = [new for piece in pieces for new in _cut(loop, piece, cut, analyzer)]
+    if loop.kind is not tir.LoopKind.UNROLLED:
+        pieces = [new for piece in pieces for new in _cut_at_conditions(loop, piece, analyzer)]
+    if len(pieces) == 1:
+        body = _statement(pieces[0].body, analyzer.bind(loop.var, loop.extent))
+        return fold.seq(init, _hoisted(loop, body))
+    return fold.seq(init, *(_part(loop, piece, analyzer) for piece in pieces))
+
+
+def _part(loop: tir.For, piece: Piece, analyzer: Analyzer) -> tir.Stmt:
+    """One piece as a loop from zero (or no loop at all, if it is one iteration)."""
+    extent = analyzer.simplify(forms.expr_of(forms.minus(piece.end, piece.start)))
+    start = forms.expr_of(piece.start)
+    if tir.int_value(extent) == 1:
+        return _statement(fold.copied(piece.body, {loop.var: start}), analyzer)
+    var = tir.Var(loop.var.name)
+    body = fold.copied(piece.body, {loop.var: fold.fold_binary(tir.Add, start, var)})
+    new = tir.For(var, extent, body, loop.kind, loop.notes)
+    return _hoisted(new, _statement(body, analyzer.bind(var, extent)))
+
+
+def _hoisted(loop: tir.For, body: tir.Stmt) -> tir.Stmt:
+    """The loop with a new body; a test that no iteration changes moves outside."""
+    if type(body) is not tir.If or loop.var in free_vars(body.cond) or any(loads_in([body.cond])):
+        return fold.loop(loop, loop.extent, body)
+    then = fold.loop(loop, loop.extent, body.then)
+    if body.otherwise is None:
+        return fold.branch(body.cond, then, None)
+    var = tir.Var(loop.var.name)
+    other = fold.substitute(body.otherwise, {loop.var: var})
+    return fold.branch(
+        body.cond, then, fold.loop(loop.with_fields(var=var), loop.extent, other)
+    )
+
+
+def _cut_at_conditions(loop: tir.For, piece: Piece, analyzer: Analyzer) -> list[Piece]:
+    """Cut at one comparison after the other, as long as the pieces still contain them."""
+    pieces, seen = [piece], set[tir.Expr]()
+    for comparison, inner in comparisons(piece.body):
+        if comparison in seen or loop.var not in free_vars(comparison):
+            continue
+        seen.add(comparison)
+        found = spans(comparison, loop.var, inner)
+        if found is None:
+            continue
+        known = [{} if v is None else {comparison: _CONSTANTS[v]} for v in found.values]
+        cut = Cut(found.borders, tuple(known), must=False)
+        pieces = [new for old in pieces for new in _cut(loop, old, cut, analyzer)]
+    return pieces
+
+
+_CONSTANTS = {True: tir.TRUE, False: fold.FALSE}
+
+
+def _cut(loop: tir.For, piece: Piece, cut: Cut, analyzer: Analyzer) -> list[Piece]:
+    """`piece` cut at the borders that lie in it; in one piece if that is not worth while."""
+    if not cut.must and not _contains(piece.body, cut.known):
+        return [piece]
+    ends = [_clamped(border, piece, analyzer) for border in cut.borders]
+    parts = [
+        (start, end, known)
+        for start, end, known in zip([piece.start, *ends], [*ends, piece.end], cut.known, strict=True)
+        if not _at_most(end, start, analyzer)
+    ]
+    if len(parts) <= 1:
+        known = parts[0][2] if parts else {}
+        return [Piece(piece.start, piece.end, fold.resolved(piece.body, known))]
+    if not cut.must and _weight(piece.body) * len(parts) > MAX_STATEMENTS:
+        return [piece]
+    if loop.kind is tir.LoopKind.SERIAL or _is_constant(loop, parts):
+        return [Piece(s, e, fold.resolved(piece.body, known)) for s, e, known in parts]
+    if loop.kind is tir.LoopKind.VECTOR and not cut.must:
+        return [piece]
+    return [Piece(piece.start, piece.end, _chosen(loop.var, piece.body, parts))]
+
+
+def _contains(body: tir.Stmt, known: Sequence[Known]) -> bool:
+    wanted = {comparison for facts in known for comparison in facts}
+    return any(comparison in wanted for comparison, _ in comparisons(body))
+
+
+def _is_constant(loop: tir.For, parts: Sequence[tuple[Form, Form, Known]]) -> bool:
+    """May a vector loop be cut here? Its parts must have constant extents, as it has itself."""
+    if loop.kind is not tir.LoopKind.VECTOR:
+        return False
+    return all(forms.const_of(form) is not None for start, end, _ in parts for form in (start, end))
+
+
+def _clamped(border: Form, piece: Piece, analyzer: Analyzer) -> Form:
+    """The border, moved into the piece."""
+    if _at_most(border, piece.start, analyzer):
+        return piece.start
+    if _at_most(piece.end, border, analyzer):
+        return piece.end
+    result = forms.expr_of(border)
+    if not _at_most(piece.start, border, analyzer):
+        result = tir.maximum(result, forms.expr_of(piece.start))
+    if not _at_most(border, piece.end, analyzer):
+        result = tir.minimum(result, forms.expr_of(piece.end))
+    return forms.form_of(result)
+
+
+def _at_most(a: Form, b: Form, analyzer: Analyzer) -> bool:
+    """Is a ≤ b known?"""
+    distance = forms.minus(b, a)
+    number = forms.const_of(distance)
+    if number is not None:
+        return number >= 0
+    return analyzer.prove(tir.Le(tir.Const(0), forms.expr_of(distance))) is True
+
+
+def _chosen(var: tir.Var, body: tir.Stmt, parts: Sequence[tuple[Form, Form, Known]]) -> tir.Stmt:
+    """A test of the loop variable selects the specialised body."""
+    *others, (_, _, known) = parts
+    result = fold.resolved(body, known)
+    for _, end, facts in reversed(others):
+        special = fold.copied(fold.resolved(body, facts), {})
+        result = fold.branch(fold.fold_binary(tir.Lt, var, forms.expr_of(end)), special, result)
+    return result
+
+
+def _init_in_front(loop: tir.For) -> tuple[tir.Stmt, tir.For]:
+    """`for k: { if k == 0: I; S }` is `I; for k: S`, if there is a first iteration."""
+    body = loop.body
+    if type(body) is not tir.Seq or loop.kind is tir.LoopKind.PARALLEL:
+        return fold.NOTHING, loop
+    first, rest = body.body[0], body.body[1:]
+    if type(first) is not tir.If or first.otherwise is not None:
+        return fold.NOTHING, loop
+    if tir.Eq(loop.var, tir.Const(0)) not in conjuncts(first.cond):
+        return fold.NOTHING, loop
+    alone: tir.Stmt = fold.substitute(first, {loop.var: tir.Const(0)})
+    if (tir.int_value(loop.extent) or 0) < 1:
+        alone = fold.branch(tir.Lt(tir.Const(0), loop.extent), alone, None)
+    return alone, loop.with_fields(body=fold.seq(*rest))
+
+
+def _wanted_tiles(loop: tir.For) -> list[tir.TileSize]:
+    """The tiles, chosen by this loop, whose size a loop inside needs as a constant."""
+    inside = {s.var for s in walk_stmts(loop.body) if type(s) is tir.For}
+    tiles: dict[tir.TileSize, None] = {}
+    for stmt in walk_stmts(loop.body):
+        if type(stmt) is tir.For and stmt.kind in (tir.LoopKind.UNROLLED, tir.LoopKind.VECTOR):
+            for node in walk(stmt.extent):
+                if type(node) is tir.TileSize and loop.var in free_vars(node.tile):
+                    tiles[node] = None
+    return [t for t in tiles if inside.isdisjoint(free_vars(t.tile))]
+
+
+def _tile_cuts(loop: tir.For) -> Iterator[Cut]:
+    for node in _wanted_tiles(loop):
+        parts, factor = _affine(node, loop.var)
+        facts: tuple[Known, ...] = tile_facts(node.cover, node.tile)
+        borders = [forms.minus(b, parts) for b in tile_borders(node.cover)]
+        if factor == -1:
+            borders = [forms.plus(forms.scaled(b, -1), forms.constant(1)) for b in reversed(borders)]
+            facts = tuple(reversed(facts))
+        yield Cut(tuple(borders), facts, must=True)
+
+
+def _affine(node: tir.TileSize, var: tir.Var) -> tuple[Form, int]:
+    """(rest, factor) of the tile number; factor 0 if it is not ±var + rest."""
+    parts = forms.split(forms.form_of(node.tile), var)
+    factor = None if parts is None else forms.const_of(parts[0])
+    return (parts[1], factor) if parts is not None and factor in (1, -1) else ({}, 0)
+
+
+def _tiles_tested(loop: tir.For) -> tir.For:
+    """Tile numbers that do not follow the loop one by one: every iteration asks for its segment."""
+    body = loop.body
+    for node in _wanted_tiles(loop):
+        if _affine(node, loop.var)[1] != 0:
+            continue
+        *facts, last = tile_facts(node.cover, node.tile)
+        result = fold.resolved(body, last)
+        for border, known in zip(reversed(tile_borders(node.cover)), reversed(facts), strict=True):
+            test = fold.fold_binary(tir.Lt, node.tile, forms.expr_of(border))
+            result = fold.branch(test, fold.copied(fold.resolved(body, known), {}), result)
+        body = result
+    return loop if body is loop.body else loop.with_fields(body=body)
+
+
+def _weight(stmt: tir.Stmt) -> int:
+    """About how many statements this becomes when unrolled."""
+    match stmt:
+        case tir.Store():
+            return 1
+        case tir.For(kind=kind, extent=extent):
+            inner = _weight(stmt.body)
+            times = tir.int_value(extent) or max(
+                (size for n in walk(extent) if type(n) is tir.TileSize for size, _ in n.cover.segments),
+                default=1,
+            )
+            if kind is tir.LoopKind.UNROLLED:
+                return inner * times
+            return inner * max(1, times // 8) if kind is tir.LoopKind.VECTOR else inner
+    return sum(_weight(c) for c in children(stmt) if isinstance(c, tir.Stmt))

@@ -1,0 +1,81 @@
+"""Every buffer becomes one row of elements, every access one offset; layouts end here.
+
+    A: f32[128, 64]  A[i, k]   →   A: f32[8192]  A[i*64 + k]
+
+Strides are those of the dense row-major physical shape and may be symbolic. Terms of an offset go
+from outer to inner loops, with what unrolling and vectorising make constant at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.lower import forms
+from tilewright.lower.context import Context
+from tilewright.lower.forms import Form
+from tilewright.lower.rewrite_accesses import AccessRewriter
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import walk_stmts
+
+__all__ = ["flatten_buffers"]
+
+
+def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
+    """One dimension for every buffer."""
+    del context
+    buffers = [*func.params, *(s.buffer for s in walk_stmts(func) if type(s) is tir.Alloc)]
+    flat: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
+    for buffer in buffers:
+        if len(buffer.shape) != 1 or buffer.layout:
+            flat[buffer] = _flat(buffer)
+    if not flat:
+        return func
+    params = tuple([flat[p][0] if p in flat else p for p in func.params])
+    return func.with_fields(params=params, body=_Flatten(flat).statement(func.body))  # type: ignore[no-any-return]
+
+
+def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, tuple[Form, ...]]:
+    """The buffer as one row, and its strides."""
+    strides: list[Form] = []
+    total = forms.constant(1)
+    for size in reversed(buffer.shape):
+        strides.insert(0, total)
+        total = forms.times(forms.form_of(size), total)
+    shape = (forms.expr_of(total),)
+    return tir.Buffer(buffer.name, shape, buffer.dtype, buffer.scope), tuple(strides)
+
+
+class _Flatten(AccessRewriter):
+    def __init__(self, flat: Mapping[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]]) -> None:
+        super().__init__({old: new for old, (new, _) in flat.items()})
+        self.strides = {old: strides for old, (_, strides) in flat.items()}
+
+    def indices(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
+        return (self.offset(indices, self.strides[buffer]),)
+
+    def offset(self, indices: tuple[tir.Expr, ...], strides: tuple[Form, ...]) -> tir.Expr:
+        total: Form = {}
+        lanes: tir.Expr | None = None
+        for index, stride in zip(indices, strides, strict=True):
+            if index.dtype.lanes > 1:
+                lanes = _strided(index, stride) if lanes is None else lanes + _strided(index, stride)
+            else:
+                total = forms.plus(total, forms.times(forms.form_of(index), stride))
+        start = forms.expr_of(total, self.order)
+        if lanes is None:
+            return start
+        if type(lanes) is tir.Ramp:
+            base = forms.plus(total, forms.form_of(lanes.base))
+            return lanes.with_fields(base=forms.expr_of(base, self.order))  # type: ignore[no-any-return]
+        return lanes + tir.Broadcast(start, lanes.dtype.lanes)
+
+
+def _strided(index: tir.Expr, stride: Form) -> tir.Expr:
+    """A vector of indices times a stride."""
+    if forms.const_of(stride) == 1:
+        return index
+    if type(index) is tir.Ramp:
+        base = forms.times(forms.form_of(index.base), stride)
+        step = forms.times(forms.form_of(index.stride), stride)
+        return tir.Ramp(forms.expr_of(base), forms.expr_of(step), index.lanes)
+    return index * tir.Broadcast(forms.expr_of(stride), index.dtype.lanes)

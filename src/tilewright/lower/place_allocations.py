@@ -1,0 +1,198 @@
+"""Every intermediate buffer moves into the innermost statement that contains all of its accesses.
+
+A buffer may move into a loop only if each iteration reads nothing but what the same iteration has
+written before; a value that flows from one iteration to a later one keeps the buffer outside. What
+cannot be shown is not assumed: the buffer then stays where it is, which costs memory and nothing else.
+
+    T = alloc(f32[128])                     for i0 in range(16):
+    for i0 in range(16):                        T = alloc(f32[128])
+        for i1 in range(8):             →       for i1 in range(8):
+            T[i0*8 + i1] = …                        T[i0*8 + i1] = …
+        for i1 in range(8):                     for i1 in range(8):
+            C[i0*8 + i1] = T[i0*8 + i1]             C[i0*8 + i1] = T[i0*8 + i1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.lower import fold, forms
+from tilewright.lower.accesses import Access, accesses_of, conjuncts
+from tilewright.lower.context import Context
+from tilewright.lower.extremes import Loops, extremes, fills_box
+from tilewright.lower.forms import Form
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import map_children, walk, walk_stmts
+
+__all__ = ["place_allocations"]
+
+ZERO = tir.Const(0)
+
+
+def place_allocations(func: tir.Func, context: Context) -> tir.Func:
+    """Sink each `Alloc` as far as values allow."""
+    del context
+    found = [s for s in walk_stmts(func) if type(s) is tir.Alloc]
+    if not found:
+        return func
+    starts: dict[tir.Buffer, tir.Stmt] = {}
+    bare = _without_allocs(func.body, starts)
+    accesses = accesses_of(bare, starts)
+    touched: dict[int, frozenset[tir.Buffer]] = {}
+    _touch(bare, frozenset(starts), touched)
+    homes: dict[int, list[tir.Buffer]] = {}
+    for buffer, start in starts.items():
+        if not accesses[buffer]:
+            continue  # nobody misses it
+        home = _home(buffer, start, accesses[buffer], touched)
+        homes.setdefault(id(home), []).append(buffer)
+    body = _with_allocs(bare, homes)
+    return func if body == func.body else func.with_fields(body=body)  # type: ignore[no-any-return]
+
+
+def _without_allocs(stmt: tir.Stmt, starts: dict[tir.Buffer, tir.Stmt]) -> tir.Stmt:
+    """The statement without allocations; `starts` says where each one was."""
+    if type(stmt) is tir.Alloc:
+        body = _without_allocs(stmt.body, starts)
+        starts[stmt.buffer] = body
+        return body
+    if type(stmt) is tir.Store:
+        return stmt
+    return map_children(
+        stmt, lambda c: _without_allocs(c, starts) if isinstance(c, tir.Stmt) else c
+    )
+
+
+def _touch(
+    stmt: tir.Stmt, buffers: frozenset[tir.Buffer], touched: dict[int, frozenset[tir.Buffer]]
+) -> frozenset[tir.Buffer]:
+    """Note for each statement which of `buffers` it accesses."""
+    found: frozenset[tir.Buffer]
+    match stmt:
+        case tir.Seq():
+            found = frozenset().union(*[_touch(part, buffers, touched) for part in stmt.body])
+        case tir.For():
+            found = _loaded(stmt.extent, buffers) | _touch(stmt.body, buffers, touched)
+        case tir.If():
+            found = _loaded(stmt.cond, buffers) | _touch(stmt.then, buffers, touched)
+            if stmt.otherwise is not None:
+                found |= _touch(stmt.otherwise, buffers, touched)
+        case tir.Store():
+            found = frozenset(
+                n.buffer for n in walk(stmt) if type(n) in (tir.Load, tir.Store)  # type: ignore[attr-defined]
+            )
+            found &= buffers
+        case _:
+            found = frozenset()
+    touched[id(stmt)] = found
+    return found
+
+
+def _loaded(expr: tir.Expr, buffers: frozenset[tir.Buffer]) -> frozenset[tir.Buffer]:
+    return frozenset(n.buffer for n in walk(expr) if type(n) is tir.Load) & buffers
+
+
+def _home(
+    buffer: tir.Buffer,
+    stmt: tir.Stmt,
+    accesses: list[Access],
+    touched: Mapping[int, frozenset[tir.Buffer]],
+) -> tir.Stmt:
+    """The statement to wrap, starting the search at `stmt`."""
+    while True:
+        match stmt:
+            case tir.Seq():
+                inside = [part for part in stmt.body if buffer in touched[id(part)]]
+            case tir.For() if not _loaded(stmt.extent, frozenset((buffer,))):
+                inside = [stmt.body] if _stays_in_iteration(stmt.var, accesses) else []
+            case tir.If() if not _loaded(stmt.cond, frozenset((buffer,))):
+                sides = (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
+                inside = [side for side in sides if buffer in touched[id(side)]]
+            case _:
+                return stmt
+        if len(inside) != 1:
+            return stmt
+        stmt = inside[0]
+
+
+def _stays_in_iteration(var: tir.Var, accesses: list[Access]) -> bool:
+    """Is everything that an iteration of loop `var` reads written by the same iteration before?"""
+    writes = [a for a in accesses if a.writes]
+    return all(any(_covers(w, r, var) for w in writes) for r in accesses if not r.writes)
+
+
+def _covers(write: Access, read: Access, var: tir.Var) -> bool:
+    """Does `write` store all elements of `read`, earlier in one iteration of the loop `var`?"""
+    if write.number >= read.number:
+        return False
+    outside = next(i for i, (v, _) in enumerate(write.loops) if v is var) + 1
+    shared = outside
+    while (
+        shared < min(len(write.loops), len(read.loops))
+        and write.loops[shared][0] is read.loops[shared][0]
+    ):
+        shared += 1
+    own = write.loops[shared:]
+    moving = {v for form in write.indices for v, _ in write.loops if forms.mentions(form, v)}
+    if any(v not in moving and (tir.int_value(e) or 0) < 1 for v, e in own):
+        return False
+    first = {v: ZERO for v, _ in write.loops[outside:] if v not in moving}
+    if not all(_harmless(c, write, read, first) for c in write.conditions):
+        return False
+    own = tuple([(v, e) for v, e in own if v in moving])
+    return fills_box(write.indices, own) and _inside(write, own, read, read.loops[shared:])
+
+
+def _harmless(
+    condition: tir.Expr, write: Access, read: Access, first: Mapping[tir.Var, tir.Expr]
+) -> bool:
+    """May a write under `condition` count as unconditional, as far as `read` is concerned?"""
+    if condition in read.conditions:
+        return True
+    if fold.substitute(condition, first) == tir.TRUE:  # it ran in the first of these iterations
+        return True
+    return all(_only_bounds(c, write) for c in conjuncts(condition))
+
+
+def _only_bounds(condition: tir.Expr, write: Access) -> bool:
+    """Does the condition merely say that the written element exists?"""
+    if type(condition) not in (tir.Lt, tir.Le):
+        return False
+    slack = forms.minus(forms.form_of(condition.b), forms.form_of(condition.a))  # type: ignore[attr-defined]
+    if type(condition) is tir.Le:
+        slack = forms.plus(slack, forms.constant(1))
+    for index, size in zip(write.indices, write.buffer.shape, strict=True):
+        above = forms.minus(forms.form_of(size), index)
+        below = forms.plus(index, forms.constant(1))
+        if any((forms.const_of(forms.minus(slack, f)) or -1) >= 0 for f in (above, below)):
+            return True
+        if slack in (above, below):
+            return True
+    return False
+
+
+def _inside(write: Access, own: Loops, read: Access, other: Loops) -> bool:
+    """Is the box that is read within the box that is written?"""
+    for w, r, size in zip(write.indices, read.indices, write.buffer.shape, strict=True):
+        written = extremes(w, own)
+        wanted = extremes(r, other)
+        if wanted is None:  # at most everything
+            wanted = {}, forms.minus(forms.form_of(size), forms.constant(1))
+        if written is None or not (_at_most(written[0], wanted[0]) and _at_most(wanted[1], written[1])):
+            return False
+    return True
+
+
+def _at_most(a: Form, b: Form) -> bool:
+    distance = forms.const_of(forms.minus(b, a))
+    return distance is not None and distance >= 0
+
+
+def _with_allocs(stmt: tir.Stmt, homes: Mapping[int, list[tir.Buffer]]) -> tir.Stmt:
+    """Put the allocations around the statements that were chosen."""
+    new = stmt
+    if type(stmt) is not tir.Store:
+        new = map_children(stmt, lambda c: _with_allocs(c, homes) if isinstance(c, tir.Stmt) else c)
+    for buffer in reversed(homes.get(id(stmt), ())):
+        new = tir.Alloc(buffer, new)
+    return new

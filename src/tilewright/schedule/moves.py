@@ -1,0 +1,140 @@
+"""What `compute_at` and `reverse_compute_at` share: legality of a move, and the nest it makes."""
+
+from __future__ import annotations
+
+from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.copies import nest
+from tilewright.schedule.dataflow import Outline, Place
+from tilewright.schedule.footprints import Span, is_whole, swept
+from tilewright.schedule.handles import Names
+from tilewright.schedule.nests import is_bounded
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.regions import reads_own_output
+from tilewright.tensor.visit import free_vars
+
+__all__ = ["Spans", "moved_nest", "require_loop_of_blocks", "require_unchanged_inputs"]
+
+Spans = dict[tir.Var, Span | None]
+"""The values that each iterator of a block takes; None stands for its whole domain."""
+
+S204 = Code("S204", "loop `{loop}` is already around block `{block}`")
+S205 = Code("S205", "loop `{loop}` is not around blocks")
+S208 = Code("S208", "`{other}` writes `{buffer}`, which block `{block}` reads, in between")
+S209 = Code("S209", "block `{block}` updates its result in place")
+
+ZERO = tir.Const(0)
+
+
+def require_loop_of_blocks(outline: Outline, place: Place, loop: tir.For) -> None:
+    """S204 and S205: the loop is somewhere else, and it is around blocks, not inside one."""
+    marks = {"block": place.block, "loop": loop}
+    if place.is_inside(loop):
+        hint = "name a loop of the other block"
+        raise ScheduleError(S204, program=outline.func, marks=marks, hint=hint)
+    if not outline.inside(loop):
+        hint = "name a loop whose leaves are blocks"
+        raise ScheduleError(S205, program=outline.func, marks=marks, hint=hint)
+    if reads_own_output(place.block):
+        hint = "move it before `decompose_reduction`, so that it carries its start value along"
+        raise ScheduleError(S209, program=outline.func, marks=marks, hint=hint)
+
+
+def require_unchanged_inputs(
+    outline: Outline, place: Place, target: Place, loop: tir.For | None = None
+) -> None:
+    """S208: nothing writes what the block reads between its old and new place, or in `loop`."""
+    first, last = sorted((place.number, target.number))
+    for region in place.block.reads:
+        for writer in outline.writers(region.buffer):
+            repeated = loop is not None and writer.is_inside(loop)
+            if writer is not place and (first < writer.number < last or repeated):
+                raise ScheduleError(
+                    S208,
+                    {"other": writer.block.name},
+                    program=outline.func,
+                    marks={"block": place.block, "buffer": region.buffer, "writer": writer.block},
+                    hint="move the block that writes it first, or choose another loop",
+                )
+
+
+def moved_nest(
+    names: Names,
+    block: tir.Block,
+    needed: Spans,
+    around: tuple[tir.For, ...],
+    analyzer: Analyzer,
+    *,
+    exact: bool = False,
+) -> tuple[tir.Stmt, tuple[str, ...]]:
+    """The block in fresh loops over the values that are needed, inside the loops `around`.
+
+    Unless `exact`, more values than needed may be computed where that keeps an extent constant.
+    """
+    parts: list[tuple[tir.Expr, tir.Expr]] = []
+    guards: list[tuple[int, bool, bool]] = []
+    varying = {loop.var for loop in around}
+    for number, it in enumerate(block.iters):
+        span = needed.get(it.var)
+        extent = None
+        if span is not None and not is_whole(span, it.extent, analyzer):
+            extent = span.extent(analyzer)
+            if not exact:
+                extent = _fixed_extent(extent, it.extent, varying, analyzer)
+        if span is None or extent is None:
+            parts.append((ZERO, it.extent))
+            continue
+        parts.append((span.lo, extent))
+        below = not _is_least(span.lo, ZERO, around, analyzer)
+        above = not _is_most(span.lo + extent, it.extent, around, analyzer)
+        if below or above:
+            guards.append((number, below, above))
+    made, loops = nest(names, block.with_fields(predicate=tir.TRUE), parts)
+    return (_guarded(made, guards) if guards else made), loops
+
+
+def _is_least(
+    value: tir.Expr, least: tir.Expr, around: tuple[tir.For, ...], analyzer: Analyzer
+) -> bool:
+    """Is the value at least this in all iterations?"""
+    if analyzer.prove(value >= least):
+        return True
+    span = swept(value, around, analyzer)
+    return span is not None and bool(analyzer.prove(span.lo >= least))
+
+
+def _is_most(
+    value: tir.Expr, most: tir.Expr, around: tuple[tir.For, ...], analyzer: Analyzer
+) -> bool:
+    """Is the value at most this in all iterations?"""
+    if analyzer.prove(value <= most):
+        return True
+    span = swept(value, around, analyzer)
+    return span is not None and bool(analyzer.prove(span.hi <= most))
+
+
+def _fixed_extent(
+    extent: tir.Expr, domain: tir.Expr, varying: set[tir.Var], analyzer: Analyzer
+) -> tir.Expr | None:
+    """An extent, or a bound of it that is the same in all iterations; None for the whole domain."""
+    if not is_bounded(extent) and varying & free_vars(extent):
+        most = analyzer.bounds(extent).hi
+        if most is None:
+            return None
+        extent = tir.Const(most)
+    length, whole = tir.int_value(extent), tir.int_value(domain)
+    return None if length is not None and whole is not None and length >= whole else extent
+
+
+def _guarded(made: tir.Stmt, guards: list[tuple[int, bool, bool]]) -> tir.Stmt:
+    """The nest with a predicate that keeps these iterators inside of their domains."""
+    if isinstance(made, tir.For):
+        return made.with_fields(body=_guarded(made.body, guards))  # type: ignore[no-any-return]
+    assert isinstance(made, tir.Block)
+    predicate: tir.Expr = tir.TRUE
+    for number, below, above in guards:
+        at = made.bindings[number]
+        for wanted, test in ((below, ZERO <= at), (above, at < made.iters[number].extent)):
+            if wanted:
+                predicate = test if predicate is tir.TRUE else predicate & test
+    return made.with_fields(predicate=predicate)  # type: ignore[no-any-return]

@@ -1,0 +1,234 @@
+"""Use what a loop has computed right where it was computed."""
+
+from __future__ import annotations
+
+from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.accesses import Ranges
+from tilewright.schedule.copies import names_without
+from tilewright.schedule.dataflow import Outline, Place, edited, insert_after
+from tilewright.schedule.domains import iterations, matched
+from tilewright.schedule.footprints import Span, swept
+from tilewright.schedule.handles import names_of
+from tilewright.schedule.moves import (
+    Spans,
+    moved_nest,
+    require_loop_of_blocks,
+    require_unchanged_inputs,
+)
+from tilewright.schedule.nests import vars_by_kind
+from tilewright.schedule.primitive import Edit, primitive
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.visit import free_vars, substitute
+
+__all__ = ["reverse_compute_at"]
+
+ONE = tir.Const(1)
+
+S210 = Code("S210", "nothing inside loop `{loop}` computes what block `{block}` reads")
+S211 = Code("S211", "`{producer}` is not finished inside loop `{loop}`: `{outer}` reduces")
+S212 = Code("S212", "what one iteration of loop `{loop}` computes is not what block `{block}` reads")
+S214 = Code("S214", "`{other}` reads `{buffer}` before block `{block}` overwrites it")
+S213 = Code("S213", "loop `{outer}` would repeat steps of the reduction of block `{block}`")
+
+
+@primitive
+def reverse_compute_at(func: tir.Func, block: tir.Block, loop: tir.For) -> Edit:
+    """Move a consumer into a loop of its producers, where it uses what they have just computed.
+
+    The block gets fresh loops over the part of its domain that reads what one iteration of `loop`
+    has finished, behind the last producer.
+
+    Before:  for i_0 in range(4): for i_1 in range(16): B[i_0 * 16 + i_1] = f(A[i_0 * 16 + i_1])
+             for i in range(64): C[i] = g(B[i])
+    After:   for i_0 in range(4):
+                 for i_1 in range(16): B[i_0 * 16 + i_1] = f(A[i_0 * 16 + i_1])
+                 for C_i in range(16): C[i_0 * 16 + C_i] = g(B[i_0 * 16 + C_i])
+    Requires: S201 the block is not inside another block; S203 it is the only writer of its buffers;
+        S204 the loop is not around it; S205 the loop is around blocks; S208 nothing that the block
+        reads is written in between; S209 it does not update in place; S210 something inside the
+        loop writes what it reads; S211 no loop around the new place belongs to the reduction of a
+        producer; S212 the part that is computed is a box that the block reads one to one; S213
+        every loop around takes part in its reduction, if only a part of that is done at a time;
+        S214 nothing reads the old content of what it writes
+    Example: s.reverse_compute_at("C", "i_0")
+    """
+    outline = Outline(func)
+    place = outline.place(block)
+    require_loop_of_blocks(outline, place, loop)
+    for region in block.writes:
+        outline.require_sole_writer(place, region.buffer)
+    producers, last = _producers(outline, place, loop)
+    require_unchanged_inputs(outline, place, last)
+    _require_unread_outputs(outline, place, loop)
+    around = last.loops_to(loop)
+    _require_finished(outline, producers, around, loop)
+    analyzer = Analyzer({part.var: part.extent for part in around})
+    ready = _ready(outline, place, producers, around, loop)
+    _require_reduction_once(outline, place, ready, around)
+    own = outline.own(place)
+    names = names_without(names_of(func), own)
+    nest, made = moved_nest(names, block, ready, around, analyzer, exact=True)
+    body = insert_after(loop.body, last.child_of(loop), nest)
+    new = edited(func, (own, ()), (loop, (loop.with_fields(body=body),)))
+    return Edit(new, made)
+
+
+def _producers(outline: Outline, place: Place, loop: tir.For) -> tuple[list[Place], Place]:
+    """The writers of what the block reads that share a loop with its new place; the last in it."""
+    inside = outline.inside(loop)
+    around = {id(part) for part in inside[0].loops_to(loop)}
+    found: dict[int, Place] = {}
+    for region in place.block.reads:
+        for writer in outline.writers(region.buffer):
+            if any(id(part) in around for part in writer.loops):
+                found[writer.number] = writer
+    producers = [found[number] for number in sorted(found)]
+    ours = [p for p in producers if p.is_inside(loop)]
+    if not ours:
+        raise ScheduleError(
+            S210,
+            {"expected": "a loop around a block whose results it reads"},
+            program=outline.func,
+            marks={"block": place.block, "loop": loop},
+        )
+    return producers, ours[-1]
+
+
+def _require_unread_outputs(outline: Outline, place: Place, loop: tir.For) -> None:
+    """S214: no block between the old and the new place needs what the block overwrites."""
+    first = outline.inside(loop)[0].loops[0]
+    start = outline.inside(first)[0].number
+    for region in place.block.writes:
+        for reader in outline.readers(region.buffer):
+            if start <= reader.number < place.number:
+                raise ScheduleError(
+                    S214,
+                    {"other": reader.block.name, "buffer": region.buffer.name},
+                    program=outline.func,
+                    marks={"block": place.block, "reader": reader.block},
+                    hint="write to another buffer",
+                )
+
+
+def _require_finished(
+    outline: Outline, producers: list[Place], around: tuple[tir.For, ...], loop: tir.For
+) -> None:
+    """S211: after one iteration, what the producers have written there is final."""
+    for producer in producers:
+        _, reduce = vars_by_kind(producer.block)
+        for outer in around:
+            if outer.var in reduce:
+                raise ScheduleError(
+                    S211,
+                    {"outer": outer.var.name, "producer": producer.block.name},
+                    program=outline.func,
+                    marks={"loop": loop, "producing block": producer.block, "reduces": outer},
+                    hint=f"name a loop outside of `{outer.var.name}`",
+                )
+
+
+def _ready(
+    outline: Outline,
+    place: Place,
+    producers: list[Place],
+    around: tuple[tir.For, ...],
+    loop: tir.For,
+) -> Spans:
+    """The iterator values that read exactly what has been written while `around` stands still."""
+    iters = {it.var: it.extent for it in place.block.iters}
+    ready: Spans = {}
+    for producer in producers:
+        for write in producer.block.writes:
+            for read in place.block.reads:
+                if read.buffer is not write.buffer:
+                    continue
+                spans = _spans_of(iters, read, producer, write, around)
+                if spans is None or any(
+                    ready.setdefault(var, span) != span for var, span in spans.items()
+                ):
+                    raise ScheduleError(
+                        S212,
+                        {"producer": producer.block.name, "buffer": read.buffer.name},
+                        program=outline.func,
+                        marks={"block": place.block, "loop": loop, "from": producer.block},
+                        hint="name a loop further out, or move the producer with `compute_at`",
+                    )
+    return ready
+
+
+def _spans_of(
+    iters: dict[tir.Var, tir.Expr],
+    read: tir.Region,
+    producer: Place,
+    write: tir.Region,
+    around: tuple[tir.For, ...],
+) -> dict[tir.Var, Span] | None:
+    """The values of `iters` whose reads one producer has just written; None if they are no box."""
+    outer = {part.var for part in around}
+    inner = [part for part in producer.loops if part.var not in outer]
+    scope = producer.analyzer
+    values = matched(iters, read, write, Ranges.of_block(producer.block).analyzer)
+    if values is not None:
+        exact: dict[tir.Var, Span] = {}
+        for var, value in values.items():
+            value = scope.simplify(substitute(value, producer.values))
+            if not outer & free_vars(value):
+                continue  # the producer has written all that it ever writes along this iterator
+            span = _gapless(value, ONE, inner, scope)
+            if span is None:
+                return None
+            exact[var] = span
+        return exact
+    box: list[Span | None] = []
+    for index in write.ranges:
+        value = scope.simplify(substitute(index.start, producer.values))
+        if not outer & free_vars(value):
+            box.append(None)
+            continue
+        span = _gapless(value, index.extent, inner, scope)
+        if span is None:
+            return None
+        box.append(span)
+    parts, understood = iterations(iters, read, box, scope)
+    if not understood or not all(part.exact for part in parts.values()):
+        return None
+    return {var: part.span for var, part in parts.items()}
+
+
+def _gapless(
+    value: tir.Expr, length: tir.Expr, inner: list[tir.For], scope: Analyzer
+) -> Span | None:
+    """What `length` numbers from `value` on cover, if the inner loops leave no gap in between.
+
+    Bindings are one to one, so it is enough that there are as many iterations as numbers.
+    """
+    span = swept(value, inner, scope)
+    if span is None:
+        return None
+    steps = length
+    used = free_vars(value)
+    for part in inner:
+        if part.var in used:
+            steps = steps * part.extent
+    whole = Span(span.lo, scope.simplify(span.hi + length - 1))
+    return whole if scope.prove_equal(steps, whole.hi - whole.lo + 1) else None
+
+
+def _require_reduction_once(
+    outline: Outline, place: Place, ready: Spans, around: tuple[tir.For, ...]
+) -> None:
+    """S213: a reduction that is done part by part must meet each of its points once."""
+    kinds = {it.var: it.kind for it in place.block.iters}
+    if not any(span and kinds[var] is tir.IterKind.REDUCE for var, span in ready.items()):
+        return
+    used = {v for span in ready.values() if span is not None for v in free_vars(span.lo)}
+    for outer in around:
+        if outer.var not in used and tir.int_value(outer.extent) != 1:
+            raise ScheduleError(
+                S213,
+                {"outer": outer.var.name},
+                program=outline.func,
+                marks={"block": place.block, "repeated": outer},
+                hint="name a loop at which the whole reduction is ready",
+            )

@@ -1,0 +1,81 @@
+"""What every recipe is given, and the small moves that several recipes share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.schedule.schedule import Schedule
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import free_vars, walk
+
+__all__ = ["Context", "extent_of", "iter_loop", "lanes_of", "parallelize", "vector_tail", "work_of"]
+
+# Below this many predicted cycles a kernel runs on one thread: waking another costs about as much.
+PARALLEL_CYCLES = 15_000
+
+
+@dataclass(frozen=True)
+class Context:
+    """A schedule in the making, the machine, and the names of constant parameters."""
+
+    schedule: Schedule
+    target: Target
+    threads: int
+    constants: frozenset[str]
+
+
+def lanes_of(context: Context, block: str) -> int:
+    """Lanes of a vector of the widest element that the block computes with."""
+    body = context.schedule.block(block).body
+    sizes = [
+        part.dtype.size_bytes
+        for part in walk(body)
+        if isinstance(part, tir.Expr) and not part.dtype.is_bool and part.dtype != tir.index
+    ]
+    return context.target.lanes(max(sizes, default=4))
+
+
+def extent_of(context: Context, loop: str) -> int | None:
+    """The constant extent of a loop, or None."""
+    return tir.int_value(context.schedule.loop(loop).extent)
+
+
+def iter_loop(context: Context, block: str, position: int) -> str:
+    """The loop that alone drives one iterator of a block (true until its loops are tiled)."""
+    binding = context.schedule.block(block).bindings[position]
+    if type(binding) is tir.Var:
+        return binding.name
+    names = [v.name for v in free_vars(binding)]
+    loops = context.schedule.loops(block)
+    return next(name for name in loops if name in names)
+
+
+def work_of(context: Context, block: str) -> float:
+    """Predicted cycles of a block that runs vectorised: operations over lanes; symbolic counts
+    as large."""
+    node = context.schedule.block(block)
+    extents = [tir.int_value(it.extent) for it in node.iters]
+    points = prod(1024 if e is None else e for e in extents)
+    heavy = sum(25 for part in walk(node.body) if isinstance(part, tir.Call))
+    light = sum(1 for part in walk(node.body) if isinstance(part, tir.Binary | tir.Load))
+    return points * (heavy + light) / lanes_of(context, block) / 2
+
+
+def parallelize(context: Context, loop: str, cycles: float) -> None:
+    """Make a loop parallel where there is more than one thread and enough work for it."""
+    if context.threads > 1 and cycles > PARALLEL_CYCLES:
+        context.schedule.parallel(loop)
+
+
+def vector_tail(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str | None, str]:
+    """Split off and vectorise the innermost tile of a loop; the loop over tiles, and the tile."""
+    extent = extent_of(context, loop)
+    width = lanes * vectors
+    if extent is not None and extent <= width:
+        context.schedule.vectorize(loop)
+        return None, loop
+    outer, inner = context.schedule.split(loop, width)
+    context.schedule.vectorize(inner)
+    return outer, inner

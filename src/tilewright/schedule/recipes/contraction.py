@@ -1,0 +1,281 @@
+"""Contractions: a register tile of sums, walked over the reduction, inside blocks for the caches.
+
+    for block of rows, panel of columns:                  (fused, parallel)
+        for tile of rows:
+            sums = 0                                      (registers: tile_rows × tile_columns)
+            for k: sums += left[rows, k] · right[k, columns]
+            out = epilogue(sums)
+
+A long reduction is cut: partial sums of each cut stay in registers and are added to memory once.
+A constant right operand is packed ahead of time so that a panel is one stream; one that comes with
+the call is packed panel by panel where enough rows use it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.schedule.recipes.context import Context, extent_of, iter_loop, parallelize
+from tilewright.schedule.recipes.contraction_plan import (
+    ContractionPlan,
+    ContractionShape,
+    plan_contraction,
+)
+from tilewright.tensor import cover as covers
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, contraction
+
+__all__ = ["schedule_contraction"]
+
+# Rows that must use a panel before packing it inside the kernel pays.
+_ROWS_TO_PACK = 24
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """Names of the loops by role, before tiling."""
+
+    batch: tuple[str, ...]
+    outer_rows: tuple[str, ...]
+    row: str | None
+    outer_columns: tuple[str, ...]
+    column: str
+    reduce: tuple[str, ...]
+
+
+def schedule_contraction(context: Context, block: str, epilogue: str | None = None) -> None:
+    """Schedule a contraction, and the elementwise block behind it if there is one."""
+    roles = contraction(context.schedule.block(block))
+    assert roles is not None
+    plan = plan_contraction(_shape(context, block, roles), context.target)
+    panels = _column_dimension(roles)
+    is_constant = roles.right.buffer.name in context.constants
+    if is_constant and panels is not None:
+        epilogue = _pad_columns(context, block, roles, plan, panels, epilogue)
+    loops = _loops(context, block)
+    _tile(context, block, loops, plan, epilogue)
+    if is_constant and panels is not None:
+        _pack_constant(context, roles, plan, panels)
+
+
+def _shape(context: Context, block: str, roles: Contraction) -> ContractionShape:
+    """Extents by role; a symbolic one counts as a middling number."""
+    node = roles.block
+    column = _vector_iterator(roles)
+
+    def extent(positions: tuple[int, ...]) -> int:
+        sizes = [tir.int_value(node.iters[p].extent) for p in positions]
+        return prod(128 if size is None else size for size in sizes)
+
+    row = roles.rows[-1:]
+    outer = tuple(p for p in (*roles.rows[:-1], *roles.columns) if p != column)
+    return ContractionShape(
+        batch=extent((*roles.batch, *outer)),
+        rows=max(1, extent(row)) if row else 1,
+        columns=extent((column,)),
+        reduce=max(1, extent(roles.reduce)),
+        element_bytes=node.writes[0].buffer.dtype.size_bytes,
+        right_is_constant=roles.right.buffer.name in context.constants,
+        threads=context.threads,
+    )
+
+
+def _vector_iterator(roles: Contraction) -> int:
+    """The column iterator along which the result is contiguous."""
+    last = roles.block.writes[0].ranges[-1].start
+    for position in roles.columns:
+        if roles.block.iters[position].var == last:
+            return position
+    return roles.columns[-1]
+
+
+def _column_dimension(roles: Contraction) -> int | None:
+    """Which dimension of the right operand is the vector iterator by itself."""
+    var = roles.block.iters[_vector_iterator(roles)].var
+    found = [d for d, index in enumerate(roles.right.indices) if index == var]
+    return found[0] if len(found) == 1 else None
+
+
+def _loops(context: Context, block: str) -> _Loops:
+    roles = contraction(context.schedule.block(block))
+    assert roles is not None
+    column = _vector_iterator(roles)
+
+    def names(positions: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(iter_loop(context, block, p) for p in positions)
+
+    rows = names(roles.rows)
+    return _Loops(
+        batch=names(roles.batch),
+        outer_rows=rows[:-1],
+        row=rows[-1] if rows else None,
+        outer_columns=names(tuple(p for p in roles.columns if p != column)),
+        column=iter_loop(context, block, column),
+        reduce=names(roles.reduce),
+    )
+
+
+def _pad_columns(
+    context: Context,
+    block: str,
+    roles: Contraction,
+    plan: ContractionPlan,
+    dimension: int,
+    epilogue: str | None,
+) -> str | None:
+    """Store zeros behind the last column of the constant, so that every vector is full."""
+    s = context.schedule
+    right = roles.right.buffer
+    columns = tir.int_value(right.shape[dimension])
+    if columns is None:
+        return epilogue
+    missing = -columns % plan.tile_columns
+    if missing:
+        s.layout_pad(right.name, dim=dimension, before=0, after=missing)
+    if columns % plan.lanes == 0:
+        return epilogue
+    column = _vector_iterator(roles)
+    multiples = [plan.lanes if p == column else 1 for p in range(len(roles.block.iters))]
+    before = set(s.blocks())
+    s.pad_einsum(block, padding=multiples)
+    (crop,) = set(s.blocks()) - before
+    if epilogue is None:
+        return crop
+    s.compute_inline(crop)
+    return epilogue
+
+
+def _pack_constant(
+    context: Context, roles: Contraction, plan: ContractionPlan, dimension: int
+) -> None:
+    """Panels of columns, each one stream in the order in which the tile walks the reduction."""
+    s = context.schedule
+    name = roles.right.buffer.name
+    rank = len(s.buffer(name).shape)
+    if (tir.int_value(s.buffer(name).shape[dimension]) or 1) % plan.tile_columns:
+        return
+    s.layout_split(name, dim=dimension, factor=plan.tile_columns)
+    batch = [
+        d
+        for d, index in enumerate(roles.right.indices)
+        if index in [roles.block.iters[p].var for p in roles.batch]
+    ]
+    moved = [d if d < dimension else d + 1 for d in batch]
+    rest = [d for d in range(rank + 1) if d not in (*moved, dimension, dimension + 1)]
+    s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
+
+
+def _tile(
+    context: Context, block: str, loops: _Loops, plan: ContractionPlan, epilogue: str | None
+) -> None:
+    s = context.schedule
+    cut = len(loops.reduce) == 1 and plan.reduce_per_block < (
+        extent_of(context, loops.reduce[0]) or 0
+    )
+    if cut:
+        _tile_with_cuts(context, block, loops, plan, epilogue)
+        return
+    if epilogue is None:
+        copy = s.cache_write(block, scope="register")
+    else:
+        copy = epilogue
+        s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
+    rows, columns = _split_tile(context, loops, plan)
+    around = [*loops.batch, *loops.outer_rows, *loops.outer_columns, *rows.blocks, columns.outer]
+    inner = [*loops.reduce, *rows.inner, columns.inner]
+    s.reorder(*around, *rows.tiles, *inner)
+    place = rows.tiles[-1] if rows.tiles else columns.outer
+    shared = s.fuse(*around) if len(around) > 1 else around[0]
+    place = shared if place == columns.outer else place
+    made = s.reverse_compute_at(copy, place)
+    init = s.decompose_reduction(block, loops.reduce[0])
+    _finish_tile(context, block)
+    _finish_tile(context, init)
+    _finish_copy(context, copy, made)
+    parallelize(context, shared, plan.cycles)
+
+
+@dataclass(frozen=True)
+class _Split:
+    blocks: tuple[str, ...]
+    tiles: tuple[str, ...]
+    inner: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Panels:
+    outer: str
+    inner: str
+
+
+def _split_tile(
+    context: Context, loops: _Loops, plan: ContractionPlan
+) -> tuple[_Split, _Panels]:
+    s = context.schedule
+    outer, inner = s.split(loops.column, plan.tile_columns)
+    columns = _Panels(outer, inner)
+    if loops.row is None:
+        return _Split((), (), ()), columns
+    extent = extent_of(context, loops.row)
+    if extent is None:
+        tiles, row = s.split(loops.row, plan.tile_rows)
+        return _Split((), (tiles,), (row,)), columns
+    cover = covers.uneven(extent, plan.tile_rows)
+    tiles, row = s.split(
+        loops.row, tuple((size, tir.int_value(count)) for size, count in cover.segments)
+    )
+    count = math.ceil(extent / plan.tile_rows)
+    if plan.row_tiles_per_block >= count:
+        return _Split((), (tiles,), (row,)), columns
+    blocks, tiles = s.split(tiles, plan.row_tiles_per_block)
+    return _Split((blocks,), (tiles,), (row,)), columns
+
+
+def _finish_tile(context: Context, block: str) -> None:
+    """Unroll the rows and vectorise the columns of a micro tile."""
+    s = context.schedule
+    loops = s.loops(block)
+    s.vectorize(loops[-1])
+    node = s.block(block)
+    reduce = {it.var for it in node.iters if it.kind is tir.IterKind.REDUCE}
+    rows = loops[-2:-1]
+    for loop in rows:
+        if s.loop(loop).kind is tir.LoopKind.SERIAL and _is_tile_row(context, block, loop, reduce):
+            s.unroll(loop)
+
+
+def _is_tile_row(context: Context, block: str, loop: str, reduce: set[tir.Var]) -> bool:
+    """Whether a loop lies inside the register tile: a short one that drives no reduce iterator."""
+    from tilewright.tensor.visit import free_vars
+
+    node = context.schedule.block(block)
+    var = context.schedule.loop(loop).var
+    for it, binding in zip(node.iters, node.bindings, strict=True):
+        if var in free_vars(binding) and it.kind is tir.IterKind.REDUCE:
+            return False
+    extent = context.schedule.loop(loop).extent
+    if type(extent) is tir.TileSize:
+        return True
+    known = tir.int_value(extent)
+    return known is not None and known <= context.target.vector_registers
+
+
+def _finish_copy(context: Context, block: str, made: object) -> None:
+    s = context.schedule
+    loops = list(made) if isinstance(made, tuple) else [made]
+    s.vectorize(loops[-1])
+    for loop in loops[:-1]:
+        s.unroll(loop)
+
+
+def _tile_with_cuts(
+    context: Context, block: str, loops: _Loops, plan: ContractionPlan, epilogue: str | None
+) -> None:
+    """The reduction in cuts: each adds a register tile of partial sums to the result."""
+    s = context.schedule
+    (reduce,) = loops.reduce
+    cuts, _ = s.split(reduce, plan.reduce_per_block)
+    partial = s.rfactor(cuts)
+    raise AssertionError((cuts, partial, epilogue, block))

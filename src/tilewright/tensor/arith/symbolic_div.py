@@ -1,0 +1,161 @@
+"""Floor division and remainder by a divisor that is not a constant: `f // n`, `f % n`.
+
+Only a divisor that is provably positive is taken apart; any other stays as it is written, because
+division by zero gives zero. Terms that hold the divisor as a factor leave the quotient, and a rest
+that is provably in `[0, divisor)` vanishes: this is what undoes a fused loop of symbolic extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.tensor.arith.linear import Atom, Kind, Linear, Terms, constant, plus
+from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.arith.rules import RuleTable
+from tilewright.tensor.arith.space import Space
+from tilewright.tensor.expr import Expr, FloorDiv, FloorMod
+
+__all__ = ["SYMBOLIC_DIV_RULES", "SYMBOLIC_MOD_RULES", "divide", "modulo"]
+
+SymbolicRule = Callable[[Space, Linear, Linear], Linear | None]
+SYMBOLIC_DIV_RULES: RuleTable[SymbolicRule] = RuleTable("symbolic_div")
+SYMBOLIC_MOD_RULES: RuleTable[SymbolicRule] = RuleTable("symbolic_mod")
+
+
+def divide(space: Space, x: Linear, divisor: Linear) -> Linear:
+    """`x // divisor`."""
+    if not space.never_negative(plus(divisor, constant(-1))):
+        return _opaque(space, FloorDiv, x, divisor)
+    for rule in SYMBOLIC_DIV_RULES.rules:
+        found = rule.apply(space, x, divisor)
+        if found is not None:
+            return found
+
+    def bounds() -> tuple[int | None, int | None]:
+        return 0 if space.never_negative(x) else None, None
+
+    def build() -> Expr:
+        return FloorDiv(expression(x), expression(divisor))
+
+    return space.atom(Kind.DIV, (x, divisor), (x.key(), divisor.key()), bounds, build)
+
+
+def modulo(space: Space, x: Linear, divisor: Linear) -> Linear:
+    """`x % divisor`."""
+    if not space.never_negative(plus(divisor, constant(-1))):
+        return _opaque(space, FloorMod, x, divisor)
+    for rule in SYMBOLIC_MOD_RULES.rules:
+        found = rule.apply(space, x, divisor)
+        if found is not None:
+            return found
+
+    def build() -> Expr:
+        return FloorMod(expression(x), expression(divisor))
+
+    ident = (x.key(), divisor.key())
+    return space.atom(Kind.MOD, (x, divisor), ident, lambda: (0, None), build)
+
+
+def _opaque(space: Space, kind: type[FloorDiv | FloorMod], x: Linear, divisor: Linear) -> Linear:
+    """The division as it is written; its divisor may be zero or negative."""
+
+    def build() -> Expr:
+        return kind(expression(x), expression(divisor))
+
+    ident = (kind, x.key(), divisor.key())
+    return space.atom(Kind.OTHER, (x, divisor), ident, lambda: (None, None), build)
+
+
+@SYMBOLIC_DIV_RULES.rule("(x*y + z) // y", "x + z // y", "y > 0")
+def take_out_factors(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """Terms that hold the divisor as a factor leave the quotient."""
+    out, rest = _split(space, x, divisor)
+    if not out.terms and not out.const:
+        return None
+    return plus(out, divide(space, rest, divisor))
+
+
+@SYMBOLIC_DIV_RULES.rule("x // y", "0", "0 <= x and x < y")
+def quotient_is_zero(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """A dividend below the divisor has quotient zero."""
+    return constant(0) if _is_below(space, x, divisor) else None
+
+
+@SYMBOLIC_DIV_RULES.rule("x // y", "-1", "-y <= x and x < 0")
+def quotient_is_minus_one(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """One period below zero the quotient is minus one."""
+    if space.never_negative(plus(constant(-1), x, -1)) and space.never_negative(plus(x, divisor)):
+        return constant(-1)
+    return None
+
+
+@SYMBOLIC_MOD_RULES.rule("(x*y + z) % y", "z % y", "y > 0")
+def drop_factors(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """Terms that hold the divisor as a factor vanish."""
+    out, rest = _split(space, x, divisor)
+    if not out.terms and not out.const:
+        return None
+    return modulo(space, rest, divisor)
+
+
+@SYMBOLIC_MOD_RULES.rule("x % y", "x", "0 <= x and x < y")
+def remainder_is_dividend(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """A dividend below the divisor is its own remainder."""
+    return x if _is_below(space, x, divisor) else None
+
+
+@SYMBOLIC_MOD_RULES.rule("x % y", "x + y", "-y <= x and x < 0")
+def remainder_wraps_once(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """One period below zero the remainder is the dividend plus the divisor."""
+    if space.never_negative(plus(constant(-1), x, -1)) and space.never_negative(plus(x, divisor)):
+        return plus(x, divisor)
+    return None
+
+
+def _is_below(space: Space, x: Linear, divisor: Linear) -> bool:
+    return space.never_negative(x) and space.never_negative(
+        plus(plus(divisor, constant(-1)), x, -1)
+    )
+
+
+def _split(space: Space, x: Linear, divisor: Linear) -> tuple[Linear, Linear]:
+    """(out, rest) with x = out·divisor + rest."""
+    single = divisor.single()
+    if single is None:
+        return _split_by_sum(x, divisor)
+    wanted, c = single
+    out: Linear = constant(0)
+    rest: Terms = {}
+    for atom, k in x.terms.items():
+        others = _without(atom, wanted)
+        q = k // c if k >= 0 else -(-k // c)
+        if others is None or not q:
+            rest[atom] = k
+            continue
+        out = plus(out, space.product(others), q)
+        if k != q * c:
+            rest[atom] = k - q * c
+    return out, Linear(x.const, rest)
+
+
+def _without(atom: Atom, wanted: Atom) -> list[Atom] | None:
+    """The factors of `atom` besides those of `wanted`; None if some are missing."""
+    have = list(atom.parts) if atom.kind is Kind.PRODUCT else [atom]
+    needed = list(wanted.parts) if wanted.kind is Kind.PRODUCT else [wanted]
+    for factor in needed:
+        if factor not in have:
+            return None
+        have.remove(factor)
+    return have  # type: ignore[return-value]
+
+
+def _split_by_sum(x: Linear, divisor: Linear) -> tuple[Linear, Linear]:
+    """A constant multiple of a divisor that is a sum."""
+    for atom, c in divisor.terms.items():
+        k = x.terms.get(atom, 0)
+        if not k or k % c:
+            return constant(0), x
+        if all(x.terms.get(a) == q * (k // c) for a, q in divisor.terms.items()):
+            return constant(k // c), plus(x, divisor, -(k // c))
+        break
+    return constant(0), x

@@ -1,0 +1,81 @@
+"""Small pieces that the programs of the library share: sizes, accumulator types, axis names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+
+from tilewright.dtypes import DType, f32, i32
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Reduction, Tensor, compute, select
+
+__all__ = ["Dim", "accumulator", "number", "padded", "stored", "with_names"]
+
+Dim = int | tir.Expr
+
+
+def accumulator(dtype: DType) -> DType:
+    """The type in which sums of `dtype` are taken: at least 32 bits."""
+    if dtype.bits >= 32:
+        return dtype
+    return f32 if dtype.is_float else i32
+
+
+def number(value: Dim, dtype: DType) -> tir.Expr:
+    """A size as a value of `dtype`."""
+    return value.to(dtype) if isinstance(value, tir.Expr) else tir.const(value, dtype)
+
+
+def with_names(
+    names: Sequence[str], value: Callable[..., tir.Expr | Reduction]
+) -> Callable[..., tir.Expr | Reduction]:
+    """`value` with the given parameter names, which become the names of its loops."""
+
+    def named(*where: tir.Expr) -> tir.Expr | Reduction:
+        return value(*where)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in names]
+    )
+    return named
+
+
+def stored(name: str, tensor: Tensor, dtype: DType, names: Sequence[str]) -> Tensor:
+    """`tensor` converted to `dtype` by a block of its own; itself if it has that type."""
+    if tensor.dtype == dtype:
+        return tensor
+    return compute(name, tensor.shape, with_names(names, lambda *i: tensor[i].to(dtype)))
+
+
+def padded(
+    name: str,
+    tensor: Tensor,
+    before: Sequence[int],
+    after: Sequence[int],
+    names: Sequence[str],
+    fill: float = 0,
+) -> Tensor:
+    """`tensor` with a border of `fill`; itself if the border is empty.
+
+    Both sides of a select are evaluated, so the index inside is kept within the tensor.
+    """
+    if not any((*before, *after)):
+        return tensor
+    shape = [d + b + a for d, b, a in zip(tensor.shape, before, after, strict=True)]
+
+    def value(*where: tir.Expr) -> tir.Expr:
+        inside: tir.Expr | None = None
+        index: list[tir.Expr] = []
+        for at, size, low, high in zip(where, tensor.shape, before, after, strict=True):
+            moved = at - low
+            for needed, cond in ((low, at >= low), (high, at < size + low)):
+                if needed:
+                    inside = cond if inside is None else inside & cond
+            moved = tir.maximum(moved, 0) if low else moved
+            index.append(tir.minimum(moved, size - 1) if high else moved)
+        assert inside is not None
+        read = tensor[tuple(index)]
+        return select(inside, read, tir.const(fill, read.dtype)).to(tensor.dtype)
+
+    return compute(name, shape, with_names(names, value), tensor.dtype)

@@ -1,0 +1,270 @@
+"""Type rules of expressions: which dtypes meet where. Part of `verify.py`.
+
+`f16` and `bf16` only move: they are loaded, stored, selected and converted, never computed with.
+Every rule is local to one node; scopes are the caller's business (`Scope`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from tilewright.dtypes import DType, index
+from tilewright.errors import Code, ProgramError
+from tilewright.tensor import ir as tir
+from tilewright.tensor.functions import FUNCTIONS
+
+__all__ = ["ExprChecker"]
+
+V001 = Code("V001", "the variable `{variable}` is used where it is not defined")
+V002 = Code("V002", "a block sees only its own iterators, but uses `{variable}` from outside")
+V003 = Code("V003", "the variable `{variable}` is bound twice")
+V004 = Code("V004", "the buffer `{buffer}` is used where it does not exist")
+V006 = Code("V006", "`{buffer}` has {expected} dimensions, but {found} indices are given")
+V007 = Code("V007", "an index of `{buffer}` is not of the index type")
+V008 = Code("V008", "the operands of `{operation}` differ in type")
+V009 = Code("V009", "`{operation}` computes with the storage type {found}")
+V010 = Code("V010", "`{operation}` is not defined on {found}")
+V011 = Code("V011", "a condition is not a bool")
+V013 = Code("V013", "the two sides of a select differ in type")
+V021 = Code("V021", "the call of `{function}` does not fit the function")
+V022 = Code("V022", "a conversion cannot change the number of lanes or bits")
+V023 = Code("V023", "the literal {found} does not fit its type")
+V025 = Code("V025", "vectors of different lengths meet in `{operation}`")
+V030 = Code("V030", "a cover needs tiles of positive size and counts of the index type")
+V031 = Code("V031", "the type of `{operation}` does not follow from its operands")
+V032 = Code("V032", "`{operation}` needs {expected}")
+
+WIDEN = "convert it to f32 first, for example with `.to(f32)`"
+
+
+class ExprChecker:
+    """Checks expressions; `statement` is what an error marks."""
+
+    def __init__(self, func: tir.Func) -> None:
+        self.func = func
+        self.statement: tir.Stmt | None = None
+        self.visible: set[tir.Var] = set()
+        self.outside: set[tir.Var] = set()  # defined, but hidden by the block around
+        self.buffers: set[tir.Buffer] = set(func.params)
+
+    def refuse(self, code: Code, hint: str = "", mark: object = None, **facts: object) -> NoReturn:
+        place = mark if mark is not None else self.statement
+        marks = {"here": place} if place is not None else {}
+        raise ProgramError(code, facts, hint=hint, program=self.func, marks=marks)
+
+    def expr(self, expr: tir.Expr) -> None:
+        """`expr` and everything inside it is well typed."""
+        kind = type(expr)
+        if kind is tir.Var:
+            if expr not in self.visible:
+                self.unknown(expr)  # type: ignore[arg-type]
+        elif kind is tir.Const:
+            self.literal(expr)  # type: ignore[arg-type]
+        elif isinstance(expr, tir.Binary):
+            self.binary(expr)
+        else:
+            _RULES[tir.Var if isinstance(expr, tir.Var) else kind](self, expr)
+
+    def unknown(self, var: tir.Var) -> None:
+        if var in self.visible:
+            return
+        if var in self.outside:
+            hint = "bind an iterator of the block to it"
+            self.refuse(V002, hint, variable=var.name)
+        self.refuse(V001, variable=var.name)
+
+    def bind(self, var: tir.Var) -> None:
+        """From here on `var` is visible; a variable has one binder."""
+        if var in self.visible or var in self.outside:
+            self.refuse(V003, "use a new variable", variable=var.name)
+        self.visible.add(var)
+
+    def index(self, expr: tir.Expr, buffer: tir.Buffer) -> None:
+        self.expr(expr)
+        if expr.dtype.scalar != index:
+            self.refuse(V007, buffer=buffer.name, expected=index, found=expr.dtype, index=expr)
+
+    def condition(self, expr: tir.Expr) -> None:
+        self.expr(expr)
+        if not expr.dtype.is_bool:
+            self.refuse(V011, "compare it, for example with `.ne(0)`", found=expr.dtype)
+
+    def access(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> int:
+        """The buffer exists and the indices fit; returns the number of lanes."""
+        if buffer not in self.buffers:
+            self.refuse(V004, "allocate it, or make it a parameter", buffer=buffer.name)
+        if len(indices) != len(buffer.shape):
+            self.refuse(V006, buffer=buffer.name, expected=len(buffer.shape), found=len(indices))
+        for part in indices:
+            self.index(part, buffer)
+        lanes = {i.dtype.lanes for i in indices} - {1}
+        if len(lanes) > 1:
+            self.refuse(V025, operation=buffer.name, found=sorted(lanes))
+        return lanes.pop() if lanes else 1
+
+    def literal(self, const: tir.Const) -> None:
+        value, dtype = const.value, const.dtype
+        if dtype.is_float:
+            fits = isinstance(value, float)
+        elif dtype.is_bool:
+            fits = isinstance(value, bool)
+        else:
+            fits = type(value) is int and dtype.min_value <= value <= dtype.max_value
+        if not fits or dtype.lanes != 1:
+            self.refuse(V023, expected=dtype, found=repr(value))
+
+    def binary(self, expr: tir.Binary) -> None:
+        a, b = expr.a, expr.b
+        self.expr(a)
+        self.expr(b)
+        if a.dtype != b.dtype:
+            code = V025 if a.dtype.scalar == b.dtype.scalar else V008
+            found = f"{a.dtype} and {b.dtype}"
+            self.refuse(code, operation=expr.symbol, found=found, expression=_text(expr))
+        self.allowed(expr.symbol, a.dtype, _ALLOWED[type(expr)])
+        if expr.dtype != type(expr)(a, b).dtype:
+            self.refuse(V031, operation=expr.symbol, found=expr.dtype)
+
+    def allowed(self, operation: str, dtype: DType, kinds: str) -> None:
+        """`kinds` has a letter for each allowed kind of dtype: i(nteger), f(loat), b(ool)."""
+        if dtype.is_float and dtype.bits < 32 and "f" in kinds:
+            self.refuse(V009, WIDEN, operation=operation, found=dtype.scalar)
+        kind = "f" if dtype.is_float else "b" if dtype.is_bool else "i"
+        if kind not in kinds:
+            expected = " or ".join(_KIND_WORDS[k] for k in kinds)
+            self.refuse(V010, operation=operation, expected=expected, found=dtype)
+
+
+def _text(expr: tir.Expr) -> str:
+    from tilewright.tensor.printer import print_node  # only when an error is made
+
+    return print_node(expr)
+
+
+_KIND_WORDS: Final = {"i": "integers", "f": "floats", "b": "bools"}
+
+_ALLOWED: Final[dict[type[tir.Binary], str]] = {
+    **dict.fromkeys((tir.Add, tir.Sub, tir.Mul, tir.Min, tir.Max, tir.Lt, tir.Le), "if"),
+    **dict.fromkeys((tir.BitAnd, tir.BitOr, tir.BitXor), "ib"),
+    **dict.fromkeys((tir.FloorDiv, tir.FloorMod, tir.ShiftLeft, tir.ShiftRight), "i"),
+    **dict.fromkeys((tir.Eq, tir.Ne), "ifb"),
+    tir.Div: "f",
+}
+
+
+def _not(check: ExprChecker, expr: tir.Not) -> None:
+    check.expr(expr.value)
+    check.allowed("not", expr.dtype, "ib")
+
+
+def _neg(check: ExprChecker, expr: tir.Neg) -> None:
+    check.expr(expr.value)
+    check.allowed("-", expr.dtype, "if")
+
+
+def _cast(check: ExprChecker, expr: tir.Cast) -> None:
+    check.expr(expr.value)
+    if expr.dtype.lanes != expr.value.dtype.lanes:
+        check.refuse(V022, expected=f"{expr.value.dtype.lanes} lanes", found=expr.dtype)
+
+
+def _reinterpret(check: ExprChecker, expr: tir.Reinterpret) -> None:
+    check.expr(expr.value)
+    old, new = expr.value.dtype, expr.dtype
+    if (old.bits, old.lanes) != (new.bits, new.lanes) or new.is_bool:
+        check.refuse(V022, expected=f"{old.bits} bits, {old.lanes} lanes", found=new)
+
+
+def _select(check: ExprChecker, expr: tir.Select) -> None:
+    check.condition(expr.cond)
+    check.expr(expr.if_true)
+    check.expr(expr.if_false)
+    if expr.if_true.dtype != expr.if_false.dtype:
+        check.refuse(V013, found=f"{expr.if_true.dtype} and {expr.if_false.dtype}")
+    if expr.cond.dtype.lanes not in (1, expr.dtype.lanes):
+        check.refuse(V025, operation="select", found=[expr.cond.dtype.lanes, expr.dtype.lanes])
+
+
+def _load(check: ExprChecker, expr: tir.Load) -> None:
+    lanes = check.access(expr.buffer, expr.indices)
+    if expr.dtype != expr.buffer.dtype.vector(lanes):
+        check.refuse(V031, operation=expr.buffer.name, found=expr.dtype)
+
+
+def _call(check: ExprChecker, expr: tir.Call) -> None:
+    function = FUNCTIONS.get(expr.name)
+    if function is None:
+        known = ", ".join(sorted(FUNCTIONS))
+        check.refuse(V021, function=expr.name, expected=f"one of {known}", found=expr.name)
+    for arg in expr.args:
+        check.expr(arg)
+    if len(expr.args) != function.arity:
+        expected = f"{function.arity} arguments"
+        check.refuse(V021, function=expr.name, expected=expected, found=len(expr.args))
+    if any(a.dtype != expr.dtype for a in expr.args):
+        found = ", ".join(a.dtype.name for a in expr.args)
+        check.refuse(V021, function=expr.name, expected=f"arguments of {expr.dtype}", found=found)
+    check.allowed(expr.name, expr.dtype, "if" if function.on_integers else "f")
+
+
+def _tile(check: ExprChecker, expr: tir.TileStart | tir.TileSize) -> None:
+    check.expr(expr.tile)
+    if expr.tile.dtype != index:
+        check.refuse(V030, expected=index, found=expr.tile.dtype)
+    for size, count in expr.cover.segments:
+        check.expr(count)
+        if size <= 0 or count.dtype != index:
+            check.refuse(V030, found=f"size {size}, count of {count.dtype}")
+
+
+def _let(check: ExprChecker, expr: tir.Let) -> None:
+    check.expr(expr.value)
+    if expr.var.dtype != expr.value.dtype:
+        check.refuse(V031, operation=expr.var.name, expected=expr.value.dtype, found=expr.var.dtype)
+    check.bind(expr.var)
+    check.expr(expr.body)
+    check.visible.discard(expr.var)
+
+
+def _ramp(check: ExprChecker, expr: tir.Ramp) -> None:
+    check.expr(expr.base)
+    check.expr(expr.stride)
+    scalar = expr.base.dtype.lanes == 1 and expr.base.dtype == expr.stride.dtype
+    if not scalar or not expr.base.dtype.is_integer or expr.lanes < 2:
+        found = f"{expr.base.dtype}, {expr.stride.dtype}, {expr.lanes} lanes"
+        check.refuse(V032, operation="ramp", expected="integers and two lanes or more", found=found)
+
+
+def _broadcast(check: ExprChecker, expr: tir.Broadcast) -> None:
+    check.expr(expr.value)
+    if expr.value.dtype.lanes != 1 or expr.lanes < 2:
+        found = f"{expr.value.dtype}, {expr.lanes} lanes"
+        expected = "a scalar and two lanes or more"
+        check.refuse(V032, operation="broadcast", expected=expected, found=found)
+
+
+def _reduce(check: ExprChecker, expr: tir.Reduce) -> None:
+    check.expr(expr.value)
+    if expr.value.dtype.lanes == 1:
+        found = expr.value.dtype
+        check.refuse(V032, operation=f"reduce_{expr.fold.value}", expected="a vector", found=found)
+    check.allowed(f"reduce_{expr.fold.value}", expr.value.dtype, "if")
+
+
+_RULES: Final[dict[type[tir.Expr], Callable[[ExprChecker, Any], None]]] = {
+    tir.Var: ExprChecker.unknown,
+    tir.Not: _not,
+    tir.Neg: _neg,
+    tir.Cast: _cast,
+    tir.Reinterpret: _reinterpret,
+    tir.Select: _select,
+    tir.Load: _load,
+    tir.Call: _call,
+    tir.TileStart: _tile,
+    tir.TileSize: _tile,
+    tir.Let: _let,
+    tir.Ramp: _ramp,
+    tir.Broadcast: _broadcast,
+    tir.Reduce: _reduce,
+}
