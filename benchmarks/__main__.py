@@ -20,7 +20,8 @@ from benchmarks import machine
 from benchmarks.engines import ENGINES
 from benchmarks.numbers import TOLERANCE, inputs, reference
 from benchmarks.process import EngineGoneError, EngineProcess
-from benchmarks.report import SUBJECT, Row, noisy, summary, table
+from benchmarks.quiet import Clock
+from benchmarks.report import SUBJECT, Row, summary, table
 from benchmarks.turns import Settings, compete
 from benchmarks.workloads import Workload, select
 
@@ -62,13 +63,19 @@ class Bench:
                     _progress(f"{threads} threads, {i}/{len(workloads)}: {workload.name}")
                     self._start_missing(processes, threads)
                     path = _reference_file(workload, Path(folder))
+                    start = self._clock(processes)
                     outcomes = compete(processes, workload, path, self.settings)
+                    foreign = self._clock(processes).foreign_since(start)
                     peers = frozenset(n for n in outcomes if self.engines[n]["peer"])
-                    yield Row(workload, threads, outcomes, peers)
+                    yield Row(workload, threads, outcomes, peers, foreign)
         finally:
             _progress("")
             for process in processes.values():
                 process.close()
+
+    @staticmethod
+    def _clock(processes: dict[str, EngineProcess]) -> Clock:
+        return Clock.read(process.pid for process in processes.values())
 
     def _start_missing(self, processes: dict[str, EngineProcess], threads: int) -> None:
         """Start what is not running yet, or was lost in the workload before."""
@@ -113,7 +120,6 @@ def _write(path: Path, arguments: list[str], bench: Bench, rows: list[Row]) -> N
         "engines": bench.engines,
         "missing": bench.missing,
         "summary": summary(rows),
-        "noisy": [[row.workload.name, row.threads] for row in noisy(rows)],
         "results": [row.to_dict() for row in rows],
     }
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

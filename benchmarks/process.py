@@ -56,6 +56,10 @@ class EngineProcess:
         self.hello = self._answer(LOAD_SECONDS)
         self._pause()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def ask(self, do: str, *, timeout: float = TURN_SECONDS, **details: Any) -> dict[str, Any]:
         """Let the engine run until it has answered."""
         try:

@@ -56,6 +56,7 @@ class Outcome:
     min_s: float = 0.0
     median_s: float = 0.0
     turn_medians_s: tuple[float, ...] = ()
+    lost_variants: tuple[str, ...] = ()
 
 
 class Contest:
@@ -65,6 +66,7 @@ class Contest:
         self.processes, self.settings = processes, settings
         self.contestants: list[Contestant] = []
         self.outcomes: dict[str, Outcome] = {}
+        self.lost: dict[str, tuple[str, ...]] = {}
 
     def load(self, workload: Workload, reference: str | None) -> None:
         for name, process in list(self.processes.items()):
@@ -81,6 +83,7 @@ class Contest:
                 if facts["state"] == "ok"
             ]
             self.contestants += good
+            self.lost[name] = _lost(answer["variants"])
             if not good:
                 self.outcomes[name] = _excuse(answer["variants"])
 
@@ -113,7 +116,7 @@ class Contest:
             except EngineGoneError as gone:
                 self._drop(name, gone)
             else:
-                self.outcomes[name] = _score(contestant, check["error"])
+                self.outcomes[name] = _score(contestant, check["error"], self.lost[name])
         return self.outcomes
 
     def _drop(self, name: str, gone: EngineGoneError) -> None:
@@ -143,11 +146,20 @@ def _excuse(variants: dict[str, dict[str, Any]]) -> Outcome:
     states: Iterable[dict[str, Any]] = variants.values()
     if wrong := [facts for facts in states if facts["state"] == "wrong"]:
         return Outcome("wrong", error=min(facts["error"] for facts in wrong))
-    failures = [f"{name}: {facts['why']}" for name, facts in variants.items()]
+    failures = _lost(variants)
     return Outcome("failed", "; ".join(failures)) if failures else Outcome("unsupported")
 
 
-def _score(contestant: Contestant, error: float) -> Outcome:
+def _lost(variants: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    """Variants that do not take part, with the reason: a peer may not be at its best without."""
+    return tuple(
+        f"{name}: {facts.get('why') or 'wrong'}"
+        for name, facts in variants.items()
+        if facts["state"] != "ok"
+    )
+
+
+def _score(contestant: Contestant, error: float, lost: tuple[str, ...]) -> Outcome:
     return Outcome(
         state="ok",
         variant=contestant.variant,
@@ -157,4 +169,5 @@ def _score(contestant: Contestant, error: float) -> Outcome:
         min_s=min(contestant.mins),
         median_s=statistics.median(contestant.medians),
         turn_medians_s=tuple(contestant.medians),
+        lost_variants=lost,
     )

@@ -20,6 +20,8 @@ from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import seq
 
+ZERO = tir.Const(0)
+
 
 @dataclass
 class Flat:
@@ -28,8 +30,8 @@ class Flat:
     func: tir.Func
     shared: dict[tir.Buffer, int] = field(default_factory=dict)
     local: dict[tir.Buffer, int] = field(default_factory=dict)
-    shared_bytes: tir.Expr = tir.Const(0)
-    local_bytes: tir.Expr = tir.Const(0)
+    shared_bytes: tir.Expr = ZERO
+    local_bytes: tir.Expr = ZERO
     sizes: tuple[tir.Var, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 from benchmarks.engines import NOTHING, Runner, Variants, empty
-from benchmarks.numbers import EPSILON, Arrays
+from benchmarks.numbers import EPSILON, Arrays, inputs
 from benchmarks.workloads import CHAIN, Workload
 
 PEER: Final = True
@@ -33,30 +33,30 @@ def variants(workload: Workload) -> Variants:
 
 
 def _build(workload: Workload, arrays: Arrays) -> Runner:
-    """The first array is the input of the model; for `batched` the second one is, too."""
-    count = 2 if workload.op == "batched" else 1
-    names = list(arrays)
     out = empty(*workload.result_shape)
-    model = _model(workload, arrays, names[:count], names[count:], out.shape)
-    session = ort.InferenceSession(model, _options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(_model(workload), _options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
-    for name in names[:count]:
+    for name in _input_names(workload):
         array = arrays[name]
         binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
     binding.bind_output("y", "cpu", 0, np.float32, out.shape, out.ctypes.data)
     return Runner(partial(session.run_with_iobinding, binding), lambda: out)
 
 
-def _model(
-    workload: Workload, arrays: Arrays, inputs: list[str], constants: list[str], shape: Any
-) -> bytes:
-    f32 = onnx.TensorProto.FLOAT
+def _input_names(workload: Workload) -> tuple[str, ...]:
+    return ("a", "b") if workload.op == "batched" else ("a",) if workload.op == "matmul" else ("x",)
+
+
+@lru_cache(maxsize=1)  # making the model is no part of what `compile` times
+def _model(workload: Workload) -> bytes:
+    """What is not an input is an initializer."""
+    arrays, names, f32 = inputs(workload), _input_names(workload), onnx.TensorProto.FLOAT
     graph = helper.make_graph(
         _NODES[workload.op](),
         "benchmark",
-        [helper.make_tensor_value_info(name, f32, arrays[name].shape) for name in inputs],
-        [helper.make_tensor_value_info("y", f32, shape)],
-        [numpy_helper.from_array(arrays[name], name) for name in constants],
+        [helper.make_tensor_value_info(name, f32, arrays[name].shape) for name in names],
+        [helper.make_tensor_value_info("y", f32, workload.result_shape)],
+        [numpy_helper.from_array(arrays[name], name) for name in arrays if name not in names],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     return bytes(model.SerializeToString())

@@ -55,7 +55,7 @@ def _mm_transposed(t: dict[str, Any]) -> Callable[[], Any]:
 def _onednn_packed(t: dict[str, Any]) -> Callable[[], Any]:
     """The packed linear that the compiler of torch uses for frozen weights, with oneDNN."""
     a, weight = t["a"], t["b"].t().contiguous()
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.to_mkldnn(), a.shape[0])
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, a.shape[0])
     linear = torch.ops.mkldnn._linear_pointwise
     return lambda: linear(a, packed, None, "none", [], "")
 
@@ -63,7 +63,7 @@ def _onednn_packed(t: dict[str, Any]) -> Callable[[], Any]:
 def _mkl_packed(t: dict[str, Any]) -> Callable[[], Any]:
     """The same with MKL's packed format."""
     a, weight = t["a"], t["b"].t().contiguous()
-    packed = torch.ops.mkl._mkl_reorder_linear_weight(weight.to_mkldnn(), a.shape[0])
+    packed = torch.ops.mkl._mkl_reorder_linear_weight(weight, a.shape[0])
     linear, rows = torch.ops.mkl._mkl_linear, a.shape[0]
     return lambda: linear(a, packed, weight, None, rows)
 

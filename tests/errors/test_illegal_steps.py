@@ -338,11 +338,11 @@ CASES = [
     ),
     Illegal("vector_symbolic", symbolic_add, lambda s: s.vectorize("i"), "S110", ("`i`",)),
     Illegal(
-        "vector_tile_count",
+        "unroll_tile_count",
         symbolic_add,
-        lambda s: s.parallel("i_0") and s.unroll("i_0") or s.unroll("i_0"),
-        "S101",
-        ("parallel",),
+        lambda s: s.unroll("i_0"),
+        "S110",
+        ("`i_0`", "a constant or a tile size"),
         lambda s: s.split("i", 4),
     ),
     Illegal("vector_outer", copy_2d, lambda s: s.vectorize("i"), "S112", ("loop `j` is inside",)),
@@ -695,9 +695,8 @@ def test_illegal_step(case):
     text = str(caught.value)
     for word in case.words:
         assert word in text
-    if case.name != "vector_tile_count":
-        assert schedule.func is before
-        assert schedule.trace == steps
+    assert schedule.func is before
+    assert schedule.trace == steps
 
 
 def test_the_names_of_the_cases_are_distinct():

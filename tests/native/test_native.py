@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,22 +45,23 @@ def run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def runs_here(flavour: str, folder: Path) -> list[str] | None:
+@cache
+def prefix_for(flavour: str) -> tuple[str, ...] | None:
     """The prefix with which an empty program of this flavour runs; None if it does not at all.
 
     ThreadSanitizer of older compilers cannot place its shadow memory when the kernel randomises
     addresses by more than 28 bits; `setarch -R` switches that off for one process.
     """
-    source = folder / "empty.c"
-    source.write_text("int main(void) { return 0; }\n")
-    program = folder / f"empty-{flavour}"
-    linked = run([CC or "cc", *FLAVOURS[flavour], source, "-o", program])
-    if linked.returncode != 0:
-        return None
-    for prefix in ([], ["setarch", "-R"]):
-        if (not prefix or shutil.which("setarch")) and run([*prefix, program]).returncode == 0:
-            return prefix
-    return None
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "empty.c"), Path(folder, "empty")
+        source.write_text("int main(void) { return 0; }\n")
+        if run([CC or "cc", *FLAVOURS[flavour], source, "-o", program]).returncode != 0:
+            return None
+        if run([program]).returncode == 0:
+            return ()
+        fixed = ("setarch", "-R")
+        works = shutil.which("setarch") and run([*fixed, program]).returncode == 0
+        return fixed if works else None
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -66,7 +69,7 @@ def runs_here(flavour: str, folder: Path) -> list[str] | None:
 def test_program_passes(program, flavour, tmp_path):
     if reason := UNSUPPORTED.get((program, flavour)):
         pytest.skip(reason)
-    prefix = runs_here(flavour, tmp_path)
+    prefix = prefix_for(flavour)
     if prefix is None:
         pytest.skip(f"the compiler or the system cannot run programs of flavour {flavour}")
     result = run([*prefix, build(program, flavour, tmp_path)])

@@ -40,6 +40,10 @@ def test_conversions_are_numpys(source, target, lanes, rng):
         assert_same(array, expected, f"{source} to {name}")
 
 
+def wide(x):
+    return tir.Cast(DTYPES["f32"].vector(x.dtype.lanes), x)
+
+
 @pytest.mark.parametrize(("target", "lanes"), FORMS)
 def test_every_half_survives(target, lanes):
     """All 65536 bit patterns of both narrow floats: to `f32` and back is exact, NaN stays NaN."""
@@ -47,7 +51,6 @@ def test_every_half_survives(target, lanes):
     for name in ("f16", "bf16"):
         dtype = DTYPES[name]
         a = patterns.view(dtype.numpy)
-        wide = lambda x: tir.Cast(DTYPES["f32"].vector(x.dtype.lanes), x)  # noqa: E731
         values = {"wide": wide, "back": lambda x: tir.Cast(x.dtype, wide(x) * 1.0)}
         found = run_all(dtype, values, [a], target, lanes)
         with np.errstate(all="ignore"):

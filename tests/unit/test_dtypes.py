@@ -36,7 +36,14 @@ def test_dtype_identities_of_folds():
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [("float32", f32), (np.float64, f64), (np.dtype("i4"), i32), ("f16", f16), (int, i64), (f32, f32)],
+    [
+        ("float32", f32),
+        (np.float64, f64),
+        (np.dtype("i4"), i32),
+        ("f16", f16),
+        (int, i64),
+        (f32, f32),
+    ],
 )
 def test_dtype_of_accepts_many_spellings(given, expected):
     assert dtype_of(given) == expected

@@ -25,7 +25,7 @@ SCALES: Final = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A buffer's first element: pointer, alignment in bytes, and whether the call never changes it."""
+    """A buffer's first element: pointer, alignment in bytes, and whether no call changes it."""
 
     pointer: Value
     alignment: int
@@ -84,7 +84,7 @@ def _displaced(w: Writer, element: str, pointer: Value, offset: Value) -> Value:
 def _moved(
     w: Writer, pointer: Value, start: Value, step: int, element: str, size: int, depth: int
 ) -> Value:
-    """A pointer that advances by `step` elements; no instruction could scale the loop variable so."""
+    """A pointer that advances by `step` elements, which no address can scale a register by."""
     if start.text != "0":
         pointer = _displaced(w, element, pointer, w.binary("mul", start, step))
     return w.moving(pointer, step * size, depth)

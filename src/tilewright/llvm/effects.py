@@ -1,4 +1,4 @@
-"""What statements write: loads may leave a loop, or be shared across one, only if it spares them."""
+"""What statements write: a load may leave a loop only if the loop leaves its memory alone."""
 
 from __future__ import annotations
 

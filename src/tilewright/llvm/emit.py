@@ -110,9 +110,7 @@ def _size(kind: str) -> int:
     return 8 if kind == "ptr" else int(kind[1:]) // 8
 
 
-def _body(
-    func: tir.Func, names: list[str], sizes: Iterable[tir.Var], body: Statements
-) -> str:
+def _body(func: tir.Func, names: list[str], sizes: Iterable[tir.Var], body: Statements) -> str:
     meets = body.effects(func.body).meets
     parameters = [
         f"ptr {_facts(buffer, body, meets=meets)} %{name}"
@@ -173,5 +171,8 @@ def _metadata(loops: int) -> str:
     lines = ["!0 = !{}"]
     lines.append('!1 = !{!"llvm.loop.unroll.disable"}')
     lines.append('!2 = !{!"llvm.loop.vectorize.enable", i1 false}')
-    lines += [f"!{n} = distinct !{{!{n}, !1, !2}}" for n in range(FIRST_LOOP_NOTE, FIRST_LOOP_NOTE + loops)]
+    lines += [
+        f"!{n} = distinct !{{!{n}, !1, !2}}"
+        for n in range(FIRST_LOOP_NOTE, FIRST_LOOP_NOTE + loops)
+    ]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,13 @@ from tilewright.llvm.addresses import Address, Place, locate
 from tilewright.llvm.casts import Casts
 from tilewright.llvm.lanes import lane_of
 from tilewright.llvm.linear import linear
-from tilewright.llvm.operators import apply_binary, apply_call, apply_compare, fold_lanes, take_lanes
+from tilewright.llvm.operators import (
+    apply_binary,
+    apply_call,
+    apply_compare,
+    fold_lanes,
+    take_lanes,
+)
 from tilewright.llvm.spelling import element_type, is_narrow, literal, value_type
 from tilewright.llvm.writer import Value, Writer
 from tilewright.target import Target
@@ -148,7 +154,9 @@ def _emit_reinterpret(e: Expressions, expr: tir.Reinterpret) -> Value:
     if source.is_bool or expr.dtype.is_bool:
         return e.w.convert("zext" if source.is_bool else "trunc", value, element_type(expr.dtype))
     kind = value_type(expr.dtype)
-    return value if kind == value.type else e.w.pure(kind, f"bitcast {value.typed} to {kind}", value)
+    return (
+        value if kind == value.type else e.w.pure(kind, f"bitcast {value.typed} to {kind}", value)
+    )
 
 
 def _emit_select(e: Expressions, expr: tir.Select) -> Value:
@@ -255,8 +263,8 @@ EMIT: Final[dict[type[tir.Expr], Callable[[Expressions, Any], Value]]] = {
     tir.Reduce: _emit_reduce,
     tir.FloorDiv: _emit_division,
     tir.FloorMod: _emit_division,
+    **dict.fromkeys((tir.Eq, tir.Ne, tir.Lt, tir.Le), _emit_compare),
+    **dict.fromkeys((tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Min, tir.Max), _emit_binary),
+    **dict.fromkeys((tir.BitAnd, tir.BitOr, tir.BitXor), _emit_binary),
+    **dict.fromkeys((tir.ShiftLeft, tir.ShiftRight), _emit_binary),
 }
-EMIT |= dict.fromkeys((tir.Eq, tir.Ne, tir.Lt, tir.Le), _emit_compare)
-EMIT |= dict.fromkeys((tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Min, tir.Max), _emit_binary)
-EMIT |= dict.fromkeys((tir.BitAnd, tir.BitOr, tir.BitXor), _emit_binary)
-EMIT |= dict.fromkeys((tir.ShiftLeft, tir.ShiftRight), _emit_binary)

@@ -13,7 +13,7 @@ __all__ = ["Code", "load"]
 
 
 class Code:
-    """Machine code in memory; it lives as long as this object, so whoever has an address keeps it."""
+    """Machine code in memory, which lives as long as this object: who has an address keeps it."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine

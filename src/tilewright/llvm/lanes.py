@@ -25,7 +25,7 @@ _OPERATORS: Final[dict[type[tir.Expr], Callable[[Any, Any], tir.Expr]]] = {
 
 
 def lane_of(expr: tir.Expr, lane: int, otherwise: Callable[[tir.Expr, int], tir.Expr]) -> tir.Expr:
-    """The scalar in lane number `lane` of `expr`; `otherwise` handles nodes that are not indices."""
+    """The scalar in lane number `lane` of `expr`; `otherwise` gives that of any other node."""
 
     def visit(part: tir.Expr) -> tir.Expr:
         match part:

@@ -95,5 +95,5 @@ def assembly_of(text: str, target: Target) -> str:
     """LLVM text as assembly for any target, with LLVM's remarks on loops and spills."""
     machine, module = machine_for(target), parse(text)
     optimise(module, machine)
-    machine.set_asm_verbosity(True)  # noqa: FBT003
+    machine.set_asm_verbosity(True)
     return str(machine.emit_assembly(module))

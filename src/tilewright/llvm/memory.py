@@ -42,7 +42,9 @@ def load_vector(w: Writer, access: Access, at: Address, lanes: int, skip_bytes: 
     kind = memory_type(access.dtype.vector(lanes))
     pointer = at.pointer(w, skip_bytes)
     tail = ", !invariant.load !0" if access.constant else ""
-    text = f"load {kind}, ptr {pointer.text}, align {_alignment(at, access.dtype, lanes, skip_bytes)}"
+    text = (
+        f"load {kind}, ptr {pointer.text}, align {_alignment(at, access.dtype, lanes, skip_bytes)}"
+    )
     value = w.load(kind, text + tail, pointer, access.version, access.buffer)
     return w.compare("icmp ne", value, 0) if access.dtype.is_bool else value
 
@@ -52,7 +54,9 @@ def store_vector(w: Writer, access: Access, at: Address, value: Value, lanes: in
     if access.dtype.is_bool:
         value = w.convert("zext", value, "i8")
     pointer = at.pointer(w)
-    w.line(f"store {value.typed}, ptr {pointer.text}, align {_alignment(at, access.dtype, lanes, 0)}")
+    w.line(
+        f"store {value.typed}, ptr {pointer.text}, align {_alignment(at, access.dtype, lanes, 0)}"
+    )
 
 
 def _alignment(at: Address, dtype: DType, lanes: int, skip_bytes: int) -> int:

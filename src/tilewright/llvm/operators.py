@@ -145,7 +145,9 @@ def _floor_div_constant(w: Writer, dtype: DType, a: Value, divisor: int) -> Valu
         return w.binary("ashr" if dtype.is_signed else "lshr", a, amount) if amount else a
     if not dtype.is_signed:
         return w.binary("udiv", a, divisor)
-    return w.binary("sub", _number(0, a), a) if divisor == -1 else _adjusted(w, a, _number(divisor, a))
+    return (
+        w.binary("sub", _number(0, a), a) if divisor == -1 else _adjusted(w, a, _number(divisor, a))
+    )
 
 
 def _floor_mod(w: Writer, dtype: DType, a: Value, b: Value) -> Value:

@@ -20,6 +20,8 @@ from tilewright.dtypes import DType, Kind
 __all__ = ["element_type", "identifier", "integer", "is_narrow", "lane_literals", "like", "literal"]
 __all__ += ["memory_type", "suffix", "value_type", "vector"]
 
+Number = int | float | bool
+
 _ELEMENTS = {
     (Kind.FLOAT, 64): "double",
     (Kind.FLOAT, 32): "float",
@@ -79,7 +81,7 @@ def suffix(dtype: DType) -> str:
 
 
 @cache
-def _literal(value: int | float | bool, dtype: DType, _sign: float) -> str:
+def _literal(value: Number, dtype: DType, _sign: float) -> str:
     if dtype.is_bool:
         return "true" if value else "false"
     if is_narrow(dtype):
@@ -95,7 +97,7 @@ def _literal(value: int | float | bool, dtype: DType, _sign: float) -> str:
     return str(bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)
 
 
-def literal(value: int | float | bool, dtype: DType) -> str:
+def literal(value: Number, dtype: DType) -> str:
     """A constant of the scalar `dtype`, or of all lanes of a vector."""
     # 0.0 and -0.0 are equal as cache keys, and so are 1 and True.
     sign = str(value).startswith("-") if isinstance(value, float) else False

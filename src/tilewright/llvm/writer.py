@@ -93,7 +93,7 @@ class Writer:
         self.block = name
 
     def pure(self, kind: str, text: str, *operands: Value) -> Value:
-        """The value of an instruction without side effects that may run even if it is not needed."""
+        """The value of an instruction without side effects, which may run without need."""
         found = self._known.get(text)
         if found is not None:
             return found
@@ -124,7 +124,7 @@ class Writer:
         return self._define(region, kind, text, key)
 
     def moving(self, start: Value, step_bytes: int, depth: int) -> Value:
-        """A pointer that begins at `start` and advances with each iteration of the loop at `depth`."""
+        """A pointer that starts at `start` and advances with the loop at `depth`."""
         key = f"{start.text} + {step_bytes} @{depth}"
         found = self._known.get(key)
         if found is not None:

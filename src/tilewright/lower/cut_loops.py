@@ -31,7 +31,7 @@ from tilewright.lower.lower_tiles import tile_borders, tile_facts
 from tilewright.lower.simplify import analyzer_of, simplified
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.visit import children, free_vars, map_children, walk, walk_stmts
+from tilewright.tensor.visit import children, free_vars, walk, walk_stmts
 
 __all__ = ["cut_loops"]
 
@@ -71,16 +71,9 @@ def cut_loops(func: tir.Func, context: Context) -> tir.Func:
 
 
 def _statement(stmt: tir.Stmt, analyzer: Analyzer) -> tir.Stmt:
-    match stmt:
-        case tir.For():
-            return _loop(stmt, analyzer)
-        case tir.Seq():
-            parts = [_statement(part, analyzer) for part in stmt.body]
-            same = all(a is b for a, b in zip(parts, stmt.body, strict=True))
-            return stmt if same else fold.seq(*parts)
-        case tir.Store() | tir.Barrier():
-            return stmt
-    return map_children(stmt, lambda c: _statement(c, analyzer) if isinstance(c, tir.Stmt) else c)
+    if type(stmt) is tir.For:
+        return _loop(stmt, analyzer)
+    return fold.map_parts(stmt, lambda part: _statement(part, analyzer))
 
 
 def _loop(loop: tir.For, analyzer: Analyzer) -> tir.Stmt:

@@ -25,6 +25,7 @@ __all__ = [
     "copied",
     "fold_binary",
     "loop",
+    "map_parts",
     "negated",
     "resolved",
     "seq",
@@ -63,6 +64,24 @@ def seq(*parts: tir.Stmt) -> tir.Stmt:
         else:
             flat.append(part)
     return flat[0] if len(flat) == 1 else tir.Seq(tuple(flat)) if flat else NOTHING
+
+
+def map_parts(stmt: tir.Stmt, change: Callable[[tir.Stmt], tir.Stmt]) -> tir.Stmt:
+    """`stmt` with `change` applied to the statements directly inside; the same one if none changes."""
+    match stmt:
+        case tir.Store() | tir.Barrier():
+            return stmt
+        case tir.Seq():
+            parts = [change(part) for part in stmt.body]
+            same = all(a is b for a, b in zip(parts, stmt.body, strict=True))
+            return stmt if same else seq(*parts)
+        case tir.For() | tir.Alloc():
+            return stmt.with_fields(body=change(stmt.body))  # type: ignore[no-any-return]
+        case tir.If():
+            then = change(stmt.then)
+            other = None if stmt.otherwise is None else change(stmt.otherwise)
+            return stmt.with_fields(then=then, otherwise=other)  # type: ignore[no-any-return]
+    raise TypeError(f"{type(stmt).__name__} is not a statement of lowered loops")
 
 
 def loop(like: tir.For, extent: tir.Expr, body: tir.Stmt) -> tir.Stmt:
@@ -282,9 +301,8 @@ class _Substitution:
     def alloc(self, node: tir.Alloc) -> Node:
         buffer = node.buffer
         if self.fresh:
-            buffer = self.buffers[buffer] = node.buffer.with_fields(
-                name=node.buffer.name, shape=(*node.buffer.shape,)
-            )
+            buffer = tir.Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
+            self.buffers[node.buffer] = buffer
         body = self.visit(node.body)
         return node.with_fields(buffer=buffer, body=body)  # type: ignore[no-any-return]
 

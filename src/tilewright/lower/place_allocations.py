@@ -22,7 +22,7 @@ from tilewright.lower.context import Context
 from tilewright.lower.extremes import Loops, extremes, fills_box
 from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import map_children, walk, walk_stmts
+from tilewright.tensor.visit import walk, walk_stmts
 
 __all__ = ["place_allocations"]
 
@@ -56,11 +56,7 @@ def _without_allocs(stmt: tir.Stmt, starts: dict[tir.Buffer, tir.Stmt]) -> tir.S
         body = _without_allocs(stmt.body, starts)
         starts[stmt.buffer] = body
         return body
-    if type(stmt) is tir.Store:
-        return stmt
-    return map_children(
-        stmt, lambda c: _without_allocs(c, starts) if isinstance(c, tir.Stmt) else c
-    )
+    return fold.map_parts(stmt, lambda part: _without_allocs(part, starts))
 
 
 def _touch(
@@ -103,7 +99,7 @@ def _home(
         match stmt:
             case tir.Seq():
                 inside = [part for part in stmt.body if buffer in touched[id(part)]]
-            case tir.For() if not _loaded(stmt.extent, frozenset((buffer,))):
+            case tir.For() if _may_enter(stmt, buffer):
                 inside = [stmt.body] if _stays_in_iteration(stmt.var, accesses) else []
             case tir.If() if not _loaded(stmt.cond, frozenset((buffer,))):
                 sides = (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
@@ -113,6 +109,12 @@ def _home(
         if len(inside) != 1:
             return stmt
         stmt = inside[0]
+
+
+def _may_enter(loop: tir.For, buffer: tir.Buffer) -> bool:
+    """Not if its extent reads the buffer; and the iterations of a vector loop have no own scopes."""
+    is_vector = loop.kind is tir.LoopKind.VECTOR
+    return not is_vector and not _loaded(loop.extent, frozenset((buffer,)))
 
 
 def _stays_in_iteration(var: tir.Var, accesses: list[Access]) -> bool:
@@ -190,9 +192,7 @@ def _at_most(a: Form, b: Form) -> bool:
 
 def _with_allocs(stmt: tir.Stmt, homes: Mapping[int, list[tir.Buffer]]) -> tir.Stmt:
     """Put the allocations around the statements that were chosen."""
-    new = stmt
-    if type(stmt) is not tir.Store:
-        new = map_children(stmt, lambda c: _with_allocs(c, homes) if isinstance(c, tir.Stmt) else c)
+    new = fold.map_parts(stmt, lambda part: _with_allocs(part, homes))
     for buffer in reversed(homes.get(id(stmt), ())):
         new = tir.Alloc(buffer, new)
     return new

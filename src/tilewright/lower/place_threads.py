@@ -19,7 +19,7 @@ from tilewright.lower.context import Context
 from tilewright.lower.extremes import Loops, extremes
 from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import map_children, walk, walk_stmts
+from tilewright.tensor.visit import walk, walk_stmts
 
 __all__ = ["place_threads"]
 
@@ -43,13 +43,8 @@ def _has_parallel(stmt: tir.Stmt) -> bool:
 
 def _outermost_only(stmt: tir.Stmt, *, inside: bool = False) -> tir.Stmt:
     """Parallel loops inside of parallel loops become serial."""
-    if type(stmt) is tir.Store:
-        return stmt
     parallel = type(stmt) is tir.For and stmt.kind is tir.LoopKind.PARALLEL
-    new = map_children(
-        stmt,
-        lambda c: _outermost_only(c, inside=inside or parallel) if isinstance(c, tir.Stmt) else c,
-    )
+    new = fold.map_parts(stmt, lambda part: _outermost_only(part, inside=inside or parallel))
     return new.with_fields(kind=tir.LoopKind.SERIAL) if inside and parallel else new  # type: ignore[no-any-return]
 
 

@@ -8,10 +8,11 @@ remark.
 
 from __future__ import annotations
 
+from tilewright.lower import fold
 from tilewright.lower.context import Context
 from tilewright.lower.rewrite_accesses import AccessRewriter
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import free_vars, map_children, walk, walk_stmts
+from tilewright.tensor.visit import free_vars, walk, walk_stmts
 
 __all__ = ["MAX_ELEMENTS", "in_memory", "settle_registers"]
 
@@ -84,9 +85,7 @@ def _index_vars(alloc: tir.Alloc) -> list[tir.Var]:
 
 
 def _unrolled(stmt: tir.Stmt, variables: set[tir.Var]) -> tir.Stmt:
-    if type(stmt) is tir.Store:
-        return stmt
-    new = map_children(stmt, lambda c: _unrolled(c, variables) if isinstance(c, tir.Stmt) else c)
+    new = fold.map_parts(stmt, lambda part: _unrolled(part, variables))
     if type(new) is tir.For and new.var in variables:
         return new.with_fields(kind=tir.LoopKind.UNROLLED)  # type: ignore[no-any-return]
     return new

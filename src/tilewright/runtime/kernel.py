@@ -42,7 +42,13 @@ class Status(enum.IntEnum):
 
 
 class Kernel(_native.Kernel):
-    """Call it with all arrays, or with the inputs only: outputs are then made and returned."""
+    """Call it with all arrays, or with the inputs only: outputs are then made and returned.
+
+    Scratch that depends on symbolic sizes is told by a function (`tw_scratch` in native/abi.h) at
+    `scratch_address`. `report` is for whoever built the kernel to say how.
+    """
+
+    _trimmed_error = CallError  # raised without frames of this package, see native/pykernel.c
 
     def __init__(
         self,
@@ -55,11 +61,14 @@ class Kernel(_native.Kernel):
         name: str = "kernel",
         keep_alive: object = None,
         *,
+        scratch_address: int = 0,
+        report: object = None,
         bound: Mapping[str, Array | PackedArray] | None = None,
     ) -> None:
         self.entry_address, self.params, self.size_names = entry_address, params, size_names
         self.threads, self.shared_bytes, self.local_bytes = threads, shared_bytes, local_bytes
         self.name, self.keep_alive = name, keep_alive
+        self.scratch_address, self.report = scratch_address, report
         self._signature = Signature(name, params, bound or {})
         self._outputs = OutputPlan.of(self._signature)
         super().__init__(
@@ -69,9 +78,10 @@ class Kernel(_native.Kernel):
             threads=threads,
             shared_bytes=shared_bytes,
             local_bytes=local_bytes,
+            scratch=scratch_address,
         )
         if threads > 1:
-            _native.set_cpus(pool.usable_cpus())
+            pool.tell_usable_cpus()
 
     def pack(self, name: str, array: object) -> PackedArray:
         """The stored form of `array` for parameter `name`, to pass as often as wanted."""
@@ -98,6 +108,8 @@ class Kernel(_native.Kernel):
             self.local_bytes,
             self.name,
             self.keep_alive,
+            scratch_address=self.scratch_address,
+            report=self.report,
             bound=bound,
         )
 

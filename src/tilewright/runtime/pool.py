@@ -7,16 +7,18 @@ vector units, so a second one adds contention and no arithmetic.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tilewright.abi import MAX_THREADS
 from tilewright.options import num_threads
 from tilewright.runtime import _native
 
 __all__ = ["count_workers", "default_threads", "physical_cores", "quota_cpus", "shut_down"]
-__all__ += ["usable_cpus"]
+__all__ += ["tell_usable_cpus", "usable_cpus"]
 
 ROOT = Path("/")
 
@@ -24,7 +26,7 @@ ROOT = Path("/")
 def default_threads() -> int:
     """The environment's wish (see `options.num_threads`), else what the machine can run at once."""
     wish = num_threads()
-    return wish if wish is not None else min(usable_cpus(), physical_cores())
+    return wish if wish is not None else min(usable_cpus(), physical_cores(), MAX_THREADS)
 
 
 def usable_cpus(root: Path = ROOT) -> int:
@@ -32,6 +34,12 @@ def usable_cpus(root: Path = ROOT) -> int:
     cpus = len(_affinity())
     quota = quota_cpus(root)
     return cpus if quota is None else max(1, min(cpus, math.ceil(quota)))
+
+
+@functools.cache
+def tell_usable_cpus() -> None:
+    """Let waiting threads know when there are more of them than processors; once is enough."""
+    _native.set_cpus(usable_cpus())
 
 
 def physical_cores(root: Path = ROOT, cpus: frozenset[int] | None = None) -> int:

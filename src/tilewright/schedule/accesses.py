@@ -16,7 +16,16 @@ from tilewright.tensor.node import Node
 from tilewright.tensor.regions import block_regions
 from tilewright.tensor.visit import children, map_children
 
-__all__ = ["Ranges", "Change", "change_block", "change_stmt", "loads_of", "redirected", "tidied"]
+__all__ = [
+    "Change",
+    "Ranges",
+    "Redirect",
+    "change_block",
+    "change_stmt",
+    "loads_of",
+    "redirected",
+    "tidied",
+]
 
 
 class Ranges:
@@ -66,6 +75,10 @@ class Change:
         del ranges
         return store
 
+    def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
+        """What is allocated in place of a buffer."""
+        return buffer
+
 
 def change_block(block: tir.Block, change: Change) -> tir.Block:
     """The block with `change` applied to its body and init; regions are derived anew."""
@@ -108,6 +121,9 @@ def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
         case tir.For():
             inner = change_stmt(stmt.body, change, ranges.with_loop(stmt))
             return stmt.with_fields(body=inner)  # type: ignore[no-any-return]
+        case tir.Alloc():
+            body = change_stmt(stmt.body, change, ranges)
+            return stmt.with_fields(buffer=change.buffer(stmt.buffer), body=body)  # type: ignore[no-any-return]
 
     def part(node: Node) -> Node:
         if isinstance(node, tir.Stmt):
@@ -117,7 +133,7 @@ def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
     return map_children(stmt, part)
 
 
-class _Redirect(Change):
+class Redirect(Change):
     """All accesses of one buffer go to another, at moved indices."""
 
     def __init__(
@@ -144,6 +160,9 @@ class _Redirect(Change):
             return tir.Store(self.new, self._indices(store.indices, ranges), store.value)
         return store
 
+    def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
+        return self.new if buffer is self.old else buffer
+
 
 def redirected(
     old: tir.Buffer,
@@ -151,7 +170,7 @@ def redirected(
     move: Callable[[tuple[tir.Expr, ...], Ranges], tuple[tir.Expr, ...]] | None = None,
 ) -> Change:
     """The change that sends all accesses of `old` to `new`; `move` maps the indices."""
-    return _Redirect(old, new, move)
+    return Redirect(old, new, move)
 
 
 def loads_of(node: Node, buffer: tir.Buffer) -> list[tir.Load]:
@@ -174,10 +193,13 @@ def tidied(expr: tir.Expr, ranges: Ranges) -> tir.Expr:
         if isinstance(part, tir.Const | tir.Var | tir.Buffer):
             return part
         if type(part) is tir.Load:
-            return part.with_fields(indices=_same_all(part.indices, ranges))
+            return part.with_fields(indices=_same_all(part.indices, ranges))  # type: ignore[no-any-return]
         if isinstance(part, tir.Compare) and part.a.dtype == index:
             return ranges.simplify(part)
-        return map_children(part, visit)
+        part = map_children(part, visit)
+        if type(part) is tir.Select and type(part.cond) is tir.Const:
+            return part.if_true if part.cond.value else part.if_false
+        return part
 
     return visit(expr)  # type: ignore[return-value]
 

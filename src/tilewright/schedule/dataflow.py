@@ -16,7 +16,17 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import seq
 
-__all__ = ["FILL", "Outline", "Place", "edited", "insert_after", "insert_before", "is_fill", "require_scope", "without_alloc"]
+__all__ = [
+    "FILL",
+    "Outline",
+    "Place",
+    "edited",
+    "insert_after",
+    "insert_before",
+    "is_fill",
+    "require_scope",
+    "without_alloc",
+]
 
 S201 = Code("S201", "block `{block}` lies inside another block")
 S202 = Code("S202", "`{buffer}` is an output of the program")

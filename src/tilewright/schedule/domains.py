@@ -2,8 +2,8 @@
 
 Two accesses of one buffer usually have the same form, because a layout changes both alike: then
 `matched` reads the iterators of the one off the other (`Y[v // 16, v % 16]` against
-`Y[(x + 1) // 16, (x + 1) % 16]` gives `v = x + 1`). Otherwise `iterations` reads the indices as digits
-of the iterators, and takes spans of the digits for spans of the iterators.
+`Y[(x + 1) // 16, (x + 1) % 16]` gives `v = x + 1`). Otherwise `iterations` reads the indices as
+digits of the iterators, and takes spans of the digits for spans of the iterators.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _same_shape(pattern: Node, value: Node, iters: Iters, found: dict[tir.Var, t
 
 
 def _fits(value: tir.Expr, extent: tir.Expr, analyzer: Analyzer) -> bool:
-    return bool(analyzer.prove(ZERO <= value)) and bool(analyzer.prove(value < extent))
+    return bool(analyzer.prove(value >= 0)) and bool(analyzer.prove(value < extent))
 
 
 @dataclass(frozen=True, slots=True)

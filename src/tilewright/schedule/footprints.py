@@ -39,7 +39,7 @@ def swept_region(
     spans: list[Span] = []
     for part, size in zip(region.ranges, region.buffer.shape, strict=True):
         first = swept(part.start, inner, analyzer)
-        length = Span(ONE, ONE)
+        length: Span | None = Span(ONE, ONE)
         if tir.int_value(part.extent) != 1:
             length = swept(part.extent, inner, analyzer)
         if first is None or length is None:

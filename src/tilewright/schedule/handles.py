@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.nests import replace_buffer
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute, walk, walk_stmts
 
@@ -113,39 +114,46 @@ def uniquely_named(func: tir.Func) -> tir.Func:
 
     A block may carry the name of the buffer it computes: they are looked up in different tables.
     """
-    seen_loops: set[str] = set()
-    seen_blocks: set[str] = set()
-
-    def unique(name: str, seen: set[str]) -> str:
-        result, number = name, 1
-        while result in seen:
-            result, number = f"{name}_{number}", number + 1
-        seen.add(result)
-        return result
-
-    seen_loops |= _size_names(func)
+    loops, blocks, buffers = _size_names(func), set[str](), {p.name for p in func.params}
+    renamed: dict[tir.Buffer, tir.Buffer] = {}
 
     def visit(stmt: tir.Stmt) -> tir.Stmt:
+        changed: tir.Stmt = stmt
         match stmt:
             case tir.For():
-                name = unique(stmt.var.name, seen_loops)
-                if name != stmt.var.name:
-                    var = tir.Var(name, stmt.var.dtype)
-                    body = substitute(stmt.body, {stmt.var: var})
-                    stmt = stmt.with_fields(var=var, body=body)
-                return stmt.with_fields(body=visit(stmt.body))
+                var, body = stmt.var, stmt.body
+                name = _unique(var.name, loops)
+                if name != var.name:
+                    var = tir.Var(name, var.dtype)
+                    body = substitute(body, {stmt.var: var})
+                changed = stmt.with_fields(var=var, body=visit(body))
             case tir.Block():
-                return stmt.with_fields(name=unique(stmt.name, seen_blocks), body=visit(stmt.body))
+                name = _unique(stmt.name, blocks)
+                init = None if stmt.init is None else visit(stmt.init)
+                changed = stmt.with_fields(name=name, body=visit(stmt.body), init=init)
             case tir.Seq():
-                return stmt.with_fields(body=_same(stmt.body, tuple(map(visit, stmt.body))))
+                changed = stmt.with_fields(body=_same(stmt.body, tuple(map(visit, stmt.body))))
             case tir.Alloc():
-                return stmt.with_fields(body=visit(stmt.body))
+                name = _unique(stmt.buffer.name, buffers)
+                if name != stmt.buffer.name:
+                    renamed[stmt.buffer] = stmt.buffer.with_fields(name=name)
+                changed = stmt.with_fields(body=visit(stmt.body))
             case tir.If():
                 other = None if stmt.otherwise is None else visit(stmt.otherwise)
-                return stmt.with_fields(then=visit(stmt.then), otherwise=other)
-        return stmt
+                changed = stmt.with_fields(then=visit(stmt.then), otherwise=other)
+        return changed
 
-    return func.with_fields(body=visit(func.body))
+    body = visit(func.body)
+    done = func if body is func.body else tir.Func(func.name, func.params, body)
+    return replace_buffer(done, renamed) if renamed else done
+
+
+def _unique(name: str, seen: set[str]) -> str:
+    result, number = name, 1
+    while result in seen:
+        result, number = f"{name}_{number}", number + 1
+    seen.add(result)
+    return result
 
 
 def _same(old: tuple[tir.Stmt, ...], new: tuple[tir.Stmt, ...]) -> tuple[tir.Stmt, ...]:

@@ -134,7 +134,7 @@ def _guarded(made: tir.Stmt, guards: list[tuple[int, bool, bool]]) -> tir.Stmt:
     predicate: tir.Expr = tir.TRUE
     for number, below, above in guards:
         at = made.bindings[number]
-        for wanted, test in ((below, ZERO <= at), (above, at < made.iters[number].extent)):
+        for wanted, test in ((below, at >= 0), (above, at < made.iters[number].extent)):
             if wanted:
                 predicate = test if predicate is tir.TRUE else predicate & test
     return made.with_fields(predicate=predicate)  # type: ignore[no-any-return]

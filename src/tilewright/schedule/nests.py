@@ -7,11 +7,20 @@ the program. Blocks are leaves here: nothing looks into a block except through i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import seq
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import enclosing, free_vars, map_children, replace_node, substitute
+from tilewright.tensor.regions import block_regions
+from tilewright.tensor.visit import (
+    enclosing,
+    free_vars,
+    map_children,
+    replace_node,
+    substitute,
+    walk_stmts,
+)
 
 __all__ = [
     "Chain",
@@ -19,14 +28,18 @@ __all__ = [
     "blocks_under",
     "chain_from",
     "copy_loops",
+    "expand",
     "is_bounded",
     "loops_around",
     "loops_under",
+    "replace_block",
     "replace_buffer",
     "splice",
     "vars_by_kind",
     "wrap",
 ]
+
+T = TypeVar("T", bound=Node)
 
 
 def blocks_under(stmt: tir.Stmt) -> Iterator[tir.Block]:
@@ -131,14 +144,44 @@ def is_bounded(extent: tir.Expr) -> bool:
     return isinstance(extent, tir.Binary) and is_bounded(extent.a) and is_bounded(extent.b)
 
 
-def splice(func: tir.Func, old: tir.Stmt, *new: tir.Stmt) -> tir.Func:
+def splice(root: T, old: tir.Stmt, *new: tir.Stmt) -> T:
     """Put `new` in the place of one statement, keeping sequences flat."""
-    around = enclosing(func, old)
+    around = enclosing(root, old)
     parent = around[-1] if around else None
     if type(parent) is not tir.Seq:
-        return replace_node(func, old, seq(*new))
+        return replace_node(root, old, seq(*new))
     parts = [p for part in parent.body for p in (new if part is old else (part,))]
-    return replace_node(func, parent, seq(*parts))
+    return replace_node(root, parent, seq(*parts))
+
+
+def expand(
+    func: tir.Func, old: tir.Stmt, new: Sequence[tir.Stmt], buffers: Sequence[tir.Buffer]
+) -> tir.Func:
+    """Put statements that share new buffers in the place of one statement.
+
+    The buffers belong to the program, or to the block around: its signature must not change.
+    """
+    owner = next((s for s in reversed(enclosing(func, old)) if type(s) is tir.Block), None)
+    if owner is None:
+        return allocate(splice(func, old, *new), *buffers)
+    inside = [part for part in (owner.body, owner.init) if part is not None]
+    part = next(p for p in inside if any(s is old for s in walk_stmts(p)))
+    changed = splice(part, old, *new)
+    for buffer in reversed(buffers):
+        changed = tir.Alloc(buffer, changed)
+    return replace_node(func, part, changed)
+
+
+def replace_block(func: tir.Func, old: tir.Block, new: tir.Block) -> tir.Func:
+    """Replace a block by one that touches other regions; blocks around it follow."""
+    around = [s for s in enclosing(func, old) if type(s) is tir.Block]
+    for outer in reversed(around):
+        body = replace_node(outer.body, old, new)
+        init = None if outer.init is None else replace_node(outer.init, old, new)
+        reads, writes = block_regions(outer.iters, body, init)
+        new = outer.with_fields(body=body, init=init, reads=reads, writes=writes)
+        old = outer
+    return replace_node(func, old, new)
 
 
 def allocate(func: tir.Func, *buffers: tir.Buffer) -> tir.Func:

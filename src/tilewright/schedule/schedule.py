@@ -71,6 +71,10 @@ class Schedule:
         other.func, other._steps, other._cache = self.func, list(self._steps), self._cache
         return other
 
+    def restore(self, other: Schedule) -> None:
+        """Go back to a copy made before."""
+        self.func, self._steps = other.func, list(other._steps)
+
     def blocks(self) -> tuple[str, ...]:
         """Names of all blocks in program order."""
         return tuple(names_of(self.func).blocks)

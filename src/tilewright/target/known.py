@@ -1,8 +1,8 @@
 """Machines known by name: instruction-set levels and processors, as rows of a table.
 
-Figures of a core come from the vendors' optimisation guides. They say how wide a core is; what it
-really sustains is measured (`tilewright.llvm.calibrate`). A processor that is not listed takes the
-row of its instruction-set level, whose figures are deliberately modest.
+The figures of a core are nominal and to first order: how wide it is, not what it sustains, which is
+measured (`tilewright.llvm.calibrate`). A processor that is not listed takes the row of its
+instruction-set level, whose figures are deliberately modest.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ __all__ = [
     "Split",
     "StoreAt",
     "Unfold",
+    "appended",
     "logical_shape",
     "packing_of",
     "parse_step",
@@ -337,6 +338,26 @@ def logical_shape(shape: Dims, layout: Sequence[LayoutStep]) -> Dims:
     for step in reversed(layout):
         shape = step.before(shape)
     return shape
+
+
+def appended(layout: tuple[LayoutStep, ...], step: LayoutStep) -> tuple[LayoutStep, ...]:
+    """The layout with one more step; a step that undoes the last one takes it away instead."""
+    if not layout:
+        return () if _is_identity(step) else (step,)
+    last, rest = layout[-1], layout[:-1]
+    match last, step:
+        case Split(), Fuse() if step.dim == last.dim and len(step.sizes) == 2:
+            return rest
+        case Fuse(), Split() if step.dim == last.dim and last.sizes[-1] == step.factor:
+            inner = last.sizes[:-1]
+            return rest if len(inner) == 1 else (*rest, Fuse(last.dim, inner))
+        case Reorder(), Reorder():
+            return appended(rest, Reorder(tuple([last.order[d] for d in step.order])))
+    return layout if _is_identity(step) else (*layout, step)
+
+
+def _is_identity(step: LayoutStep) -> bool:
+    return isinstance(step, Reorder) and step.order == tuple(range(len(step.order)))
 
 
 def packing_of(buffer: Buffer) -> Packing | None:

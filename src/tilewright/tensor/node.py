@@ -84,7 +84,7 @@ def node(cls: _C) -> _C:
     made = type(cls)(cls.__name__, cls.__bases__, body)
     if made.fields:
         made.__init__ = _make_init(made, defaults)  # type: ignore[misc]
-    return made  # type: ignore[return-value]
+    return made
 
 
 def _make_init(cls: Any, defaults: dict[str, object]) -> Any:

@@ -24,7 +24,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.text.names import Names, identifier
-from tilewright.tensor.text.print_expr import ExprPrinter
+from tilewright.tensor.text.print_expr import ExprPrinter, quoted
 from tilewright.tensor.visit import children, walk
 
 __all__ = ["LOOP_WORDS", "print_func", "print_node"]
@@ -157,7 +157,7 @@ class _Printer:
     def block(self, block: tir.Block, depth: int) -> None:
         bindings = [self.expr.text(b) for b in block.bindings]  # named before the iterators
         variables = [i.var for i in block.iters]
-        arguments = [_quoted(block.name)]
+        arguments = [quoted(block.name)]
         for it, bound in zip(block.iters, bindings, strict=True):
             extent = self.expr.text(it.extent)
             arguments.append(f"{self.names.of(it.var)}={it.kind.value}({extent}, {bound})")
@@ -195,11 +195,6 @@ def _bound(root: Node) -> set[Node]:
 def _signature(block: tir.Block) -> list[Node]:
     hidden = (*block.reads, *block.writes)
     return [c for c in children(block) if not isinstance(c, tir.Stmt) and c not in hidden]
-
-
-def _quoted(text: str) -> str:
-    inside = repr(text)
-    return inside if '"' in text else f'"{inside[1:-1]}"'
 
 
 def _wrapped(head: str, arguments: list[str], tail: str, width: int) -> str:

@@ -103,7 +103,7 @@ class _Checker(ExprChecker):
             self.shape(param)
         whole = {d for p in params for d in p.shape}
         for size in found:
-            if size not in whole and self.level is not Level.LOWERED:
+            if size not in whole and self.level is Level.SCHEDULABLE:
                 hint = "add a parameter that has it as a dimension"
                 self.refuse(V029, hint, mark=size, size=size.name)
 

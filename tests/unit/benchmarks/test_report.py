@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 
-from benchmarks.report import Row, noisy, summary, table
+from benchmarks.quiet import Clock
+from benchmarks.report import Row, summary, table
 from benchmarks.turns import Outcome
 from benchmarks.workloads import Workload
 
 
-def row(shape, threads=1, peak=(1.0, 1.0), **times):
+def row(shape, threads=1, **times):
     """Times in µs as (best, median), or a state."""
     outcomes = {
         name: Outcome(time) if isinstance(time, str) else ok(*time) for name, time in times.items()
     }
-    outcomes["peak"] = Outcome("ok", min_s=peak[0], median_s=peak[1], flops=10**11)
+    outcomes["peak"] = Outcome("ok", min_s=1.0, median_s=1.0, flops=10**11)
     peers = frozenset({"numpy", "torch"} & outcomes.keys())
     return Row(Workload("matmul", "matmul", shape), threads, outcomes, peers)
 
@@ -51,13 +56,39 @@ def test_summary_gives_geometric_means_and_the_worst():
     assert (two["compared"], two["geomean_min"], two["worst"]) == (0, None, None)
 
 
-def test_rows_are_noisy_when_the_peak_suffers_within_or_between_them():
-    quiet, shaky, slow = (
-        row((1, 1, 1), peak=(1.0, 1.05)),
-        row((1, 1, 2), peak=(1.0, 1.3)),
-        row((1, 1, 3), peak=(2.0, 2.0)),
-    )
-    assert noisy([quiet, shaky, slow]) == [shaky, slow]
+def test_rows_are_noisy_when_others_used_the_machine():
+    rows = [replace(ROWS[0], foreign_cpus=0.05), replace(ROWS[1], foreign_cpus=0.4)]
+    assert [row.is_noisy for row in rows] == [False, True]
+    assert "during 1 of 2 rows: no claim" in table(rows, ["numpy"])
+    assert rows[1].to_dict()["noisy"]
+
+
+def test_foreign_time_is_what_is_not_our_own():
+    start = Clock(wall=10.0, busy=100.0, own=50.0)
+    assert Clock(wall=12.0, busy=103.0, own=52.0).foreign_since(start) == pytest.approx(0.5)
+    assert Clock(wall=12.0, busy=102.0, own=52.1).foreign_since(start) == 0.0
+    assert start.foreign_since(start) == 0.0
+
+
+def test_clock_counts_running_and_ended_children():
+    spin = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"]
+    start = Clock.read([])
+    subprocess.run(spin, check=True)
+    with subprocess.Popen(
+        [*spin[:2], spin[2] + "\nimport sys; print(); sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        child.stdout.readline()
+        own = Clock.read([child.pid]).own - start.own
+        child.stdin.close()
+    assert own >= 0.35
+
+
+def test_lost_variants_are_told_once():
+    losing = Outcome("ok", min_s=1e-6, median_s=1e-6, lost_variants=("packed: not there",))
+    rows = [Row(ROWS[0].workload, n, {"torch": losing}, frozenset({"torch"})) for n in (1, 2)]
+    assert table(rows, ["torch"]).count("torch ran without packed: not there") == 1
 
 
 def test_table_for_people(golden):

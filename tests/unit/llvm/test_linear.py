@@ -6,8 +6,8 @@ from tilewright.llvm.linear import linear
 from tilewright.llvm.writer import Value
 from tilewright.tensor import ir as tir
 
-I, J, N = tir.Var("i"), tir.Var("j"), tir.Var("n")
-VALUES = {var: Value(f"%{var.name}", "i64", depth) for depth, var in enumerate((N, I, J))}
+ROW, J, N = tir.Var("i"), tir.Var("j"), tir.Var("n")
+VALUES = {var: Value(f"%{var.name}", "i64", depth) for depth, var in enumerate((N, ROW, J))}
 
 
 def emit(expr):
@@ -17,22 +17,22 @@ def emit(expr):
 @pytest.mark.parametrize(
     "expr",
     [
-        I * 4 + J,
-        (I * 6 + 3) * N + J,
-        (I + 2) * (J + N) - 7,
-        I - J - 5,
-        I * 0 + 3,
-        (I - I) * N,
-        (I + J) * (I + N) * 2,
-        (I // 4) * 16 + I % 4,
-        3 - (I - 1) * 2,
+        ROW * 4 + J,
+        (ROW * 6 + 3) * N + J,
+        (ROW + 2) * (J + N) - 7,
+        ROW - J - 5,
+        ROW * 0 + 3,
+        (ROW - ROW) * N,
+        (ROW + J) * (ROW + N) * 2,
+        (ROW // 4) * 16 + ROW % 4,
+        3 - (ROW - 1) * 2,
     ],
 )
 def test_linear_form_has_the_value_of_the_expression(expr):
     form = linear(expr, emit)
     assert all(form.terms.values())
     for i, j, n in itertools.product((0, 1, 5), (0, 2, 7), (1, 3)):
-        numbers = {I: i, J: j, N: n}
+        numbers = {ROW: i, J: j, N: n}
         of = {value: evaluate(atom, numbers) for atom, value in VALUES.items()}
         total = form.constant
         for product, coefficient in form.terms.items():
@@ -62,5 +62,5 @@ def evaluate(expr, numbers):
 
 
 def test_factor_divides_every_term():
-    assert linear(I * 12 + J * 8 + 3, emit).factor() == 4
+    assert linear(ROW * 12 + J * 8 + 3, emit).factor() == 4
     assert linear(tir.Const(5), emit).factor() == 0

@@ -13,7 +13,7 @@ from tilewright.tensor.build import seq
 
 PARALLEL = tir.LoopKind.PARALLEL
 THREAD = tir.Call("thread", (), i64)
-I, J, N = tir.Var("i"), tir.Var("j"), tir.Var("n")
+ROW, J, N = tir.Var("i"), tir.Var("j"), tir.Var("n")
 
 
 def store(buffer, where, value):
@@ -27,7 +27,9 @@ def load(buffer, where):
 
 def test_nested_loops_visit_everything():
     out = flat("out", 12, i64)
-    body = tir.For(I, tir.Const(3), tir.For(J, tir.Const(4), store(out, I * 4 + J, I * 100 + J)))
+    body = tir.For(
+        ROW, tir.Const(3), tir.For(J, tir.Const(4), store(out, ROW * 4 + J, ROW * 100 + J))
+    )
     array = np.zeros(12, np.int64)
     run(function([out], body), [array])
     assert array.tolist() == [i * 100 + j for i in range(3) for j in range(4)]
@@ -36,7 +38,7 @@ def test_nested_loops_visit_everything():
 @pytest.mark.parametrize("extent", [0, 1])
 def test_constant_loops_of_none_or_one_are_no_loops(extent):
     out = flat("out", 2, i64)
-    program = function([out], tir.For(I, tir.Const(extent), store(out, I, 7)))
+    program = function([out], tir.For(ROW, tir.Const(extent), store(out, ROW, 7)))
     assert "phi" not in emit(program, Target.host())
     array = np.zeros(2, np.int64)
     run(program, [array])
@@ -47,7 +49,7 @@ def test_constant_loops_of_none_or_one_are_no_loops(extent):
 def test_symbolic_loop_may_have_no_iteration(n):
     out = flat("out", N, i64)
     array = np.full(8, -1)
-    run(function([out], tir.For(I, N, store(out, I, I * N)), sizes=(N,)), [array], [n])
+    run(function([out], tir.For(ROW, N, store(out, ROW, ROW * N)), sizes=(N,)), [array], [n])
     assert array.tolist() == [i * n for i in range(n)] + [-1] * (8 - n)
 
 
@@ -55,7 +57,7 @@ def test_symbolic_loop_may_have_no_iteration(n):
 @pytest.mark.parametrize("extent", [1, 2, 5, 12])
 def test_parallel_loop_is_divided_without_gap_or_overlap(threads, extent):
     out = flat("out", extent, i64)
-    loop = tir.For(I, tir.Const(extent), store(out, I, load(out, I) + 1), PARALLEL)
+    loop = tir.For(ROW, tir.Const(extent), store(out, ROW, load(out, ROW) + 1), PARALLEL)
     array = np.zeros(extent, np.int64)
     run(function([out], loop), [array], threads=threads)
     assert (array == 1).all()
@@ -63,9 +65,9 @@ def test_parallel_loop_is_divided_without_gap_or_overlap(threads, extent):
 
 def test_parallel_loop_inside_a_parallel_loop_is_serial():
     out = flat("out", 6, i64)
-    inner = tir.For(J, tir.Const(2), store(out, I * 2 + J, THREAD), PARALLEL)
+    inner = tir.For(J, tir.Const(2), store(out, ROW * 2 + J, THREAD), PARALLEL)
     array = np.full(6, -1)
-    run(function([out], tir.For(I, tir.Const(3), inner, PARALLEL)), [array], threads=3)
+    run(function([out], tir.For(ROW, tir.Const(3), inner, PARALLEL)), [array], threads=3)
     assert array.tolist() == [0, 0, 1, 1, 2, 2]
 
 
@@ -73,7 +75,7 @@ def test_stages_meet_at_barriers():
     """Each thread fills a part of shared scratch, then all read what the others wrote."""
     count, threads = 64, 4
     scratch, out = flat("scratch", count, f32), flat("out", count, f32)
-    fill = tir.For(I, tir.Const(count), store(scratch, I, I.to(f32)), PARALLEL)
+    fill = tir.For(ROW, tir.Const(count), store(scratch, ROW, ROW.to(f32)), PARALLEL)
     other = tir.Const(count - 1) - J
     read = tir.For(J, tir.Const(count), store(out, J, load(scratch, other)), PARALLEL)
     body = tir.Alloc(scratch, seq(fill, tir.Barrier(), read))
@@ -96,7 +98,7 @@ def test_loads_behind_a_barrier_are_made_again():
 
 def test_written_buffers_may_change_at_barriers_for_llvm_too():
     a, out = flat("a", 4, f32), flat("out", 4, f32)
-    copy = tir.For(I, tir.Const(4), store(out, I, load(a, I)))
+    copy = tir.For(ROW, tir.Const(4), store(out, ROW, load(a, ROW)))
     apart = emit(function([a, out], copy), Target.host())
     meeting = emit(function([a, out], seq(copy, tir.Barrier())), Target.host())
     assert (apart.count("noalias"), meeting.count("noalias")) == (2, 1)
@@ -105,8 +107,8 @@ def test_written_buffers_may_change_at_barriers_for_llvm_too():
 @pytest.mark.parametrize("otherwise", [False, True])
 def test_conditions(otherwise):
     out = flat("out", 8, i64)
-    no = store(out, I, -1) if otherwise else None
-    body = tir.For(I, tir.Const(8), tir.If((I % 3).eq(0), store(out, I, I), no))
+    no = store(out, ROW, -1) if otherwise else None
+    body = tir.For(ROW, tir.Const(8), tir.If((ROW % 3).eq(0), store(out, ROW, ROW), no))
     array = np.full(8, 5)
     run(function([out], body), [array])
     rest = -1 if otherwise else 5
@@ -115,8 +117,8 @@ def test_conditions(otherwise):
 
 def test_condition_inside_a_loop_inside_a_condition():
     out, flag = flat("out", 6, i64), flat("flag", 6, boolean)
-    inner = tir.If(load(flag, I), store(out, I, I * 2), store(out, I, 1))
-    body = tir.If(tir.Const(3) < N, tir.For(I, N, inner))
+    inner = tir.If(load(flag, ROW), store(out, ROW, ROW * 2), store(out, ROW, 1))
+    body = tir.If(tir.Const(3) < N, tir.For(ROW, N, inner))
     flags = np.array([True, False, True, True, False, False])
     for n, expected in ((3, [0] * 6), (6, [0, 1, 4, 6, 1, 1])):
         array = np.zeros(6, np.int64)
@@ -132,11 +134,11 @@ def test_register_tile_becomes_values():
     zero = tir.Broadcast(tir.const(0.0, f32), 8)
     clear = [tir.Store(tile, (half,), zero) for half in halves]
     update = [
-        tir.Store(tile, (half,), tir.Load(tile, (half,)) + tir.Load(a, (ramp(I * 16 + at, 8),)))
+        tir.Store(tile, (half,), tir.Load(tile, (half,)) + tir.Load(a, (ramp(ROW * 16 + at, 8),)))
         for at, half in zip((0, 8), halves, strict=True)
     ]
     copy = [tir.Store(out, (half,), tir.Load(tile, (half,))) for half in halves]
-    body = tir.Alloc(tile, seq(*clear, tir.For(I, tir.Const(5), seq(*update)), *copy))
+    body = tir.Alloc(tile, seq(*clear, tir.For(ROW, tir.Const(5), seq(*update)), *copy))
     values, array = np.arange(80, dtype=np.float32), np.zeros(16, np.float32)
     run(function([a, out], body), [values, array])
     assert array.tolist() == values.reshape(5, 16).sum(0).tolist()
@@ -147,8 +149,10 @@ def test_stack_buffers_and_reuse_of_their_slots():
     first, second = flat("first", 8, i64), flat("second", 8, i64)
 
     def through(buffer, at):
-        fill = tir.For(I, tir.Const(8), store(buffer, (I * 3) % 8, I))
-        return tir.Alloc(buffer, seq(fill, tir.For(J, tir.Const(8), store(out, J + at, load(buffer, J)))))
+        fill = tir.For(ROW, tir.Const(8), store(buffer, (ROW * 3) % 8, ROW))
+        return tir.Alloc(
+            buffer, seq(fill, tir.For(J, tir.Const(8), store(out, J + at, load(buffer, J))))
+        )
 
     program = function([out], through(first, 0), through(second, 8))
     assert emit(program, Target.host()).count("alloca") == 1
@@ -159,9 +163,9 @@ def test_stack_buffers_and_reuse_of_their_slots():
 
 def test_local_scratch_belongs_to_a_thread():
     scratch, out = flat("scratch", 4, i64), flat("out", 12, i64)
-    fill = tir.For(J, tir.Const(4), store(scratch, J, I * 10 + J))
-    take = tir.For(J, tir.Const(4), store(out, I * 4 + J, load(scratch, J)))
-    body = tir.For(I, tir.Const(3), tir.Alloc(scratch, seq(fill, take)), PARALLEL)
+    fill = tir.For(J, tir.Const(4), store(scratch, J, ROW * 10 + J))
+    take = tir.For(J, tir.Const(4), store(out, ROW * 4 + J, load(scratch, J)))
+    body = tir.For(ROW, tir.Const(3), tir.Alloc(scratch, seq(fill, take)), PARALLEL)
     array = np.zeros(12, np.int64)
     run(function([out], body, local={scratch: 64}), [array], threads=3)
     assert array.tolist() == [i * 10 + j for i in range(3) for j in range(4)]
@@ -177,7 +181,7 @@ def test_loads_after_a_store_see_it():
 
 def test_loop_carried_memory_is_read_in_every_iteration():
     a = flat("a", 9, i64)
-    body = tir.For(I, tir.Const(8), store(a, I + 1, load(a, I) * 2))
+    body = tir.For(ROW, tir.Const(8), store(a, ROW + 1, load(a, ROW) * 2))
     array = np.array([1, *[0] * 8])
     run(function([a], seq(store(a, 0, load(a, 0) + 0), body)), [array])
     assert array.tolist() == [2**n for n in range(9)]
@@ -197,7 +201,7 @@ def test_let_binds_a_value_once():
 def test_thread_numbers_are_values():
     out = flat("out", 8, i64)
     threads = tir.Call("threads", (), i64)
-    body = tir.For(I, tir.Const(8), store(out, I, THREAD * 10 + threads), PARALLEL)
+    body = tir.For(ROW, tir.Const(8), store(out, ROW, THREAD * 10 + threads), PARALLEL)
     array = np.zeros(8, np.int64)
     run(function([out], body), [array], threads=2)
     assert array.tolist() == [2] * 4 + [12] * 4
@@ -207,7 +211,7 @@ def test_thread_numbers_are_values():
 def test_loops_that_lowering_removes_are_refused(kind):
     out = flat("out", 4, i64)
     with raises_code("I102", text="loop i"):
-        emit(function([out], tir.For(I, tir.Const(4), store(out, I, 0), kind)), Target.host())
+        emit(function([out], tir.For(ROW, tir.Const(4), store(out, ROW, 0), kind)), Target.host())
 
 
 def test_blocks_are_refused():

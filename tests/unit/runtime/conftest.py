@@ -18,7 +18,7 @@ NATIVE = HERE.parents[2] / "src/tilewright/runtime/native"
 
 
 def params(text: str) -> tuple[ParamSpec, ...]:
-    """`"x: f32[N, 4], -> y: f32[N]"` as parameters; an arrow marks an output."""
+    """`"x: f32[N, 4]; -> y: f32[N]"` as parameters; an arrow marks an output."""
     specs = []
     for part in text.split(";"):
         is_output = "->" in part

@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import sys
 import textwrap
+import traceback
 
 import ml_dtypes
 import numpy as np
@@ -72,6 +73,21 @@ def test_timing_rejects_the_same(add, case):
     code, arguments = REFUSED[case]
     with raises_code(code):
         add.time(arguments)
+
+
+@pytest.mark.parametrize("arguments", [(), ([1.0], floats(1)), (floats(3), floats(4))])
+def test_traceback_ends_at_the_call(add, arguments):
+    with pytest.raises(CallError) as caught:
+        add(*arguments)
+    frames = traceback.extract_tb(caught.tb)
+    assert [frame.filename for frame in frames] == [__file__]
+    assert "tilewright/" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_traceback_of_a_failing_kernel_ends_at_the_call(make_kernel):
+    with pytest.raises(CallError) as caught:
+        make_kernel("fail", "-> x: f32[1]")(floats(1))
+    assert len(traceback.extract_tb(caught.tb)) == 1
 
 
 def test_refused_call_leaves_the_output_alone(add):

@@ -97,12 +97,15 @@ def test_arrays_without_elements(make_kernel, shape):
 
 
 def test_more_than_two_to_the_31_elements(make_kernel):
-    """The array is virtual but for its first and last page."""
+    """Memory is only reserved: no page but the two looked at is ever touched."""
     kernel = make_kernel("mark_last", "-> x: u8[N]")
-    x = np.zeros(2**32 + 17, np.uint8)
+    try:
+        x = np.zeros(2**32 + 17, np.uint8)
+    except MemoryError:
+        pytest.skip("the system reserves no 4 GiB of address space")
     kernel(x)
     assert x[-1] == 42
-    assert x[2**32 + 16 - 2**32] == 0
+    assert x[16] == 0, "the index was cut to 32 bits"
 
 
 @hypothesis.given(st.data())

@@ -11,7 +11,7 @@ from tilewright.tensor.node import node
 from tilewright.tensor.parser import parse
 
 i, j = tir.Var("i"), tir.Var("j")
-x, y = tir.Var("x", f32), tir.Var("y", f32)
+x, y, t = tir.Var("x", f32), tir.Var("y", f32), tir.Var("t", f32)
 a8, b8 = tir.Var("a8", i8), tir.Var("b8", i8)
 p, q = tir.Var("p", boolean), tir.Var("q", boolean)
 A = tir.Buffer("A", (tir.Const(64),), f32)
@@ -79,8 +79,8 @@ EXPRESSIONS: dict[str, tir.Expr] = {
     "fma(x, y, 1.0)": tir.Call("fma", (x, y, tir.Const(1.0, f32)), f32),
     "thread()": tir.Call("thread", (), index),
     "clock(dtype=f64)": tir.Call("clock", (), f64),
-    "call('x86.dot', x)": tir.Call("x86.dot", (x,), f32),
-    "call('min', x)": tir.Call("min", (x,), f32),
+    'call("x86.dot", x)': tir.Call("x86.dot", (x,), f32),
+    'call("min", x)': tir.Call("min", (x,), f32),
     "tile_start(cover((6, 20), (4, 2)), i)": covers.start(covers.of((6, 20), (4, 2)), i),
     "tile_size(cover((8, n // 8), (1, n % 8)), i)": covers.size(covers.uniform(n, 8), i),
     "A[ramp(i * 8, 1, 8)]": A[tir.Ramp(i * 8, tir.Const(1), 8)],
@@ -89,12 +89,8 @@ EXPRESSIONS: dict[str, tir.Expr] = {
     "reduce_max(A[ramp(0, 2, 4)])": tir.Reduce(
         tir.Fold.MAX, A[tir.Ramp(tir.Const(0), tir.Const(2), 4)]
     ),
-    "f64x4(A[ramp(0, 1, 4)])": tir.Cast(
-        f64.vector(4), A[tir.Ramp(tir.Const(0), tir.Const(1), 4)]
-    ),
-    "let(t := x * y, t + t)": (
-        lambda t: tir.Let(t, x * y, t + t)
-    )(tir.Var("t", f32)),
+    "f64x4(A[ramp(0, 1, 4)])": tir.Cast(f64.vector(4), A[tir.Ramp(tir.Const(0), tir.Const(1), 4)]),
+    "let(t := x * y, t + t)": tir.Let(t, x * y, t + t),
 }
 """Text of each expression, with the least parentheses."""
 
@@ -162,7 +158,8 @@ def scheduled_func() -> tir.Func:
     nest = tir.For(j0, tir.Const(13), nest)
     nest = tir.For(i0, covers.count(cover), nest, tir.LoopKind.PARALLEL)
     copy = _copy_nest(packed, b)
-    body = tir.Seq((tir.Alloc(acc, copy), nest))
+    spare = tir.Buffer("spare", (), f32)
+    body = tir.Seq((tir.Alloc(spare, copy), tir.Alloc(acc, nest)))
     sized = tir.Buffer("N", (n,), f32)
     return tir.Func("tiled", (a, b, sized, c), tir.Alloc(packed, body))
 

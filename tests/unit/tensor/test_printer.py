@@ -67,7 +67,9 @@ def test_names_are_unique_and_keep_hints():
     a = tir.Buffer("A", (tir.Const(4),), f32)
     one, two, three = tir.Var("i"), tir.Var("i_1"), tir.Var("i")
     store = tir.Store(a, (one + two + three,), tir.Const(0.0, f32))
-    nest = tir.For(one, tir.Const(1), tir.For(two, tir.Const(1), tir.For(three, tir.Const(1), store)))
+    nest = tir.For(
+        one, tir.Const(1), tir.For(two, tir.Const(1), tir.For(three, tir.Const(1), store))
+    )
     assert "A[i + i_1 + i_2] = 0.0" in print_func(tir.Func("f", (a,), nest))
 
 

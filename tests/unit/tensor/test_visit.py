@@ -30,7 +30,7 @@ def test_walk_enters_covers_and_regions():
 
 def test_rewrite_keeps_what_does_not_change():
     func = library.softmax(3, 4)
-    assert rewrite(func.body, lambda n: None) is func.body
+    assert rewrite(func.body, lambda _: None) is func.body
     assert map_children(func.body, lambda n: n) is func.body
 
 

@@ -27,4 +27,7 @@ typedef struct tw_context {
  * barriers of the same call no longer wait for it. */
 typedef int32_t (*tw_kernel)(void *const *buffers, const int64_t *sizes, tw_context *context);
 
+/* Tells the scratch of a call where it depends on the sizes: shared bytes, then those of a thread. */
+typedef void (*tw_scratch)(const int64_t *sizes, int64_t *bytes);
+
 #endif

@@ -8,7 +8,8 @@
 
 typedef struct kernel_object {
     PyObject_HEAD
-    tw_launch launch; /* without buffers and sizes */
+    tw_launch launch;   /* without buffers and sizes */
+    tw_scratch scratch; /* NULL if the scratch is the same for all sizes */
     tw_params params;
 } kernel_object;
 
@@ -16,15 +17,15 @@ static kernel_object *as_kernel(PyObject *self) { return (kernel_object *)(void 
 
 static int kernel_init(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"entry", "params", "size_count", "threads", "shared_bytes",
-                            "local_bytes", NULL};
+                            "local_bytes", "scratch", NULL};
     kernel_object *kernel = as_kernel(self);
-    unsigned long long entry;
+    unsigned long long entry, scratch = 0;
     Py_ssize_t size_count, shared_bytes, local_bytes;
     PyObject *specs;
     int threads;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "KO!ninn:Kernel", names, &entry, &PyTuple_Type, &specs, &size_count,
-            &threads, &shared_bytes, &local_bytes
+            args, kwargs, "KO!ninn|K:Kernel", names, &entry, &PyTuple_Type, &specs, &size_count,
+            &threads, &shared_bytes, &local_bytes, &scratch
         ))
         return -1;
     if (kernel->launch.kernel != NULL) {
@@ -49,6 +50,7 @@ static int kernel_init(PyObject *self, PyObject *args, PyObject *kwargs) {
         .shared_bytes = (size_t)shared_bytes,
         .local_bytes = (size_t)local_bytes,
     };
+    kernel->scratch = (tw_scratch)(uintptr_t)scratch;
     return 0;
 }
 
@@ -90,11 +92,22 @@ static PyObject *fail(PyObject *self, tw_status status, int32_t result) {
     return NULL;
 }
 
-/* Runs and releases the arguments. */
-static PyObject *run(PyObject *self, tw_arguments *arguments) {
-    tw_launch launch = as_kernel(self)->launch;
+static tw_launch launch_of(const kernel_object *kernel, const tw_arguments *arguments) {
+    tw_launch launch = kernel->launch;
     launch.buffers = arguments->pointers;
     launch.sizes = arguments->sizes;
+    if (kernel->scratch != NULL) {
+        int64_t bytes[2] = {0, 0};
+        kernel->scratch(launch.sizes, bytes);
+        launch.shared_bytes = (size_t)bytes[0];
+        launch.local_bytes = (size_t)bytes[1];
+    }
+    return launch;
+}
+
+/* Runs and releases the arguments. */
+static PyObject *run(PyObject *self, tw_arguments *arguments) {
+    tw_launch launch = launch_of(as_kernel(self), arguments);
     tw_status status;
     int32_t result = 0;
     Py_BEGIN_ALLOW_THREADS
@@ -106,10 +119,24 @@ static PyObject *run(PyObject *self, tw_arguments *arguments) {
     Py_RETURN_NONE;
 }
 
-static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+/* A mistake of the caller is shown at the caller's line, without the frames of this package. */
+static void trim_traceback(PyObject *self) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *trimmed = PyObject_GetAttrString(self, "_trimmed_error");
+    if (trimmed == NULL)
+        PyErr_Clear();
+    else if (PyErr_GivenExceptionMatches(type, trimmed)) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyException_SetTraceback(value, Py_None);
+        Py_CLEAR(traceback);
+    }
+    Py_XDECREF(trimmed);
+    PyErr_Restore(type, value, traceback);
+}
+
+static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs) {
     tw_arguments arguments;
-    if (!is_ready(self))
-        return NULL;
     int good = kwargs == NULL || PyDict_Size(kwargs) == 0
         ? tw_arguments_take(&arguments, &as_kernel(self)->params, args)
         : 0;
@@ -122,6 +149,15 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
         return NULL;
     PyObject *value = PyObject_Call(method, args, kwargs);
     Py_DECREF(method);
+    return value;
+}
+
+static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+    if (!is_ready(self))
+        return NULL;
+    PyObject *value = call(self, args, kwargs);
+    if (value == NULL)
+        trim_traceback(self);
     return value;
 }
 
@@ -179,9 +215,7 @@ static PyObject *kernel_time(PyObject *self, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "the arrays do not fit the kernel");
     if (good <= 0)
         return NULL;
-    tw_launch launch = as_kernel(self)->launch;
-    launch.buffers = arguments.pointers;
-    launch.sizes = arguments.sizes;
+    tw_launch launch = launch_of(as_kernel(self), &arguments);
     PyObject *times = sample(self, &launch, repeat, min_ns);
     tw_arguments_release(&arguments);
     return times;

@@ -19,9 +19,7 @@ S222 = Code("S222", "`{other}` writes `{buffer}` in a loop that block `{block}` 
 
 
 @primitive
-def cache_read(
-    func: tir.Func, block: tir.Block, buffer: tir.Buffer, scope: str = "memory"
-) -> Edit:
+def cache_read(func: tir.Func, block: tir.Block, buffer: tir.Buffer, scope: str = "memory") -> Edit:
     """Copy a buffer in front of the nest that reads it, and let the block read the copy.
 
     The copy is a block `A_read` over the whole of a new buffer `A_read`; `compute_at` moves it to

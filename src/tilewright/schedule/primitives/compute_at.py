@@ -6,6 +6,8 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.accesses import Ranges
 from tilewright.schedule.copies import names_without
 from tilewright.schedule.dataflow import Outline, Place, edited, insert_before
+from tilewright.schedule.domains import iterations, matched
+from tilewright.schedule.footprints import Span, hull, swept, swept_region
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.moves import (
     Spans,
@@ -13,8 +15,6 @@ from tilewright.schedule.moves import (
     require_loop_of_blocks,
     require_unchanged_inputs,
 )
-from tilewright.schedule.domains import iterations, matched
-from tilewright.schedule.footprints import Span, hull, swept, swept_region
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
@@ -96,9 +96,7 @@ def _consumers(outline: Outline, place: Place, loop: tir.For) -> list[Read]:
     return found
 
 
-def _needed(
-    block: tir.Block, consumers: list[Read], loop: tir.For, analyzer: Analyzer
-) -> Spans:
+def _needed(block: tir.Block, consumers: list[Read], loop: tir.For, analyzer: Analyzer) -> Spans:
     """The iterator values that compute all that the consumers read while `loop` stands still."""
     iters = {it.var: it.extent for it in block.iters if it.kind is tir.IterKind.SPATIAL}
     needed: Spans = {}

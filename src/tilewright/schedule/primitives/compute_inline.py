@@ -15,7 +15,9 @@ from tilewright.tensor.visit import substitute
 __all__ = ["compute_inline", "require_plain"]
 
 S230 = Code("S230", "block `{block}` is not one plain value for each element")
-S231 = Code("S231", "an element of `{buffer}` does not tell which iteration of `{block}` computes it")
+S231 = Code(
+    "S231", "an element of `{buffer}` does not tell which iteration of `{block}` computes it"
+)
 S232 = Code("S232", "nothing reads `{buffer}`, which block `{block}` computes")
 
 

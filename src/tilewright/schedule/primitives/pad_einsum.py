@@ -9,7 +9,7 @@ from operator import and_
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.checks import require_serial, require_sole_block
 from tilewright.schedule.handles import Namer
-from tilewright.schedule.nests import allocate, loops_around, splice
+from tilewright.schedule.nests import expand, loops_around
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.reductions import Update, update_of
 from tilewright.tensor import ir as tir
@@ -69,8 +69,8 @@ def pad_einsum(func: tir.Func, block: tir.Block, padding: tuple[int, ...]) -> Ed
     nest = _enlarged(block, loops[0], larger, grown)
     before = [work.pad(load, made) for load, made in larger.items() if load is not own]
     after = [work.crop(larger[own])] if own in larger else []
-    done = splice(func, loops[0], *before, nest, *after)
-    return Edit(allocate(done, *larger.values()), tuple(work.made))
+    done = expand(func, loops[0], (*before, nest, *after), tuple(larger.values()))
+    return Edit(done, tuple(work.made))
 
 
 def _product_sum(func: tir.Func, block: tir.Block) -> Update:

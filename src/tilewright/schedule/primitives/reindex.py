@@ -11,7 +11,7 @@ from tilewright.schedule.nests import allocate
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.primitives.cache_read import require_reader
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import free_vars, substitute, walk_stmts
+from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = ["reindex"]
 
@@ -31,10 +31,10 @@ def reindex(func: tir.Func, block: tir.Block, buffer: tir.Buffer) -> Edit:
     Before:  for h, w, r: B[h, w] += A[h * 2 + r, w] * K[r]
     After:   for h, w, r: A_reindex[h, w, r] = A[h * 2 + r, w]
              for h, w, r: B[h, w] += A_reindex[h, w, r] * K[r]
-    Requires: S201 the block is not inside another block; S220 it reads or writes the buffer; S222 the
-        buffer is complete before the nest begins; S225 all its accesses have the same indices; S226
-        its body is plain; S203 it is the only writer of a buffer that it writes; S227 nothing in
-        its nest reads such a buffer
+    Requires: S201 the block is not inside another block; S220 it reads or writes the buffer; S222
+        the buffer is complete before the nest begins; S225 all its accesses have the same
+        indices; S226 its body is plain; S203 it is the only writer of a buffer that it writes; S227
+        nothing in its nest reads such a buffer
     Example: s.reindex("B", "A")
     """
     outline = Outline(func)
@@ -74,20 +74,17 @@ def _indices(outline: Outline, place: Place, buffer: tir.Buffer) -> tuple[tir.Ex
     """The indices that all accesses of the buffer have in common (S225, S226)."""
     block = place.block
     marks = {"block": block, "buffer": buffer}
-    stores = [s for s in (block.body, block.init) if s is not None]
-    if not all(isinstance(s, tir.Store) for s in stores):
+    parts = [s for s in (block.body, block.init) if s is not None]
+    stores = [s for s in parts if isinstance(s, tir.Store)]
+    if len(stores) < len(parts):
         hint = "use this step before `blockize`"
         raise ScheduleError(S226, program=outline.func, marks=marks, hint=hint)
-    found = [load.indices for part in stores for load in loads_of(part, buffer)]
-    found += [s.indices for part in stores for s in walk_stmts(part) if _stores(s, buffer)]
+    found = [load.indices for store in stores for load in loads_of(store, buffer)]
+    found += [store.indices for store in stores if store.buffer is buffer]
     if any(indices != found[0] for indices in found):
         hint = "give each access a buffer of its own with `cache_read`"
         raise ScheduleError(S225, program=outline.func, marks=marks, hint=hint)
     return found[0]
-
-
-def _stores(stmt: tir.Stmt, buffer: tir.Buffer) -> bool:
-    return isinstance(stmt, tir.Store) and stmt.buffer is buffer
 
 
 def _copy(

@@ -27,7 +27,9 @@ ONE = tir.Const(1)
 
 S210 = Code("S210", "nothing inside loop `{loop}` computes what block `{block}` reads")
 S211 = Code("S211", "`{producer}` is not finished inside loop `{loop}`: `{outer}` reduces")
-S212 = Code("S212", "what one iteration of loop `{loop}` computes is not what block `{block}` reads")
+S212 = Code(
+    "S212", "what one iteration of loop `{loop}` computes is not what block `{block}` reads"
+)
 S214 = Code("S214", "`{other}` reads `{buffer}` before block `{block}` overwrites it")
 S213 = Code("S213", "loop `{outer}` would repeat steps of the reduction of block `{block}`")
 

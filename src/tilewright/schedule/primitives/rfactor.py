@@ -8,11 +8,10 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.checks import require_sole_block
 from tilewright.schedule.handles import fresh, names_of
 from tilewright.schedule.nests import (
-    allocate,
     blocks_under,
     copy_loops,
+    expand,
     loops_around,
-    splice,
     vars_by_kind,
     wrap,
 )
@@ -67,7 +66,7 @@ def rfactor(func: tir.Func, loop: tir.For, axis: int = 0) -> Edit:
         top, block, _partial_block(block, update, loops, loop, name, partial, place)
     )
     second = _fold_nest(func, block, update, loops[_position(loops, top) :], loop, partial, place)
-    return Edit(allocate(splice(func, top, first, second), partial), (name,))
+    return Edit(expand(func, top, (first, second), (partial,)), (name,))
 
 
 def _update(func: tir.Func, block: tir.Block, loop: tir.For) -> Update:

@@ -9,13 +9,13 @@ from tilewright.intrin import FAMILIES, lookup
 from tilewright.intrin.intrinsic import TensorIntrinsic
 from tilewright.intrin.match import Mismatch, Placed, TileLoop, match
 from tilewright.schedule.handles import Namer, Names, names_of
-from tilewright.schedule.nests import chain_from, vars_by_kind
+from tilewright.schedule.nests import chain_from, replace_block, vars_by_kind
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.primitives.blockize import enclose
 from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
 from tilewright.tensor.regions import block_regions
-from tilewright.tensor.visit import map_children, replace_node, substitute
+from tilewright.tensor.visit import map_children, substitute
 
 __all__ = ["tensorize"]
 
@@ -70,7 +70,7 @@ def tensorize(func: tir.Func, target: tir.For | tir.Block, intrinsic: str) -> Ed
     notes = (*tile.notes, ("intrinsic", intrinsic), *_required(chosen))
     reads, writes = block_regions(tile.iters, body, tile.init)
     done = tile.with_fields(body=body, reads=reads, writes=writes, notes=notes)
-    return Edit(replace_node(func, tile, done), (tile.name,))
+    return Edit(replace_block(func, tile, done), (tile.name,))
 
 
 def _required(chosen: TensorIntrinsic) -> tuple[tuple[str, object], ...]:

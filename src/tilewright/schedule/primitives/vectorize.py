@@ -9,7 +9,9 @@ from tilewright.schedule.checks import (
     require_serial,
     require_spatial,
 )
+from tilewright.schedule.nests import blocks_under
 from tilewright.schedule.primitive import Edit, primitive
+from tilewright.schedule.reductions import update_of
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import replace_node, walk_stmts
 
@@ -25,7 +27,8 @@ def vectorize(func: tir.Func, loop: tir.For) -> Edit:
     Before:  for j in range(16): S(j)
     After:   for j in vectorized(16): S(j)     (lowered to two statements on vectors of 8)
     Requires: S101 the loop is serial; S112 no loop is inside; S111 it is around blocks; S110 its
-        extent is a constant or a tile size; S108 no block reduces over it
+        extent is a constant or a tile size; S108 a block that reduces over it folds with +, ×,
+        min or max and has no start value inside (its lanes are folded in any order)
     Example: s.vectorize("j_1")
     """
     require_serial(func, loop)
@@ -37,6 +40,12 @@ def vectorize(func: tir.Func, loop: tir.For) -> Edit:
             raise ScheduleError(S112, facts, program=func, marks=marks, hint=hint)
     require_blocks(func, loop)
     require_bounded(func, loop)
-    hint = "make the partial sums lanes first: `rfactor` the loop, then vectorise `…_rf`"
-    require_spatial(func, loop, hint)
+    if not all(_folds_lanes(block) for block in blocks_under(loop)):
+        hint = "`rfactor` the loop and vectorise `…_rf`, or take the start value out first"
+        require_spatial(func, loop, hint)
     return Edit(replace_node(func, loop, loop.with_fields(kind=tir.LoopKind.VECTOR)))
+
+
+def _folds_lanes(block: tir.Block) -> bool:
+    """Whether a block is a plain fold, so that all lanes of a vector can be folded at once."""
+    return block.init is None and update_of(block) is not None

@@ -17,7 +17,13 @@ import math
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.schedule.recipes.context import Context, extent_of, iter_loop, parallelize
+from tilewright.schedule.recipes.context import (
+    Context,
+    extent_of,
+    iter_loop,
+    parallelize,
+    vector_tail,
+)
 from tilewright.schedule.recipes.contraction_plan import (
     ContractionPlan,
     ContractionShape,
@@ -26,6 +32,7 @@ from tilewright.schedule.recipes.contraction_plan import (
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["schedule_contraction"]
 
@@ -248,8 +255,6 @@ def _finish_tile(context: Context, block: str) -> None:
 
 def _is_tile_row(context: Context, block: str, loop: str, reduce: set[tir.Var]) -> bool:
     """Whether a loop lies inside the register tile: a short one that drives no reduce iterator."""
-    from tilewright.tensor.visit import free_vars
-
     node = context.schedule.block(block)
     var = context.schedule.loop(loop).var
     for it, binding in zip(node.iters, node.bindings, strict=True):
@@ -273,9 +278,58 @@ def _finish_copy(context: Context, block: str, made: object) -> None:
 def _tile_with_cuts(
     context: Context, block: str, loops: _Loops, plan: ContractionPlan, epilogue: str | None
 ) -> None:
-    """The reduction in cuts: each adds a register tile of partial sums to the result."""
+    """The reduction in cuts: each adds a register tile of partial sums to the result.
+
+    Loops: blocks of rows and spans of panels (fused, parallel), cuts, panels, tiles.
+    """
     s = context.schedule
     (reduce,) = loops.reduce
     cuts, _ = s.split(reduce, plan.reduce_per_block)
     partial = s.rfactor(cuts)
-    raise AssertionError((cuts, partial, epilogue, block))
+    s.set_scope(s.block(partial).writes[0].buffer.name, scope="register")
+    folded = _loops_of_fold(context, block)
+    rows, columns = _split_tile(context, folded, plan)
+    panels = extent_of(context, columns.outer) or 1
+    spans, panel = s.split(columns.outer, math.ceil(panels / context.threads))
+    around = [*folded.batch, *folded.outer_rows, *folded.outer_columns, *rows.blocks, spans]
+    (cut,) = folded.reduce
+    s.reorder(*around, cut, panel, *rows.tiles, *rows.inner, columns.inner)
+    shared = s.fuse(*around) if len(around) > 1 else around[0]
+    made = s.compute_at(partial, rows.tiles[-1] if rows.tiles else panel)
+    _order_partial(context, partial, made)
+    _finish_tile(context, block)
+    if epilogue is not None:
+        _finish_epilogue(context, epilogue, s.reverse_compute_at(epilogue, shared), plan)
+    parallelize(context, shared, plan.cycles)
+
+
+def _loops_of_fold(context: Context, block: str) -> _Loops:
+    """Roles of the loops of the block that folds partial sums: as before, with the cuts."""
+    node = context.schedule.block(block)
+    names = [iter_loop(context, block, p) for p in range(len(node.iters))]
+    return _Loops((), tuple(names[:-3]), names[-3], (), names[-2], (names[-1],))
+
+
+def _order_partial(context: Context, partial: str, made: object) -> None:
+    """The micro tile of one cut: the walk along the reduction outside, rows and columns inside."""
+    s = context.schedule
+    node = s.block(partial)
+    fresh_loops = list(made) if isinstance(made, tuple) else [made]
+    reduce = [
+        name
+        for name in fresh_loops
+        for it, binding in zip(node.iters, node.bindings, strict=True)
+        if it.kind is tir.IterKind.REDUCE and s.loop(name).var in free_vars(binding)
+    ]
+    spatial = [name for name in fresh_loops if name not in reduce]
+    single = [name for name in spatial if extent_of(context, name) == 1]
+    s.reorder(*single, *reduce, *(name for name in spatial if name not in single))
+    init = s.decompose_reduction(partial, reduce[0])
+    _finish_tile(context, partial)
+    _finish_tile(context, init)
+
+
+def _finish_epilogue(context: Context, epilogue: str, made: object, plan: ContractionPlan) -> None:
+    """An epilogue that runs over a finished span of the result."""
+    loops = list(made) if isinstance(made, tuple) else [made]
+    vector_tail(context, loops[-1], plan.lanes, 4)

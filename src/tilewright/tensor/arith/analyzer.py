@@ -25,11 +25,21 @@ from tilewright.tensor.arith.fold import fold
 from tilewright.tensor.arith.interval import Interval
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, high, low
 from tilewright.tensor.arith.linearize import atomic, linearize
-from tilewright.tensor.arith.nonneg import never_negative
+from tilewright.tensor.arith.nonneg import STEPS, never_negative
 from tilewright.tensor.arith.rebuild import expression, same_tree
 from tilewright.tensor.arith.space import NotAffine, Space
 from tilewright.tensor.arith.tiles import tiling
-from tilewright.tensor.expr import BitAnd, BitOr, Buffer, Compare, Const, Cover, Eq, Expr, Not, Var
+from tilewright.tensor.expr import (
+    BitAnd,
+    BitOr,
+    Buffer,
+    Compare,
+    Const,
+    Eq,
+    Expr,
+    Not,
+    Var,
+)
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import map_children
 
@@ -41,7 +51,7 @@ _ROUNDS: Final = 8  # repetitions of `simplify` on its own result; two are the r
 class Analyzer(Space):
     """Simplifies and proves, given `0 ≤ var < extent` for each bound variable."""
 
-    __slots__ = ("_assumed", "_linears", "_nonneg", "_simplified")
+    __slots__ = ("_assumed", "_linears", "_nonneg", "_searching", "_simplified")
 
     def __init__(self, extents: Mapping[Var, Expr | int] | None = None) -> None:
         super().__init__(extents or {})
@@ -51,6 +61,7 @@ class Analyzer(Space):
         self._simplified: dict[int, tuple[Expr, Expr]] = {}
         self._nonneg: dict[object, bool] = {}
         self._assumed: tuple[Expr, ...] = ()
+        self._searching = False
 
     def bind(self, var: Var, extent: Expr | int) -> Analyzer:
         """A new analyzer that also knows `0 ≤ var < extent`."""
@@ -81,10 +92,10 @@ class Analyzer(Space):
         found = self._simplified.get(id(expr))
         if found is not None:
             return found[1]
-        result = self._simplify(expr)
-        if result is not expr and not isinstance(result, Const | Var):
+        result = self._once(expr)
+        if result is not expr and type(result) is not Const:
             for _ in range(_ROUNDS):
-                again = self._simplify(result)
+                again = self._once(result)
                 if again is result:
                     break
                 result = again
@@ -92,12 +103,17 @@ class Analyzer(Space):
         self._simplified[id(expr)] = (expr, result)
         return result
 
-    def _simplify(self, expr: Expr) -> Expr:
+    def _once(self, expr: Expr) -> Expr:
         dtype = expr.dtype
         try:
             if dtype is index or dtype == index:
-                result = expression(self.linear(expr), expr)
-                return expr if result is not expr and same_tree(result, expr) else result
+                form = self.linear(expr)
+                result = expression(form, expr)
+                if result is expr or same_tree(result, expr):
+                    return expr
+                if all(atom.kind is Kind.VAR for atom in form.terms):
+                    self._linears[id(result)] = (result, form)  # nothing simpler than this
+                return result
             if isinstance(expr, Compare) and expr.a.dtype == index:
                 return simplify_compare(self, expr)
         except NotAffine:
@@ -172,15 +188,18 @@ class Analyzer(Space):
 
     def _factor(self, atom: Atom) -> int:
         if atom.kind is Kind.START or atom.kind is Kind.SIZE:
-            cover = atom.parts[0]
-            assert isinstance(cover, Cover)
-            return tiling(self, cover).factor
+            return tiling(self, atom.parts[0]).factor
         return 1
 
     def linear(self, expr: Expr) -> Linear:
         found = self._linears.get(id(expr))
         if found is None:
-            found = self._linears[id(expr)] = (expr, linearize(self, expr))
+            # What is kept must not depend on how far some search had come.
+            state, self._searching = self._searching, False
+            try:
+                found = self._linears[id(expr)] = (expr, linearize(self, expr))
+            finally:
+                self._searching = state
         return found[1]
 
     def atomic(self, expr: Expr) -> Linear:
@@ -208,11 +227,16 @@ class Analyzer(Space):
         most = high(form.const, form.terms)
         if most is not None and most < 0:
             return False
+        if self._searching:
+            return never_negative(self, form)  # part of that search; its answer is not kept
         key = form.key()
         found = self._nonneg.get(key)
         if found is None:
-            self._nonneg[key] = False  # a question about itself proves nothing
-            found = self._nonneg[key] = never_negative(self, form)
+            self._searching, self.steps = True, STEPS
+            try:
+                found = self._nonneg[key] = never_negative(self, form)
+            finally:
+                self._searching = False
         return found
 
 

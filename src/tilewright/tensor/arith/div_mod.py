@@ -1,9 +1,9 @@
 """Floor division and remainder of a linear form by a positive constant.
 
-Both keep the same reduced dividend, so that `x // c` and `x % c` meet again in `recombine.py`: terms
-that c divides are gone and the constant is in `[0, c)`. A coefficient that c does not divide stays
-whole, because `8·i + j` read as one fused iterator must remain visible. A digit is written as
-`(x // lower) % extent`, never `(x % more) // lower`; iterator maps read digits.
+Both keep the same reduced dividend, so that `x // c` and `x % c` meet again in `recombine.py`:
+terms that c divides are gone and the constant is in `[0, c)`. A coefficient that c does not divide
+stays whole, because `8·i + j` read as one fused iterator must remain visible. A digit is written
+as `(x // lower) % extent`, never `(x % more) // lower`; iterator maps read digits.
 """
 
 from __future__ import annotations
@@ -137,7 +137,6 @@ def nest_divisions(space: Space, x: Linear, c: int) -> Linear | None:
     if k != 1 or atom.kind is not Kind.DIV or type(atom.parts[1]) is not int:
         return None
     inner, d = atom.parts
-    assert isinstance(inner, Linear)
     return floor_div(space, Linear(inner.const + x.const * d, inner.terms), c * d)
 
 
@@ -150,7 +149,6 @@ def digit_form(space: Space, x: Linear, c: int) -> Linear | None:
     inner, d = single[0].parts
     if type(d) is not int or d % c:
         return None
-    assert isinstance(inner, Linear)
     return floor_mod(space, floor_div(space, inner, c), d // c)
 
 
@@ -210,7 +208,6 @@ def unwrap_remainder(space: Space, x: Linear, c: int) -> Linear | None:
     for atom, k in x.terms.items():
         if atom.kind is Kind.MOD and type(d := atom.parts[1]) is int and k * d % c == 0:
             inner = atom.parts[0]
-            assert isinstance(inner, Linear)
             rest = Linear(x.const, {a: q for a, q in x.terms.items() if a is not atom})
             return floor_mod(space, plus(rest, inner, k), c)
     return None

@@ -31,7 +31,6 @@ from tilewright.tensor.expr import (
     Min,
     Mul,
     Ne,
-    Neg,
     Not,
     Select,
     ShiftLeft,
@@ -41,8 +40,8 @@ from tilewright.tensor.expr import (
 
 __all__ = ["FALSE", "TRUE", "fold"]
 
-TRUE: Final = Const(True, boolean)
-FALSE: Final = Const(False, boolean)
+TRUE: Final = Const(value=True, dtype=boolean)
+FALSE: Final = Const(value=False, dtype=boolean)
 
 
 def wrapped(value: int, dtype: DType) -> int:

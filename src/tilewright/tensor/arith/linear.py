@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 from tilewright.tensor.expr import Expr
 
@@ -46,9 +47,9 @@ class Atom:
     def __init__(
         self,
         kind: Kind,
-        parts: tuple[object, ...],
+        parts: tuple[Any, ...],
         bounds: tuple[int | None, int | None],
-        key: tuple[object, ...],
+        key: tuple[Any, ...],
         depth: int,
         expr: Expr,
     ) -> None:

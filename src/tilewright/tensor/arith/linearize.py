@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tilewright.dtypes import index
 from tilewright.tensor.arith import div_mod, symbolic_div
-from tilewright.tensor.arith.linear import Kind, Linear, Terms, add_into, high, low, scaled
+from tilewright.tensor.arith.linear import Kind, Linear, Terms, constant, high, low, scaled
 from tilewright.tensor.arith.min_max import extreme
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.recombine import recombine
@@ -44,19 +44,12 @@ def linearize(space: Space, expr: Expr) -> Linear:
     """The canonical linear form of an index expression."""
     terms: Terms = {}
     const = _collect(space, expr, 1, terms)
-    joins = False
-    for atom, k in terms.items():
-        if k == 0:
-            terms = {a: q for a, q in terms.items() if q}
-            break
-    for atom in terms:
-        if atom.kind is Kind.MOD or atom.kind is Kind.DIV:
-            joins = True
-    form = Linear(const, terms)
-    return recombine(space, form) if joins else form
+    if 0 in terms.values():
+        terms = {atom: k for atom, k in terms.items() if k}
+    return recombine(space, Linear(const, terms))
 
 
-def _collect(space: Space, expr: Expr, k: int, terms: Terms) -> int:
+def _collect(space: Space, expr: Any, k: int, terms: dict[Any, int]) -> int:
     """Add k·expr to `terms` (zeros may stay) and return what is constant of it."""
     kind = type(expr)
     if kind is Var:
@@ -66,17 +59,17 @@ def _collect(space: Space, expr: Expr, k: int, terms: Terms) -> int:
         terms[atom] = terms.get(atom, 0) + k
         return 0
     if kind is Const:
-        return k * expr.value  # type: ignore[attr-defined, no-any-return]
+        return int(k * expr.value)
     if kind is Add:
-        return _collect(space, expr.a, k, terms) + _collect(space, expr.b, k, terms)  # type: ignore[attr-defined]
+        return _collect(space, expr.a, k, terms) + _collect(space, expr.b, k, terms)
     if kind is Mul:
-        a, b = expr.a, expr.b  # type: ignore[attr-defined]
+        a, b = expr.a, expr.b
         if type(b) is Const:
-            return _collect(space, a, k * b.value, terms) if b.value else 0  # type: ignore[arg-type]
+            return _collect(space, a, k * int(b.value), terms) if b.value else 0
         if type(a) is Const:
-            return _collect(space, b, k * a.value, terms) if a.value else 0  # type: ignore[arg-type]
+            return _collect(space, b, k * int(a.value), terms) if a.value else 0
     elif kind is Sub:
-        return _collect(space, expr.a, k, terms) + _collect(space, expr.b, -k, terms)  # type: ignore[attr-defined]
+        return _collect(space, expr.a, k, terms) + _collect(space, expr.b, -k, terms)
     form = space.atomic(expr)
     for atom, q in form.terms.items():
         terms[atom] = terms.get(atom, 0) + k * q
@@ -89,7 +82,7 @@ def atomic(space: Space, expr: Expr) -> Linear:
     if handler is None:
         if isinstance(expr, Var):
             atom = space.var(expr)
-            return Linear(atom, {}) if type(atom) is int else Linear(0, {atom: 1})
+            return constant(atom) if isinstance(atom, int) else Linear(0, {atom: 1})
         raise NotAffine
     return handler(space, expr)
 

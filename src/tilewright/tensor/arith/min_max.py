@@ -6,12 +6,16 @@ choice is the same atom wherever it occurs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.tensor.arith.linear import Kind, Linear, Terms, high, low, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import Space, order_of
 from tilewright.tensor.expr import Expr, Max, Min
 
 __all__ = ["extreme"]
+
+Pick = Callable[[list[int]], int]
 
 
 def extreme(space: Space, kind: Kind, operands: list[Linear], like: Expr | None = None) -> Linear:
@@ -45,7 +49,7 @@ def _flattened(kind: Kind, operand: Linear) -> list[Linear]:
     for atom, k in operand.terms.items():
         if atom.kind is kind and k == 1:
             rest = Linear(operand.const, {a: q for a, q in operand.terms.items() if a is not atom})
-            return [plus(rest, part) for part in atom.parts]  # type: ignore[arg-type]
+            return [plus(rest, part) for part in atom.parts]
     return [operand]
 
 
@@ -85,11 +89,11 @@ def _build(kind: type[Min | Max], operands: list[Linear], like: Expr | None) -> 
     return result
 
 
-def _all(pick: type[min] | type[max], ends: list[int | None]) -> int | None:  # type: ignore[valid-type]
+def _all(pick: Pick, ends: list[int | None]) -> int | None:
     known = [e for e in ends if e is not None]
-    return pick(known) if len(known) == len(ends) else None  # type: ignore[call-overload]
+    return pick(known) if len(known) == len(ends) else None
 
 
-def _any(pick: type[min] | type[max], ends: list[int | None]) -> int | None:  # type: ignore[valid-type]
+def _any(pick: Pick, ends: list[int | None]) -> int | None:
     known = [e for e in ends if e is not None]
-    return pick(known) if known else None  # type: ignore[call-overload]
+    return pick(known) if known else None

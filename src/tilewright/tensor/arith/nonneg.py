@@ -17,38 +17,39 @@ from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import start_bounds, tile_end
 
-__all__ = ["never_negative", "quotient_of_range"]
+__all__ = ["STEPS", "never_negative", "quotient_of_range"]
 
-_FUEL: Final = 10  # replacements along one path; real programs need about one for each loop
+STEPS: Final = 60  # forms looked at in one search; real programs need about one for each loop
 _RIGID: Final = (Kind.VAR, Kind.SIZE, Kind.OTHER)  # kinds whose bounds are numbers alone
 
 
-def never_negative(space: Space, form: Linear, fuel: int = _FUEL) -> bool:
-    """Whether `form ≥ 0` can be proved."""
+def never_negative(space: Space, form: Linear) -> bool:
+    """Whether `form ≥ 0` can be proved within the steps that are left to the space."""
     least = low(form.const, form.terms)
     if least is not None and least >= 0:
         return True
-    if fuel == 0 or not form.terms:
+    space.steps -= 1
+    if space.steps < 0 or not form.terms:
         return False
     if not space.facts and all(a.kind in _RIGID and not a.parts for a in form.terms):
         return False
     joined = recombine(space, form)
     if joined is not form:
-        return never_negative(space, joined, fuel - 1)
-    if any(never_negative(space, rest, fuel - 1) for rest in _without_facts(space, form)):
+        return never_negative(space, joined)
+    if any(never_negative(space, rest) for rest in _without_facts(space, form)):
         return True
     ended = tile_end(space, form)
     if ended is not None:
-        return never_negative(space, ended, fuel - 1)
+        return never_negative(space, ended)
     for atom in sorted(form.terms, key=_innermost_first):
         k = form.terms[atom]
         rest = _without(form, atom)
         cases = _cases(atom, upper=k < 0)
         if cases:
-            return all(never_negative(space, plus(rest, case, k), fuel - 1) for case in cases)
+            return all(never_negative(space, plus(rest, case, k)) for case in cases)
         options = list(_bounds(space, atom, upper=k < 0))
         if options:
-            return any(never_negative(space, plus(rest, bound, k), fuel - 1) for bound in options)
+            return any(never_negative(space, plus(rest, bound, k)) for bound in options)
     return False
 
 
@@ -84,17 +85,16 @@ def _bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
     kind, parts = atom.kind, atom.parts
     if kind is Kind.VAR:
         if upper and parts:
-            yield parts[0]  # type: ignore[misc]
+            yield parts[0]
     elif kind is Kind.DIV:
         dividend, divisor = parts
-        assert isinstance(dividend, Linear)
         for further in _relaxed(space, dividend, upper=upper):
-            yield space.floor_div(further, divisor)  # type: ignore[arg-type]
+            yield space.floor_div(further, divisor)
     elif kind is Kind.MOD:
         if upper and isinstance(parts[1], Linear):
             yield plus(parts[1], constant(-1))
     elif kind is (Kind.MIN if upper else Kind.MAX):
-        yield from parts  # type: ignore[misc]
+        yield from parts
     elif kind is Kind.PRODUCT:
         yield from _product_bounds(space, atom, upper=upper)
     elif kind is Kind.START:
@@ -113,7 +113,7 @@ def _relaxed(space: Space, form: Linear, *, upper: bool) -> Iterator[Linear]:
 
 def _product_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
     """Replace one factor by its bound where the other factors are not negative."""
-    factors: list[Atom] = list(atom.parts)  # type: ignore[arg-type]
+    factors: list[Atom] = list(atom.parts)
     for n in sorted(range(len(factors)), key=lambda n: _innermost_first(factors[n])):
         others = factors[:n] + factors[n + 1 :]
         if all(f.lo is not None and f.lo >= 0 for f in others):

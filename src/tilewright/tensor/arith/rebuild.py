@@ -7,13 +7,16 @@ returned, so that simplifying what is simple costs no allocation and returns the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from tilewright.tensor.arith.linear import Atom, Linear
 from tilewright.tensor.expr import Add, Const, Expr, Mul, Sub, Var
 
 __all__ = ["expression", "same_tree"]
 
 
-def _key_of(term: tuple[Atom, int]) -> tuple[object, ...]:
+def _key_of(term: tuple[Atom, int]) -> tuple[Any, ...]:
     return term[0].key
 
 
@@ -25,7 +28,7 @@ def expression(form: Linear, like: Expr | None = None) -> Expr:
     if len(terms) == 1:
         ordered = list(terms.items())
     else:
-        ordered = sorted(terms.items(), key=_key_of)  # type: ignore[arg-type]
+        ordered = sorted(terms.items(), key=_key_of)
         if ordered[0][1] < 0:
             front = next((n for n, (_, k) in enumerate(ordered) if k > 0), 0)
             if front:
@@ -38,7 +41,7 @@ def expression(form: Linear, like: Expr | None = None) -> Expr:
 
 
 def _build(
-    ordered: list[tuple[Atom | None, int]], const: int, length: int, like: Expr | None
+    ordered: Sequence[tuple[Atom | None, int]], const: int, length: int, like: Expr | None
 ) -> Expr:
     """The left-leaning sum of `ordered` and `const`, along the spine of `like`."""
     spine: list[Expr | None] = [None] * length
@@ -57,11 +60,11 @@ def _build(
         if k > 0:
             term = _term(atom, k, old.b if type(old) is Add else None)
             reuse = type(old) is Add and old.a is result and old.b is term
-            result = old if reuse else Add(result, term)  # type: ignore[assignment]
+            result = old if reuse else Add(result, term)
         else:
             term = _term(atom, -k, old.b if type(old) is Sub else None)
             reuse = type(old) is Sub and old.a is result and old.b is term
-            result = old if reuse else Sub(result, term)  # type: ignore[assignment]
+            result = old if reuse else Sub(result, term)
     assert result is not None
     if const:
         old = spine[-1]
@@ -88,20 +91,24 @@ def _term(atom: Atom | None, k: int, like: Expr | None) -> Expr:
         ):
             return like
         return base
-    if type(like) is Mul and type(like.b) is Const and like.b.value == k:
-        if like.a is base or (type(base) is not Var and same_tree(base, like.a)):
-            return like
+    if (
+        type(like) is Mul
+        and type(like.b) is Const
+        and like.b.value == k
+        and (like.a is base or (type(base) is not Var and same_tree(base, like.a)))
+    ):
+        return like
     return Mul(base, Const(k))
 
 
-def same_tree(a: object, b: object) -> bool:
+def same_tree(a: Any, b: Any) -> bool:
     """Structural equality without hashing; fails fast, for nodes that are used only once."""
     if a is b:
         return True
     if type(a) is not type(b):
         return False
     if type(a) is tuple:
-        return len(a) == len(b) and all(same_tree(x, y) for x, y in zip(a, b, strict=True))  # type: ignore[arg-type]
+        return len(a) == len(b) and all(same_tree(x, y) for x, y in zip(a, b, strict=True))
     if type(a) is Var or not isinstance(a, Expr) or type(a) is Const:
-        return a == b
+        return bool(a == b)
     return all(same_tree(getattr(a, n), getattr(b, n)) for n in a.fields)

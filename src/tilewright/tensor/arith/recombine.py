@@ -75,8 +75,7 @@ def merge_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | Non
     if atom.kind is not Kind.MOD:
         return None
     x, c = atom.parts
-    assert isinstance(x, Linear)
-    whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
+    whole = _times_divisor(space, space.floor_div(x, c), c)
     if not whole.terms or not _holds(form.terms, whole.terms, k):
         return None
     return _replaced(form, whole, atom, x, k)
@@ -88,7 +87,6 @@ def make_remainder(space: Space, form: Linear, atom: Atom, k: int) -> Linear | N
     if atom.kind is not Kind.DIV:
         return None
     x, c = atom.parts
-    assert isinstance(x, Linear)
     if isinstance(c, int):
         factor, extra = divmod(-k, c)
         if extra or not _holds(form.terms, x.terms, factor):
@@ -103,10 +101,9 @@ def make_multiple(space: Space, form: Linear, atom: Atom, k: int) -> Linear | No
     if atom.kind is not Kind.MOD:
         return None
     x, c = atom.parts
-    assert isinstance(x, Linear)
     if not _holds(form.terms, x.terms, -k):
         return None
-    whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
+    whole = _times_divisor(space, space.floor_div(x, c), c)
     return _replaced(form, x, atom, whole, -k)
 
 
@@ -118,7 +115,6 @@ def without_remainders(space: Space, form: Linear) -> Linear:
             result = plus(result, Linear(0, {atom: k}))
             continue
         x, c = atom.parts
-        assert isinstance(x, Linear)
-        whole = _times_divisor(space, space.floor_div(x, c), c)  # type: ignore[arg-type]
+        whole = _times_divisor(space, space.floor_div(x, c), c)
         result = plus(plus(result, x, k), whole, -k)
     return result

@@ -8,7 +8,7 @@ same program with other names simplifies to the same shape. It never depends on 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from tilewright.tensor.arith.linear import (
     Atom,
@@ -36,7 +36,7 @@ class NotAffine(Exception):  # noqa: N818 (an answer, not an error)
     """The expression depends on data (a `Load`, a `Call`, …) that index arithmetic cannot see."""
 
 
-def order_of(form: Linear) -> tuple[object, ...]:
+def order_of(form: Linear) -> tuple[Any, ...]:
     """A key that orders forms of one space deterministically."""
     return tuple(sorted((atom.key, k) for atom, k in form.terms.items())), form.const
 
@@ -47,13 +47,14 @@ class Space:
     The operations that need rules are declared here and defined by the `Analyzer`.
     """
 
-    __slots__ = ("_atoms", "_size_ranks", "extents", "facts", "ranks", "tilings")
+    __slots__ = ("_atoms", "_size_ranks", "extents", "facts", "ranks", "steps", "tilings")
 
     def __init__(self, extents: Mapping[Var, Expr | int]) -> None:
         self.extents = dict(extents)
         self.ranks = {var: rank for rank, var in enumerate(extents)}
         self.facts: list[Linear] = []
-        self.tilings: dict[object, object] = {}  # see `tiles.py`
+        self.steps = 0  # what is left to the search for a proof, see `nonneg.py`
+        self.tilings: dict[Any, Any] = {}  # see `tiles.py`
         self._atoms: dict[Hashable, Atom | int] = {}
         self._size_ranks: dict[Var, int] | None = None
 
@@ -137,7 +138,7 @@ class Space:
     def atom(
         self,
         kind: Kind,
-        parts: tuple[object, ...],
+        parts: tuple[Any, ...],
         ident: Hashable,
         bounds: Callable[[], Ends],
         expr: Callable[[], Expr],
@@ -154,16 +155,16 @@ class Space:
                 key = _key(kind, parts, made)
                 found = Atom(kind, parts, (lo, hi), key, _depth(parts), made)
             self._atoms[name] = found
-        return constant(found) if type(found) is int else Linear(0, {found: 1})  # type: ignore[dict-item, arg-type]
+        return constant(found) if isinstance(found, int) else Linear(0, {found: 1})
 
     def product(self, factors: list[Atom]) -> Linear:
         """The product of atoms as a form; products inside are flattened."""
         flat: list[Atom] = []
         for factor in factors:
-            flat.extend(factor.parts if factor.kind is Kind.PRODUCT else (factor,))  # type: ignore[arg-type]
+            flat.extend(factor.parts if factor.kind is Kind.PRODUCT else (factor,))
         if len(flat) <= 1:
             return Linear(0, {flat[0]: 1}) if flat else constant(1)
-        flat.sort(key=lambda a: a.key)  # type: ignore[arg-type, return-value]
+        flat.sort(key=lambda a: a.key)
 
         def bounds() -> Ends:
             ends: Ends = (1, 1)
@@ -207,7 +208,7 @@ def _times(a: Ends, b: Ends) -> Ends:
     return min(corners), max(corners)
 
 
-def _depth(parts: tuple[object, ...]) -> int:
+def _depth(parts: tuple[Any, ...]) -> int:
     """The rank of the innermost bound variable in forms or among atoms; -1 without any."""
     depth = -1
     for part in parts:
@@ -219,9 +220,9 @@ def _depth(parts: tuple[object, ...]) -> int:
     return depth
 
 
-def _key(kind: Kind, parts: tuple[object, ...], expr: Expr) -> tuple[object, ...]:
+def _key(kind: Kind, parts: tuple[Any, ...], expr: Expr) -> tuple[Any, ...]:
     """Rank and name of the first variable inside, then the kind, then the parts."""
-    lead: tuple[object, ...] = (_UNKNOWN_RANK, "")
+    lead: tuple[Any, ...] = (_UNKNOWN_RANK, "")
     detail: list[object] = []
     for part in parts:
         if type(part) is Linear:
@@ -235,4 +236,4 @@ def _key(kind: Kind, parts: tuple[object, ...], expr: Expr) -> tuple[object, ...
         elif isinstance(part, Cover):
             detail.append((2, repr(part)))
     text = repr(expr) if kind is Kind.SELECT or kind is Kind.OTHER else ""
-    return (*lead, int(kind), *detail, text)
+    return (*lead, int(kind), text, tuple(detail))

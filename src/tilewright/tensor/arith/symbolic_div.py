@@ -146,7 +146,7 @@ def _without(atom: Atom, wanted: Atom) -> list[Atom] | None:
         if factor not in have:
             return None
         have.remove(factor)
-    return have  # type: ignore[return-value]
+    return have
 
 
 def _split_by_sum(x: Linear, divisor: Linear) -> tuple[Linear, Linear]:

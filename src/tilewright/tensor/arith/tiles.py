@@ -162,8 +162,6 @@ def _rebuilt(
 def start_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
     """Symbolic bounds of a tile's start: by the tile's number, and by the whole extent."""
     cover, tile = atom.parts
-    assert isinstance(cover, Cover)
-    assert isinstance(tile, Linear)
     tiles = tiling(space, cover)
     if space.never_negative(tile):
         yield scaled(tile, tiles.largest if upper else tiles.smallest)
@@ -177,8 +175,6 @@ def tile_end(space: Space, form: Linear) -> Linear | None:
         if atom.kind is not Kind.START or k >= 0:
             continue
         cover, tile = atom.parts
-        assert isinstance(cover, Cover)
-        assert isinstance(tile, Linear)
         size = tile_size(space, cover, tile).single()
         if (
             size is None
@@ -194,8 +190,6 @@ def tile_end(space: Space, form: Linear) -> Linear | None:
 def divided(space: Space, atom: Atom, k: int, c: int) -> Linear | None:
     """`k · atom / c` for a start or size, if the sizes of the cover make it whole."""
     cover, tile = atom.parts
-    assert isinstance(cover, Cover)
-    assert isinstance(tile, Linear)
     tiles = tiling(space, cover)
     if k * tiles.factor % c:
         return None

@@ -16,7 +16,7 @@ from tilewright.tensor.layout import LayoutStep
 from tilewright.tensor.node import Node
 from tilewright.tensor.text.names import Names
 
-__all__ = ["ATOM", "RESERVED_CALLS", "ExprPrinter"]
+__all__ = ["ATOM", "RESERVED_CALLS", "ExprPrinter", "quoted"]
 
 OR, AND, NOT, COMPARE, UNARY, ATOM = 1, 2, 3, 4, 11, 20
 
@@ -117,7 +117,7 @@ class ExprPrinter:
         plain = expr.name.isidentifier() and expr.name not in RESERVED_CALLS
         if plain and expr.name.partition("x")[0] not in DTYPES:
             return f"{expr.name}({', '.join(parts)})", ATOM
-        return f"call({', '.join([repr(expr.name), *parts])})", ATOM
+        return f"call({', '.join([quoted(expr.name), *parts])})", ATOM
 
     def access(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
         """`A[i, j]`; `A[()]` for a buffer without dimensions."""
@@ -161,6 +161,8 @@ class ExprPrinter:
                 return f"expr({self.text(value)})"
             case DType():
                 return value.name
+            case str():
+                return quoted(value)
             case tuple():
                 inside = ", ".join([self.value(v) for v in value])
                 return f"({inside},)" if len(value) == 1 else f"({inside})"
@@ -171,7 +173,7 @@ class ExprPrinter:
         return [
             f"{key}={self.value(value)}"
             if key.isidentifier()
-            else f"**{{{key!r}: {self.value(value)}}}"
+            else f"**{{{quoted(key)}: {self.value(value)}}}"
             for key, value in notes
         ]
 
@@ -189,6 +191,12 @@ class ExprPrinter:
             case tir.Iter():
                 return f"{self.names.of(node.var)} = {node.kind.value}({self.text(node.extent)})"
         return repr(node)
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes where that needs no escape."""
+    inside = repr(text)
+    return inside if '"' in text or "'" in text else f'"{inside[1:-1]}"'
 
 
 def _call(name: str, *fields: str) -> Callable[[ExprPrinter, tir.Expr], tuple[str, int]]:

@@ -1,0 +1,28 @@
+"""Math functions become arithmetic; what remains of calls has an instruction of its own.
+
+The expansions are tensor IR and live in `intrin/functions.py`; they work on scalars and vectors alike.
+"""
+
+from __future__ import annotations
+
+from tilewright.intrin.functions import EXPANSIONS
+from tilewright.lower.context import Context
+from tilewright.tensor import ir as tir
+from tilewright.tensor.node import Node
+from tilewright.tensor.visit import rewrite, walk
+
+__all__ = ["expand_math"]
+
+
+def expand_math(func: tir.Func, context: Context) -> tir.Func:
+    """Replace every call that has an expansion, and the calls inside expansions too."""
+    del context
+    if not any(type(n) is tir.Call and n.name in EXPANSIONS for n in walk(func.body)):
+        return func
+    return func.with_fields(body=rewrite(func.body, _expanded))  # type: ignore[no-any-return]
+
+
+def _expanded(node: Node) -> Node | None:
+    if type(node) is not tir.Call or node.name not in EXPANSIONS:
+        return None
+    return rewrite(EXPANSIONS[node.name](node.args), _expanded)

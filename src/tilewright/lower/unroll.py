@@ -1,0 +1,58 @@
+"""Unrolled loops become their iterations, one after another, with the numbers put in.
+
+Behind it register buffers have constant indices; one that has not (its loop was too long to unroll)
+is moved to memory. A loop with an extent that is not a number stays a loop, with a remark.
+"""
+
+from __future__ import annotations
+
+from tilewright.lower import fold
+from tilewright.lower.context import Context
+from tilewright.lower.settle_registers import in_memory
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import free_vars, walk, walk_stmts
+
+__all__ = ["MAX_STATEMENTS", "unroll"]
+
+MAX_STATEMENTS = 16384
+"""A loop is not unrolled into more statements than this."""
+
+
+def unroll(func: tir.Func, context: Context) -> tir.Func:
+    """Replace every unrolled loop."""
+    if any(type(s) is tir.For and s.kind is tir.LoopKind.UNROLLED for s in walk_stmts(func)):
+        func = func.with_fields(body=_unrolled(func.body, context))
+    loose = _loose_registers(func)
+    for buffer in loose:
+        context.remark(f"`{buffer.name}` is kept in memory: not all loops over it are unrolled")
+    return in_memory(func, loose)
+
+
+def _unrolled(stmt: tir.Stmt, context: Context) -> tir.Stmt:
+    new = fold.map_parts(stmt, lambda part: _unrolled(part, context))
+    if type(new) is not tir.For or new.kind is not tir.LoopKind.UNROLLED:
+        return new
+    times = tir.int_value(new.extent)
+    reason = ""
+    if times is None:
+        reason = "its extent is not constant"
+    elif times * sum(type(s) is tir.Store for s in walk_stmts(new)) > MAX_STATEMENTS:
+        reason = f"it would have more than {MAX_STATEMENTS} statements"
+    if reason or times is None:
+        context.remark(f"loop `{new.var.name}` is not unrolled: {reason}")
+        return new.with_fields(kind=tir.LoopKind.SERIAL)  # type: ignore[no-any-return]
+    return fold.seq(*(fold.copied(new.body, {new.var: tir.Const(i)}) for i in range(times)))
+
+
+def _loose_registers(func: tir.Func) -> list[tir.Buffer]:
+    """Register buffers with an index that is not a number."""
+    found: dict[tir.Buffer, None] = {}
+    for node in walk(func.body):
+        if type(node) in (tir.Load, tir.Store) and node.buffer.scope is tir.Scope.REGISTER:  # type: ignore[attr-defined]
+            if any(free_vars(i) or _loads(i) for i in node.indices):  # type: ignore[attr-defined]
+                found[node.buffer] = None  # type: ignore[attr-defined]
+    return list(found)
+
+
+def _loads(expr: tir.Expr) -> bool:
+    return any(type(n) is tir.Load for n in walk(expr))

@@ -1,0 +1,142 @@
+"""Expressions over several iterations of a loop at once: scalars stay scalars, the rest gets lanes.
+
+`VectorValues` rewrites expressions for the iterations `base, base + 1, …` of a loop variable. What
+does not depend on the variable is computed once and broadcast where a vector needs it. Indices that
+move evenly become a `Ramp`; whether they do is decided on their form, with the analyzer's help where
+there are divisions (`(8*t + lane) // 8` does not move at all).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tilewright.dtypes import index
+from tilewright.lower import fold, forms
+from tilewright.lower.simplify import is_linear
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.visit import free_vars, walk
+
+__all__ = ["CannotVectorize", "VectorValues", "spread"]
+
+
+class CannotVectorize(Exception):  # noqa: N818 (a way out of the walk, never seen by users)
+    """Why a loop body has no vector form."""
+
+
+def spread(expr: tir.Expr, lanes: int) -> tir.Expr:
+    """The expression as a vector of `lanes`."""
+    if expr.dtype.lanes == lanes:
+        return expr
+    if expr.dtype.lanes != 1:
+        raise CannotVectorize("its body has vectors already")
+    return tir.Broadcast(expr, lanes)
+
+
+class VectorValues:
+    """Rewrites expressions for iterations `base … base + lanes - 1` of `var`."""
+
+    def __init__(
+        self, var: tir.Var, base: tir.Expr, lanes: int, analyzer: Callable[[], Analyzer]
+    ) -> None:
+        self.var, self.base, self.lanes, self.analyzer = var, base, lanes, analyzer
+        self.lane = tir.Var("lane")
+        self.at = {var: fold.fold_binary(tir.Add, base, self.lane)}
+        self.renamed: dict[tir.Var, tir.Var] = {}  # of `Let`s whose value has lanes
+
+    def moves(self, expr: tir.Expr) -> bool:
+        """Does the value differ between iterations?"""
+        free = free_vars(expr)
+        return self.var in free or not self.renamed.keys().isdisjoint(free)
+
+    def value(self, expr: tir.Expr) -> tir.Expr:
+        """A scalar if it is the same in all iterations, else a vector."""
+        if not self.moves(expr):
+            return expr
+        if expr.dtype.lanes != 1:
+            raise CannotVectorize("its body has vectors already")
+        if isinstance(expr, tir.Var):
+            return self.renamed.get(expr) or tir.Ramp(self.base, tir.Const(1), self.lanes)
+        if isinstance(expr, tir.Binary):
+            if expr.dtype is index and not any(type(n) is tir.Load for n in walk(expr)):
+                return self.index(expr)
+            return self.binary(expr)
+        rule = _VALUES.get(type(expr))
+        if rule is None:
+            raise CannotVectorize(f"`{type(expr).__name__}` in its body has no vector form")
+        return rule(self, expr)
+
+    def vector(self, expr: tir.Expr) -> tir.Expr:
+        """A vector in any case."""
+        return spread(self.value(expr), self.lanes)
+
+    def index(self, expr: tir.Expr) -> tir.Expr:
+        """An index: a scalar, a `Ramp`, or a vector of any other shape."""
+        if not self.moves(expr):
+            return expr
+        if self.renamed or any(type(n) is tir.Load for n in walk(expr)):
+            return self.value(expr) if not isinstance(expr, tir.Binary) else self.binary(expr)
+        here = fold.substitute(expr, self.at)
+        if not is_linear(here):
+            here = self.analyzer().bind(self.lane, self.lanes).simplify(here)
+        parts = forms.split(forms.form_of(here), self.lane)
+        if parts is None:
+            return self.binary(expr) if isinstance(expr, tir.Binary) else self.value(expr)
+        factor, rest = parts
+        start = self.start(here, rest)
+        step = forms.const_of(factor)
+        if step == 0:
+            return start
+        if step is not None:
+            return tir.Ramp(start, tir.Const(step), self.lanes)
+        steps = tir.Ramp(tir.Const(0), tir.Const(1), self.lanes)
+        return spread(start, self.lanes) + steps * spread(forms.expr_of(factor), self.lanes)
+
+    def start(self, here: tir.Expr, rest: forms.Form) -> tir.Expr:
+        """The index of lane 0, with the terms in the order they had."""
+        if is_linear(here):
+            return fold.substitute(here, {self.lane: tir.Const(0)})
+        return forms.expr_of(rest)
+
+    def binary(self, expr: tir.Binary) -> tir.Expr:
+        return type(expr)(self.vector(expr.a), self.vector(expr.b))
+
+    def load(self, expr: tir.Load) -> tir.Expr:
+        return tir.Load(expr.buffer, tuple([self.index(i) for i in expr.indices]))
+
+    def select(self, expr: tir.Select) -> tir.Expr:
+        return tir.Select(
+            self.vector(expr.cond), self.vector(expr.if_true), self.vector(expr.if_false)
+        )
+
+    def unary(self, expr: Any) -> tir.Expr:
+        return type(expr)(self.vector(expr.value))  # type: ignore[no-any-return]
+
+    def convert(self, expr: Any) -> tir.Expr:
+        return type(expr)(expr.dtype.vector(self.lanes), self.vector(expr.value))  # type: ignore[no-any-return]
+
+    def call(self, expr: tir.Call) -> tir.Expr:
+        args = tuple([self.vector(a) for a in expr.args])
+        return tir.Call(expr.name, args, expr.dtype.vector(self.lanes))
+
+    def let(self, expr: tir.Let) -> tir.Expr:
+        value = self.value(expr.value)
+        var = tir.Var(expr.var.name, value.dtype)
+        if value.dtype.lanes == 1:
+            body = fold.substitute(expr.body, {expr.var: var})
+            return tir.Let(var, value, self.value(body))
+        self.renamed[expr.var] = var
+        return tir.Let(var, value, self.vector(expr.body))
+
+
+_VALUES: Final[dict[type[tir.Expr], Callable[[VectorValues, Any], tir.Expr]]] = {
+    tir.Load: VectorValues.load,
+    tir.Select: VectorValues.select,
+    tir.Not: VectorValues.unary,
+    tir.Neg: VectorValues.unary,
+    tir.Cast: VectorValues.convert,
+    tir.Reinterpret: VectorValues.convert,
+    tir.Call: VectorValues.call,
+    tir.Let: VectorValues.let,
+}

@@ -1,0 +1,301 @@
+"""The path from a tensor program to a kernel, as an ordered table of named stages.
+
+    program → scheduled → lower_blocks → … → expand_math → llvm → kernel
+                                                            ├──→ assembly
+                                                            └──→ object
+
+Every stage leaves an artefact that can be looked at, written to a file, edited, and resumed from:
+
+    pipeline = Pipeline(Target.host())
+    text = pipeline.run(func, until="llvm").text
+    kernel = pipeline.resume("llvm", edited_text).value
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from tilewright.errors import Code, InternalError, TilewrightError, UserError
+from tilewright.lower import STAGES as LOWERING_STAGES
+from tilewright.lower import Lowered, lower_from
+from tilewright.lower.context import Context
+from tilewright.lower.plan_storage import plan_storage
+from tilewright.runtime import Kernel
+from tilewright.schedule import Schedule, Trace
+from tilewright.schedule.draft import draft
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.parser import parse
+
+__all__ = ["STAGES", "Artefact", "Observer", "Pipeline", "Report", "Stage", "dump_to"]
+
+K001 = Code("K001", "there is no stage `{stage}`")
+K002 = Code("K002", "a kernel cannot be resumed from its `{stage}`")
+K003 = Code("K003", "`{trace}` is not a way to schedule a program")
+I120 = Code("I120", "the stage `{stage}` failed: {problem}")
+
+T = TypeVar("T", tir.Func, str, bytes, Kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stop on the path: what it comes from, the ending of its files, and what it is."""
+
+    name: str
+    source: str
+    suffix: str
+    summary: str
+
+
+def _lowering() -> tuple[Stage, ...]:
+    sources = ("scheduled", *LOWERING_STAGES)
+    return tuple(
+        Stage(name, source, ".tir", "tensor program after this lowering pass")
+        for name, source in zip(LOWERING_STAGES, sources, strict=False)
+    )
+
+
+STAGES: Final = (
+    Stage("program", "", ".tir", "tensor program as written"),
+    Stage("scheduled", "program", ".tir", "tensor program after the steps of its trace"),
+    *_lowering(),
+    Stage("llvm", LOWERING_STAGES[-1], ".ll", "LLVM IR"),
+    Stage("assembly", "llvm", ".s", "machine code as text"),
+    Stage("object", "llvm", ".o", "machine code as an object file"),
+    Stage("kernel", "llvm", "", "a callable on arrays, in this process"),
+)
+"""All stages in order."""
+
+_BY_NAME: Final = {stage.name: stage for stage in STAGES}
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """What a stage made."""
+
+    stage: str
+    value: tir.Func | str | bytes | Kernel
+
+    @property
+    def text(self) -> str:
+        """The artefact as text; object code and kernels only describe themselves."""
+        if isinstance(self.value, bytes):
+            return f"{len(self.value)} bytes of object code"
+        return str(self.value)
+
+
+Observer = Callable[[Artefact], None]
+"""Called with every artefact as soon as it is made."""
+
+
+def dump_to(folder: Path) -> Observer:
+    """An observer that writes every artefact to a file, numbered by stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def dump(artefact: Artefact) -> None:
+        stage = _BY_NAME[artefact.stage]
+        path = folder / f"{STAGES.index(stage):02}-{stage.name}{stage.suffix}"
+        if isinstance(artefact.value, bytes):
+            path.write_bytes(artefact.value)
+        elif stage.suffix:
+            path.write_text(artefact.text, encoding="utf-8")
+
+    return dump
+
+
+@dataclass
+class Report:
+    """How a kernel came about: seconds by stage, the trace, and remarks of the lowering."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    trace: Trace | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+    def __str__(self) -> str:
+        rows = [f"{stage:<20}{1e3 * s:8.2f} ms" for stage, s in self.seconds.items()]
+        rows.append(f"{'total':<20}{1e3 * self.total_seconds:8.2f} ms")
+        return "\n".join([*rows, *self.remarks])
+
+
+class _Reached(Exception):  # noqa: N818  (a signal between two functions, not an error)
+    """The last stage that was asked for is done."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+
+
+class Pipeline:
+    """Runs programs along the path for one target.
+
+    `trace` is the schedule: a `Trace`, `"draft"` (the analytic draft) or `"none"`. `constants` names
+    the parameters whose arrays are known ahead, so that the draft may choose their layout.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        threads: int = 1,
+        trace: Trace | str = "draft",
+        constants: Iterable[str] = (),
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        if isinstance(trace, str) and trace not in ("draft", "none"):
+            hint = 'give a `Trace`, "draft" or "none"'
+            raise UserError(K003, {"trace": trace}, hint=hint)
+        self.target, self.threads, self.trace = target, threads, trace
+        self.constants, self.observers = tuple(constants), tuple(observers)
+        self.report = Report()
+        self._scheduled: tir.Func | None = None
+
+    def run(self, func: tir.Func, until: str = "kernel") -> Artefact:
+        """The artefact of stage `until` of a program."""
+        return self._follow(Artefact("program", func), until)
+
+    def resume(self, stage: str, text: str, until: str = "kernel") -> Artefact:
+        """The artefact of stage `until`, from the text of an earlier stage."""
+        suffix = _find(stage).suffix
+        if suffix not in (".tir", ".ll"):
+            hint = "resume from the text of a tensor program or of LLVM IR"
+            raise UserError(K002, {"stage": stage}, hint=hint)
+        return self._follow(Artefact(stage, parse(text) if suffix == ".tir" else text), until)
+
+    def _follow(self, start: Artefact, until: str) -> Artefact:
+        if not _leads_to(start.stage, _find(until)):
+            hint = "stages in order: " + ", ".join(stage.name for stage in STAGES)
+            raise UserError(K002, {"stage": start.stage, "asked for": until}, hint=hint)
+        self.report = Report()
+        try:
+            self._walk(start, until)
+        except _Reached as reached:
+            return reached.artefact
+        raise AssertionError("a path ends at the stage that was asked for")
+
+    def _walk(self, start: Artefact, until: str) -> None:
+        """Make artefacts from `start` on; `_made` ends it."""
+        self._made(start, until)
+        value, stage = start.value, start.stage
+        if isinstance(value, tir.Func):
+            if stage == "program":
+                value = self._timed("scheduled", until, self._schedule, value)
+                stage = "scheduled"
+            if stage == "scheduled":
+                self._scheduled = value
+            value = self._timed("llvm", until, self._emit, *self._lower(stage, value, until))
+        finish: Callable[[str], str | bytes | Kernel] = {
+            "assembly": self._assembly,
+            "object": self._object,
+            "kernel": self._kernel,
+        }[until]
+        assert isinstance(value, str)
+        self._timed(until, until, finish, value)
+
+    def _made(self, artefact: Artefact, until: str) -> None:
+        for observer in self.observers:
+            observer(artefact)
+        if artefact.stage == until:
+            raise _Reached(artefact)
+
+    def _timed(self, stage: str, until: str, make: Callable[..., T], *args: object) -> T:
+        begin = time.perf_counter()
+        try:
+            value = make(*args)
+        except TilewrightError:
+            raise
+        except Exception as problem:
+            facts = {"stage": stage, "problem": repr(problem)}
+            program = next((a for a in args if isinstance(a, tir.Func)), None)
+            raise InternalError(I120, facts, program=program) from problem
+        self.report.seconds[stage] = time.perf_counter() - begin
+        self._made(Artefact(stage, value), until)
+        return value
+
+    def _schedule(self, func: tir.Func) -> tir.Func:
+        if isinstance(self.trace, Trace):
+            schedule = Schedule(func, self.trace)
+        elif self.trace == "draft":
+            schedule = draft(func, self.target, self.threads, self.constants)
+        else:
+            schedule = Schedule(func)
+        self.report.trace = schedule.trace
+        return schedule.func
+
+    def _lower(self, stage: str, func: tir.Func, until: str) -> tuple[tir.Func, Lowered]:
+        """The program whose parameters a caller sees, and its lowered form."""
+
+        def observe(name: str, made: tir.Func, seconds: float) -> None:
+            self.report.seconds[name] = seconds
+            self._made(Artefact(name, made), until)
+
+        rest = LOWERING_STAGES[LOWERING_STAGES.index(stage) + 1 :] if stage != "scheduled" else (
+            LOWERING_STAGES
+        )
+        if rest:
+            lowered = lower_from(rest[0], func, self.target, observe)
+        else:
+            lowered = plan_storage(func, Context(self.target))
+        self.report.remarks = lowered.remarks
+        return self._seen_by_callers(func), lowered
+
+    def _seen_by_callers(self, func: tir.Func) -> tir.Func:
+        """Flat programs have lost the shapes of their parameters: those of the last run fit."""
+        known = self._scheduled
+        if known is None or [p.name for p in known.params] != [p.name for p in func.params]:
+            return func
+        return known
+
+    def _emit(self, scheduled: tir.Func, lowered: Lowered) -> str:
+        from tilewright.llvm.emit import emit
+        from tilewright.llvm.interface import Interface
+
+        return Interface.of(scheduled, lowered).as_comment() + emit(lowered, self.target)
+
+    def _assembly(self, text: str) -> str:
+        from tilewright.llvm.machine import assembly_of
+
+        return assembly_of(text, self.target)
+
+    def _object(self, text: str) -> bytes:
+        from tilewright.llvm.machine import object_of
+
+        return object_of(text, self.target)
+
+    def _kernel(self, text: str) -> Kernel:
+        from tilewright.llvm.interface import Interface
+        from tilewright.llvm.jit import load
+
+        interface = Interface.of_text(text)
+        self.target.require_runs_on(Target.host())
+        code = load(text, self.target)
+        known = interface.has_known_scratch
+        return Kernel(
+            code.address(interface.symbol),
+            interface.params,
+            interface.size_names,
+            self.threads if interface.parallel else 1,
+            interface.shared_bytes or 0,
+            interface.local_bytes or 0,
+            interface.name,
+            keep_alive=code,
+            scratch_address=0 if known else code.address(interface.scratch_symbol),
+            report=self.report,
+        )
+
+
+def _find(name: str) -> Stage:
+    if name not in _BY_NAME:
+        known = ", ".join(stage.name for stage in STAGES)
+        raise UserError(K001, {"stage": name}, hint=f"stages in order: {known}")
+    return _BY_NAME[name]
+
+
+def _leads_to(start: str, until: Stage) -> bool:
+    """Is `until` the stage `start`, or made from it?"""
+    return start == until.name or (bool(until.source) and _leads_to(start, _find(until.source)))

@@ -1,0 +1,66 @@
+"""The analytic draft: the schedule a program gets without any tuning.
+
+Elementwise producers are inlined, what remains is put into groups that run together (a contraction
+with its epilogue, a chain of row-wise blocks, a single block), and each group gets the recipe that
+fits its structure. No measurement and no search: the parameters come from the model of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilewright.errors import UserError
+from tilewright.schedule.recipes.context import Context
+from tilewright.schedule.recipes.contraction import schedule_contraction
+from tilewright.schedule.recipes.elementwise import schedule_elementwise
+from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
+from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
+from tilewright.schedule.schedule import Schedule
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Kind
+
+__all__ = ["draft"]
+
+
+def draft(
+    func: tir.Func, target: Target, threads: int = 1, constants: Iterable[str] = ()
+) -> Schedule:
+    """A schedule for `func`; parameters named in `constants` may get a layout of their own."""
+    schedule = Schedule(func)
+    if _is_empty(func):
+        return schedule
+    context = Context(schedule, target, threads, frozenset(constants))
+    inline_producers(schedule)
+    for group in groups_of(schedule):
+        _schedule_group(context, group)
+    return schedule
+
+
+def _is_empty(func: tir.Func) -> bool:
+    """Whether some array has no elements: there is nothing to do fast."""
+    return any(tir.int_value(d) == 0 for buffer in func.params for d in buffer.shape)
+
+
+def _schedule_group(context: Context, group: Group) -> None:
+    """Apply the recipe; a step that does not apply leaves the group as it was before."""
+    before = context.schedule.copy()
+    try:
+        _recipe(context, group)
+    except UserError:
+        # A recipe is advice: a structure it did not foresee runs unscheduled rather than not at all.
+        context.schedule.restore(before)
+
+
+def _recipe(context: Context, group: Group) -> None:
+    match group.kind:
+        case Kind.CONTRACTION:
+            schedule_contraction(context, group.blocks[0], group.epilogue)
+        case Kind.REDUCTION:
+            schedule_rows(context, group.blocks, group.shared)
+        case Kind.WINDOWED:
+            schedule_across(context, group.blocks[0], group.epilogue)
+        case Kind.ELEMENTWISE:
+            schedule_elementwise(context, group.blocks[0])
+        case Kind.OPAQUE:
+            pass

@@ -1,0 +1,190 @@
+"""Which blocks run together: inlining of cheap producers, and groups of what remains.
+
+A group is one contraction or window with the elementwise block that alone consumes it, a chain of
+blocks that share their leading dimensions (softmax, norms), or a single block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.errors import UserError
+from tilewright.schedule.handles import names_of
+from tilewright.schedule.recipes.reduction import runs_along
+from tilewright.schedule.schedule import Schedule
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
+from tilewright.tensor.visit import walk
+
+__all__ = ["Group", "groups_of", "inline_producers"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks that one recipe schedules; `shared` counts the leading dimensions of a row group."""
+
+    kind: Kind
+    blocks: tuple[str, ...]
+    epilogue: str | None = None
+    shared: int = 0
+
+
+def inline_producers(schedule: Schedule) -> None:
+    """Inline elementwise blocks into their consumers where nothing is computed more often."""
+    for name in schedule.blocks():
+        block = schedule.block(name)
+        if kind_of(block) is Kind.ELEMENTWISE and _may_inline(schedule, block):
+            try:
+                schedule.compute_inline(name)
+            except UserError:
+                continue  # for example an output: it stays where it is
+
+
+def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
+    buffer = block.writes[0].buffer
+    if buffer in schedule.func.params:
+        return False
+    readers = _readers(schedule, buffer)
+    if not readers or any(kind_of(r) is Kind.CONTRACTION for r in readers):
+        return False
+    if _is_cheap(block):
+        return all(kind_of(r) is not Kind.WINDOWED for r in readers)
+    loads = sum(load.buffer is buffer for r in readers for load in loads_of(r))
+    return loads == 1 and _points(readers[0]) <= _points(block)
+
+
+def _is_cheap(block: tir.Block) -> bool:
+    """Whether computing again costs no more than loading: a copy, or one operation."""
+    parts = [p for p in walk(block.body) if isinstance(p, tir.Expr)]
+    costly = any(isinstance(p, tir.Call | tir.Div) for p in parts)
+    operations = sum(isinstance(p, tir.Binary) and p.dtype != tir.index for p in parts)
+    return not costly and operations <= 1
+
+
+def _points(block: tir.Block) -> int:
+    extents = [tir.int_value(it.extent) for it in block.iters]
+    return prod(4096 if e is None else e for e in extents)
+
+
+def _readers(schedule: Schedule, buffer: tir.Buffer) -> list[tir.Block]:
+    blocks = names_of(schedule.func).blocks.values()
+    return [b for b in blocks if any(region.buffer is buffer for region in b.reads)]
+
+
+def groups_of(schedule: Schedule) -> list[Group]:
+    """Groups in program order; every block is in exactly one."""
+    blocks = {name: schedule.block(name) for name in schedule.blocks()}
+    groups: list[Group] = []
+    done: set[str] = set()
+    for name, block in blocks.items():
+        if name in done:
+            continue
+        group = _group_from(schedule, name, block, blocks, done)
+        done.update(group.blocks, [group.epilogue] if group.epilogue else [])
+        groups.append(group)
+    return groups
+
+
+def _group_from(
+    schedule: Schedule,
+    name: str,
+    block: tir.Block,
+    blocks: dict[str, tir.Block],
+    done: set[str],
+) -> Group:
+    kind = kind_of(block)
+    if kind is Kind.CONTRACTION or kind is Kind.WINDOWED:
+        return Group(kind, (name,), _epilogue(schedule, block))
+    rows = _row_group(schedule, name, blocks, done)
+    if rows is not None:
+        return rows
+    if kind is Kind.REDUCTION:
+        return Group(Kind.WINDOWED, (name,), _epilogue(schedule, block))
+    return Group(kind, (name,))
+
+
+def _epilogue(schedule: Schedule, block: tir.Block) -> str | None:
+    """The elementwise block that alone reads the result, element by element."""
+    buffer = block.writes[0].buffer
+    if buffer in schedule.func.params:
+        return None
+    readers = _readers(schedule, buffer)
+    if len(readers) != 1 or kind_of(readers[0]) is not Kind.ELEMENTWISE:
+        return None
+    (reader,) = readers
+    own = [load for load in loads_of(reader) if load.buffer is buffer]
+    order = tuple(it.var for it in reader.iters)
+    plain = all(tuple(load.indices) == order for load in own)
+    written = isinstance(reader.body, tir.Store) and tuple(reader.body.indices) == order
+    return reader.name if plain and written else None
+
+
+def _row_group(
+    schedule: Schedule, name: str, blocks: dict[str, tir.Block], done: set[str]
+) -> Group | None:
+    """The longest run of blocks from here on that share their leading dimensions."""
+    order = [n for n in blocks if n not in done]
+    members: list[str] = []
+    shared: int | None = None
+    for candidate in order[order.index(name) :]:
+        block = blocks[candidate]
+        if kind_of(block) not in (Kind.ELEMENTWISE, Kind.REDUCTION):
+            break
+        together = _shared_dimensions(block, blocks[name])
+        shared = together if shared is None else min(shared, together)
+        if not shared:
+            break
+        members.append(candidate)
+    while members and not _is_closed(schedule, members):
+        members.pop()
+    folds = [m for m in members if kind_of(blocks[m]) is Kind.REDUCTION]
+    if not folds or not all(runs_along(blocks[m]) for m in folds):
+        return None
+    spatial = min(_leading_spatial(blocks[m]) for m in members)
+    shared = min(spatial, *(_shared_dimensions(blocks[m], blocks[members[0]]) for m in members))
+    return Group(Kind.REDUCTION, tuple(members), shared=shared) if shared else None
+
+
+def _is_closed(schedule: Schedule, members: list[str]) -> bool:
+    """Whether only the last member's result leaves the group."""
+    blocks = [schedule.block(m) for m in members]
+    for block in blocks[:-1]:
+        buffer = block.writes[0].buffer
+        if buffer in schedule.func.params:
+            return False
+        if any(r.name not in members for r in _readers(schedule, buffer)):
+            return False
+    return True
+
+
+def _leading_spatial(block: tir.Block) -> int:
+    """How many leading iterators index the result's leading dimensions by themselves."""
+    store = block.body
+    assert isinstance(store, tir.Store)
+    count = 0
+    for it, index in zip(block.iters, store.indices, strict=False):
+        if it.kind is not tir.IterKind.SPATIAL or index != it.var:
+            break
+        count += 1
+    return count
+
+
+def _shared_dimensions(a: tir.Block, b: tir.Block) -> int:
+    """Leading iterators with equal extents whose values are used as they are in every access."""
+    count = 0
+    for x, y in zip(a.iters[: _leading_spatial(a)], b.iters[: _leading_spatial(b)], strict=False):
+        if x.extent != y.extent or not (_leads(a, count) and _leads(b, count)):
+            break
+        count += 1
+    return count
+
+
+def _leads(block: tir.Block, position: int) -> bool:
+    """Whether every multi-dimensional input that uses the iterator has it at its own position."""
+    var = block.iters[position].var
+    for load in loads_of(block):
+        places = [d for d, index in enumerate(load.indices) if index == var]
+        if places and places != [position]:
+            return False
+    return True

@@ -1,0 +1,141 @@
+"""Reductions and windows, by the direction of the vectors.
+
+*Along the reduction* (softmax, norms, row sums): a group of blocks that share their leading
+dimensions runs row by row, each row staying in the first cache. A fold keeps one partial result for
+each lane of a few vectors, and combines the lanes at the end of the row.
+
+*Across the reduction* (column sums, pooling, depthwise convolution): vectors run along the result,
+and the sums stay in registers while the window or the column is walked.
+"""
+
+from __future__ import annotations
+
+from tilewright.schedule.recipes.context import (
+    Context,
+    extent_of,
+    iter_loop,
+    lanes_of,
+    parallelize,
+    vector_tail,
+    work_of,
+)
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
+from tilewright.tensor.visit import free_vars
+
+__all__ = ["runs_along", "schedule_across", "schedule_rows"]
+
+# Independent vectors of partial results: hides the latency of an addition on two ports.
+_VECTORS = 4
+
+# A window of at most this many elements is unrolled.
+_WINDOW = 25
+
+
+def runs_along(block: tir.Block) -> bool:
+    """Whether some input is contiguous along a reduce iterator and none along a spatial one."""
+    reduce = {it.var for it in block.iters if it.kind is tir.IterKind.REDUCE}
+    spatial = {it.var for it in block.iters} - reduce
+    last = [load.indices[-1] for load in loads_of(block) if load.indices]
+    along = any(free_vars(index) & reduce and not free_vars(index) & spatial for index in last)
+    across = any(free_vars(index) & spatial for index in last)
+    return along and not across
+
+
+def schedule_rows(context: Context, blocks: tuple[str, ...], shared: int) -> None:
+    """Run `blocks`, in program order, together for each point of their first `shared` dimensions."""
+    s = context.schedule
+    cycles = sum(work_of(context, block) for block in blocks)
+    stages: list[str] = []
+    for block in blocks:
+        stages += _partial_results(context, block, shared)
+    sink = stages[-1]
+    loops = s.loops(sink)[:shared]
+    row = s.fuse(*loops) if len(loops) > 1 else loops[0]
+    for block in reversed(stages[:-1]):
+        s.compute_at(block, row)
+    for block in stages:
+        _finish_row(context, block, row)
+    parallelize(context, row, cycles)
+
+
+def _partial_results(context: Context, block: str, shared: int) -> list[str]:
+    """Split a fold over a contiguous axis into lanes and their combination."""
+    s = context.schedule
+    node = s.block(block)
+    if kind_of(node) is not Kind.REDUCTION or not runs_along(node):
+        return [block]
+    reduce = [p for p, it in enumerate(node.iters) if it.kind is tir.IterKind.REDUCE]
+    loop = iter_loop(context, block, reduce[-1])
+    extent = extent_of(context, loop)
+    width = _VECTORS * lanes_of(context, block)
+    if extent is None or extent < 2 * width:
+        return [block]
+    _, lane = s.split(loop, width)
+    partial = s.rfactor(lane, axis=-1)
+    return [partial, block]
+
+
+def _finish_row(context: Context, block: str, row: str) -> None:
+    """Vectorise one stage inside the row loop, and keep small results in registers."""
+    s = context.schedule
+    loops = s.loops(block)
+    inside = loops[loops.index(row) + 1 :]
+    lanes = lanes_of(context, block)
+    longer = [loop for loop in inside if extent_of(context, loop) != 1]
+    if not longer:
+        return
+    if s.block(block).init is not None:
+        init = s.decompose_reduction(block, longer[0])
+        _finish_row(context, init, row)
+    vector_tail(context, longer[-1], lanes, _VECTORS)
+
+
+def schedule_across(context: Context, block: str, epilogue: str | None = None) -> None:
+    """Vectors along the innermost dimension of the result; sums in registers."""
+    s = context.schedule
+    node = s.block(block)
+    cycles = work_of(context, block)
+    spatial = [p for p, it in enumerate(node.iters) if it.kind is tir.IterKind.SPATIAL]
+    reduce = [p for p, it in enumerate(node.iters) if it.kind is tir.IterKind.REDUCE]
+    outer = [iter_loop(context, block, p) for p in spatial]
+    walks = [iter_loop(context, block, p) for p in reduce]
+    if not outer:
+        return
+    if epilogue is None:
+        copy = s.cache_write(block, scope="register")
+    else:
+        copy = epilogue
+        s.set_scope(node.writes[0].buffer.name, scope="register")
+    extent = extent_of(context, outer[-1])
+    lanes = lanes_of(context, block)
+    vectors = _VECTORS if extent is None or extent >= _VECTORS * lanes else 1
+    tiles, lane = s.split(outer[-1], lanes * vectors)
+    around = [*outer[:-1], tiles]
+    s.reorder(*around, *walks, lane)
+    made = s.reverse_compute_at(copy, tiles)
+    init = s.decompose_reduction(block, walks[0])
+    for name in (block, init):
+        s.vectorize(s.loops(name)[-1])
+    copied = made if isinstance(made, tuple) else (made,)
+    s.vectorize(copied[-1])
+    _unroll_window(context, walks)
+    parallelize(context, _outermost(context, around), cycles)
+
+
+def _unroll_window(context: Context, walks: list[str]) -> None:
+    """Unroll the innermost loops of a small window."""
+    size = 1
+    for loop in reversed(walks):
+        extent = extent_of(context, loop)
+        if extent is None or size * extent > _WINDOW:
+            return
+        size *= extent
+        context.schedule.unroll(loop)
+
+
+def _outermost(context: Context, around: list[str]) -> str:
+    """One loop with enough iterations for the threads, fused from several where needed."""
+    if len(around) > 1 and (extent_of(context, around[0]) or 0) < 4 * context.threads:
+        return str(context.schedule.fuse(*around))
+    return around[0]

@@ -1,0 +1,190 @@
+"""The bindings as a system of forms in which groups of loops are replaced by single variables.
+
+Every group (a tile with its inside, a guarded sum, a sum that is divided) becomes a variable of
+its own, the forms it was made of become leaves beside the bindings, and what remains are sums of
+digits. The map is bijective exactly if every leaf is a mixed radix number of its extent and every
+variable, loop or group, has all of its digits in the leaves exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.tensor.arith.analyzer import Analyzer
+from tilewright.tensor.arith.linear import Kind, Linear, plus
+from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.arith.tiles import divided, tiling
+from tilewright.tensor.expr import Cover, Expr, Var
+
+__all__ = ["Fused", "Group", "Leaf", "System", "Tiled", "contains", "tile_normal"]
+
+
+@dataclass(eq=False)
+class Leaf:
+    """A form that must fill `[0, extent)`; it belongs to a binding (by position) or to a group."""
+
+    form: Linear
+    extent: Linear
+    owner: int | Var
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A group whose value is that of its leaf less `shift`."""
+
+    leaf: Leaf
+    shift: Linear
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A group whose value is the start of a tile plus the place in it.
+
+    `more` is how much longer than the tile the inside is: 0, or the overlap of windows.
+    """
+
+    cover: Cover
+    tile: Leaf
+    inside: Leaf
+    more: Linear
+
+
+Group = Fused | Tiled
+
+
+@dataclass
+class System:
+    """Leaves over loops and groups, whose variables have ranks from `first` on.
+
+    `guards` are forms that the predicate keeps ≥ 0.
+    """
+
+    space: Analyzer
+    first: int
+    leaves: list[Leaf] = field(default_factory=list)
+    guards: list[Linear] = field(default_factory=list)
+    groups: dict[Var, Group] = field(default_factory=dict)
+
+    @staticmethod
+    def over(outer: Mapping[Var, Expr | int], loops: Sequence[tuple[Var, Expr]]) -> System:
+        """An empty system for these loops inside of `outer`."""
+        return System(Analyzer({**outer, **dict(loops)}), len(outer))
+
+    def group(self, extent: Linear, make: Callable[[Var], Group]) -> Linear:
+        """A new variable with this extent, as a form; its leaves join the system."""
+        var, space = Var(f"g{len(self.groups)}"), self.space
+        space.ranks[var] = len(space.ranks)
+        space.extents[var] = expression(extent)
+        group = self.groups[var] = make(var)
+        self.leaves += (group.leaf,) if isinstance(group, Fused) else (group.tile, group.inside)
+        return space.linear(var)
+
+    def replace(self, old: Linear, new: Linear) -> bool:
+        """Replace multiples of a sum in every form, also inside of divisions; was there any?
+
+        The leaves of the newest group, which define what is replaced, stay as they are.
+        """
+        own = next(reversed(self.groups), None)
+
+        def change(form: Linear) -> Linear:
+            k = contains(form, old)
+            return plus(plus(form, old, -k), new, k) if k else form
+
+        found = False
+        for leaf in self.leaves:
+            if leaf.owner is not own:
+                form = self._rewritten(leaf.form, change)
+                found |= form is not leaf.form
+                leaf.form = form
+        self.guards = [self._rewritten(guard, change) for guard in self.guards]
+        return found
+
+    def _rewritten(self, form: Linear, change: Callable[[Linear], Linear]) -> Linear:
+        result = form
+        for atom, k in form.terms.items():
+            if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
+                inner, by = atom.parts
+                new = self._rewritten(inner, change)
+                if new is not inner:
+                    divide = self.space.floor_div if atom.kind is Kind.DIV else self.space.floor_mod
+                    result = plus(plus(result, Linear(0, {atom: k}), -1), divide(new, by), k)
+        return change(result)
+
+    def forms(self) -> Iterator[tuple[Leaf, Linear]]:
+        """Every form of every leaf, dividends before what they are in."""
+        for leaf in self.leaves:
+            for form in _inside(leaf.form):
+                yield leaf, form
+
+    def binding_of(self, owner: int | Var) -> int | None:
+        """The binding that a leaf belongs to, through the groups around it."""
+        seen: set[Var] = set()
+        while isinstance(owner, Var) and owner not in seen:
+            seen.add(owner)
+            users = (leaf for leaf in self.leaves if owner in variables(leaf.form))
+            owner = next((leaf.owner for leaf in users), owner)
+        return None if isinstance(owner, Var) else owner
+
+    def loops_in(self, *forms: Linear) -> tuple[Var, ...]:
+        """The loops that forms depend on, through groups too, in loop order."""
+        found: set[Var] = set()
+        left = [var for form in forms for var in variables(form)]
+        while left:
+            var = left.pop()
+            if var in found:
+                continue
+            found.add(var)
+            match self.groups.get(var):
+                case Fused(leaf=leaf):
+                    left += variables(leaf.form)
+                case Tiled(tile=tile, inside=inside):
+                    left += variables(tile.form) + variables(inside.form)
+        ranks = self.space.ranks
+        own = [v for v in found if v not in self.groups and ranks.get(v, -1) >= self.first]
+        return tuple(sorted(own, key=ranks.__getitem__))
+
+
+def _inside(form: Linear) -> Iterator[Linear]:
+    for atom in form.terms:
+        if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
+            yield from _inside(atom.parts[0])
+    yield form
+
+
+def variables(form: Linear) -> list[Var]:
+    """The variables in a form, also inside of its atoms; some may occur twice."""
+    found: list[Var] = []
+    for atom in form.terms:
+        if isinstance(atom.expr, Var):
+            found.append(atom.expr)
+            continue
+        for part in atom.parts:
+            if isinstance(part, Linear):
+                found += variables(part)
+            elif atom.kind is Kind.PRODUCT:
+                found += variables(Linear(0, {part: 1}))
+    return found
+
+
+def contains(form: Linear, part: Linear) -> int:
+    """The k > 0 with which `form` holds every term of `part`; 0 if there is none."""
+    for atom, q in part.terms.items():
+        k, rest = divmod(form.terms.get(atom, 0), q)
+        if rest or k <= 0:
+            return 0
+        return k if all(form.terms.get(a) == k * p for a, p in part.terms.items()) else 0
+    return 0
+
+
+def tile_normal(space: Analyzer, form: Linear) -> Linear:
+    """Starts and sizes of tiles with the common factor of the tile sizes taken out."""
+    for atom, k in form.terms.items():
+        if atom.kind is Kind.START or atom.kind is Kind.SIZE:
+            factor = tiling(space, atom.parts[0]).factor
+            if factor > 1:
+                smaller = divided(space, atom, 1, factor)
+                assert smaller is not None
+                rest = plus(form, Linear(0, {atom: k}), -1)
+                return tile_normal(space, plus(rest, smaller, k * factor))
+    return form

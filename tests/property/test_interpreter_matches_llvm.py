@@ -1,0 +1,43 @@
+"""Compiled kernels compute what the interpreter says, for random programs and random schedules."""
+
+from __future__ import annotations
+
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from tilewright.dtypes import DTYPES, f32, i32
+from tilewright.pipeline import Pipeline
+from tilewright.schedule import Schedule, Trace
+from tilewright.target import Target
+from tilewright.tensor.interpret import interpret
+from tilewright.testing import assert_same
+from tilewright.testing.steps import apply_steps
+from tilewright.testing.strategies import Program, programs
+
+WANTED = ("unroll", "vectorize", "parallel", "split", "compute_at", "cache_write", "set_scope")
+
+
+@given(program=programs(dtypes=(i32, f32)), data=st.data())
+def test_scheduled_programs(program: Program, data: st.DataObject):
+    schedule = Schedule(program.func)
+    apply_steps(data.draw, schedule, data.draw(st.integers(0, 6), label="steps"))
+    apply_steps(data.draw, schedule, data.draw(st.integers(0, 4), label="more"), WANTED)
+    note(schedule.trace.as_python())
+    _check(program, schedule.trace, data)
+
+
+@given(program=programs(dtypes=tuple(DTYPES.values())), data=st.data())
+def test_drafted_programs(program: Program, data: st.DataObject):
+    _check(program, "draft", data)
+
+
+def _check(program: Program, trace: Trace | str, data: st.DataObject) -> None:
+    inputs = program.draw_inputs(data)
+    threads = data.draw(st.integers(1, 3), label="threads")
+    expected = interpret(program.func, inputs, program.sizes)
+    pipeline = Pipeline(Target.host(), threads, trace, observers=[lambda a: note(a.text)])
+    kernel = pipeline.run(program.func).value
+    arrays = [inputs[p.name] for p in kernel.params if not p.is_output]
+    found = kernel(*arrays)
+    results = found if isinstance(found, tuple) else (found,)
+    assert_same(dict(zip(expected, results, strict=True)), expected, scale=4)
