@@ -234,8 +234,10 @@ class Pipeline:
             self.report.seconds[name] = seconds
             self._made(Artefact(name, made), until)
 
-        rest = LOWERING_STAGES[LOWERING_STAGES.index(stage) + 1 :] if stage != "scheduled" else (
-            LOWERING_STAGES
+        rest = (
+            LOWERING_STAGES[LOWERING_STAGES.index(stage) + 1 :]
+            if stage != "scheduled"
+            else (LOWERING_STAGES)
         )
         if rest:
             lowered = lower_from(rest[0], func, self.target, observe)

@@ -115,7 +115,9 @@ def _refused(problem: str) -> ParseError:
 
 def _spec(param: tir.Buffer, *, is_output: bool) -> ParamSpec:
     shape = tuple(_dimension(param, size) for size in param.shape)
-    return ParamSpec(param.name, param.dtype, shape, is_output, packing_of(param))
+    # What a kernel writes appears as it is stored; only what it reads is packed for it.
+    packing = None if is_output else packing_of(param)
+    return ParamSpec(param.name, param.dtype, shape, is_output, packing)
 
 
 def _dimension(param: tir.Buffer, size: tir.Expr) -> int | str:
@@ -130,10 +132,14 @@ def _dimension(param: tir.Buffer, size: tir.Expr) -> int | str:
 
 
 def _spec_of(
-    name: str, dtype: str, shape: list[Any], is_output: bool, layout: list[str]  # noqa: FBT001
+    name: str,
+    dtype: str,
+    shape: list[Any],
+    is_output: bool,
+    layout: list[str],  # noqa: FBT001
 ) -> ParamSpec:
     extents: Shape = tuple(shape)
-    if not layout:
+    if not layout or is_output:
         return ParamSpec(name, DTYPES[dtype], extents, is_output)
     dims = tuple(tir.Var(d) if isinstance(d, str) else tir.Const(d) for d in extents)
     steps = tuple(parse_step(text) for text in layout)

@@ -57,8 +57,8 @@ class Place:
         return tuple([s for s in self.around if type(s) is tir.For])
 
     def is_inside(self, stmt: tir.Stmt) -> bool:
-        """Is the block somewhere in this statement?"""
-        return any(s is stmt for s in self.around)
+        """Is the block this statement, or somewhere in it?"""
+        return self.block is stmt or any(s is stmt for s in self.around)
 
     def loops_inside(self, stmt: tir.Stmt) -> tuple[tir.For, ...]:
         """The loops between `stmt` and the block, without `stmt` itself."""

@@ -48,7 +48,7 @@ def cache_write(func: tir.Func, block: tir.Block, scope: str = "register") -> Ed
     change = redirected(buffer, work)
     changes = [(p.block, (change_block(p.block, change),)) for p in moved]
     top = outline.top(last)
-    inside = [c for c, p in zip(changes, moved, strict=True) if p.is_inside(top) or p.block is top]
+    inside = [c for c, p in zip(changes, moved, strict=True) if p.is_inside(top)]
     outside = [c for c in changes if not any(c is i for i in inside)]
     after = edited(tir.Func("", (), top), *inside).body
     return Edit(allocate(edited(func, *outside, (top, (after, nest))), work), (name,))

@@ -1,0 +1,185 @@
+"""The path by its stages: every one can be looked at, and resumed from its text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.expect import raises_code
+from tilewright.llvm.interface import Interface
+from tilewright.lower import STAGES as LOWERING_STAGES
+from tilewright.pipeline import STAGES, Pipeline, dump_to
+from tilewright.schedule import Schedule
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import compute, func, placeholder, reduce_axis, size, sum_over
+
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+B = np.arange(20, dtype=np.float32).reshape(4, 5) - 7
+TEXT_STAGES = [stage.name for stage in STAGES if stage.suffix in (".tir", ".ll")]
+
+
+def matmul(m=3, n=5, k=4) -> tir.Func:
+    a, b = placeholder("A", (m, k)), placeholder("B", (k, n))
+    r = reduce_axis(k, "r")
+    c = compute("C", (m, n), lambda i, j: sum_over(a[i, r] * b[r, j], r))
+    return func("matmul", [a, b], [c])
+
+
+def pipeline(**settings) -> Pipeline:
+    return Pipeline(Target.host(), **{"trace": "none", **settings})
+
+
+def test_stages_are_in_order_and_come_from_each_other():
+    names = [stage.name for stage in STAGES]
+    assert names[:2] == ["program", "scheduled"]
+    assert names[2:-4] == list(LOWERING_STAGES)
+    assert names[-4:] == ["llvm", "assembly", "object", "kernel"]
+    for number, stage in enumerate(STAGES[1:], 1):
+        assert stage.source in names[:number]
+
+
+def test_every_artefact_is_seen_once_in_order():
+    seen = []
+    kernel = pipeline(observers=[seen.append]).run(matmul()).value
+    assert [a.stage for a in seen] == [*TEXT_STAGES, "kernel"]
+    assert seen[-1].value is kernel
+    np.testing.assert_array_equal(kernel(A, B), A @ B)
+
+
+@pytest.mark.parametrize("stage", TEXT_STAGES)
+def test_every_text_can_be_resumed_from(stage):
+    path = pipeline()
+    text = path.run(matmul(), until=stage).text
+    kernel = path.resume(stage, text).value
+    np.testing.assert_array_equal(kernel(A, B), A @ B)
+
+
+@pytest.mark.parametrize("stage", ["llvm", "scheduled"])
+def test_text_is_enough_for_another_pipeline(stage):
+    text = pipeline().run(matmul(), until=stage).text
+    kernel = pipeline().resume(stage, text).value
+    np.testing.assert_array_equal(kernel(A, B), A @ B)
+
+
+def test_flat_text_alone_takes_flat_arrays():
+    text = pipeline().run(matmul(), until="unroll").text
+    kernel = pipeline().resume("unroll", text).value
+    np.testing.assert_array_equal(kernel(A.reshape(-1), B.reshape(-1)), (A @ B).reshape(-1))
+
+
+def test_edits_take_effect():
+    path = pipeline()
+    text = path.run(matmul(), until="scheduled").text
+    kernel = path.resume("scheduled", text.replace(" = 0.0", " = 100.0")).value
+    np.testing.assert_array_equal(kernel(A, B), A @ B + 100)
+
+
+def test_later_stages_than_asked_for_are_not_run(monkeypatch):
+    from tilewright.llvm import emit
+
+    monkeypatch.delattr(emit, "emit")
+    artefact = pipeline().run(matmul(), until="vectorize")
+    assert artefact.stage == "vectorize"
+    assert isinstance(artefact.value, tir.Func)
+
+
+def test_assembly_and_object_of_another_machine():
+    path = Pipeline(Target.named("aarch64"), trace="none")
+    assert "fmadd" in path.run(matmul(), until="assembly").text
+    artefact = path.run(matmul(), until="object")
+    assert artefact.value.startswith(b"\x7fELF")
+    assert artefact.text == f"{len(artefact.value)} bytes of object code"
+    with raises_code("T004"):
+        path.run(matmul())
+
+
+def test_trace_is_replayed_and_reported():
+    schedule = Schedule(matmul())
+    schedule.vectorize("j")
+    path = pipeline(trace=schedule.trace)
+    kernel = path.run(matmul()).value
+    np.testing.assert_array_equal(kernel(A, B), A @ B)
+    assert path.report.trace == schedule.trace
+    assert kernel.report is path.report
+
+
+def test_report_names_every_stage():
+    kernel = pipeline().run(matmul()).value
+    assert [*kernel.report.seconds] == [s.name for s in STAGES[1:] if s.suffix != ".s"][:-2] + [
+        "kernel"
+    ]
+    assert "total" in str(kernel.report)
+
+
+def test_dumped_files_are_numbered_by_stage(tmp_path):
+    pipeline(observers=[dump_to(tmp_path)]).run(matmul())
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names[0] == "00-program.tir"
+    assert names[-1].endswith("-llvm.ll")
+    assert len(names) == len(TEXT_STAGES)
+
+
+def test_symbolic_sizes_and_scratch_that_depends_on_them():
+    n = size("n")
+    x = placeholder("X", (n,))
+    doubled = compute("D", (n,), lambda i: x[i] * 2.0)
+    flipped = compute("F", (n,), lambda i: doubled[n - 1 - i] + doubled[i])
+    kernel = pipeline().run(func("flip", [x], [flipped])).value
+    for length in (1, 7, 100_000):
+        values = np.arange(length, dtype=np.float32)
+        np.testing.assert_array_equal(kernel(values), 2 * values + 2 * values[::-1])
+
+
+def test_interface_survives_the_text():
+    path = pipeline()
+    text = path.run(matmul(), until="llvm").text
+    interface = Interface.of_text(text)
+    assert Interface.of_text(interface.as_comment() + "rest") == interface
+    assert [str(p) for p in interface.params] == ["A: f32[3, 4]", "B: f32[4, 5]", "C: f32[3, 5]"]
+
+
+def test_unknown_stages_are_refused():
+    with raises_code("K001", text="scheduled"):
+        pipeline().run(matmul(), until="optimised")
+    with raises_code("K001"):
+        pipeline().resume("nothing", "")
+
+
+@pytest.mark.parametrize("stage", ["assembly", "object", "kernel"])
+def test_resume_rejects_machine_code(stage):
+    with raises_code("K002"):
+        pipeline().resume(stage, "")
+
+
+def test_resume_rejects_going_back():
+    text = pipeline().run(matmul(), until="llvm").text
+    with raises_code("K002", facts={"asked for": "scheduled"}):
+        pipeline().resume("llvm", text, until="scheduled")
+
+
+def test_unknown_schedule_sources_are_refused():
+    with raises_code("K003", text="`fast`"):
+        pipeline(trace="fast")
+
+
+def test_llvm_text_without_interface_is_refused():
+    with raises_code("P201"):
+        pipeline().resume("llvm", "define void @f() { ret void }")
+    with raises_code("P201"):
+        pipeline().resume("llvm", "; interface: {}\n")
+
+
+def test_dimensions_that_are_no_sizes_are_refused():
+    n = size("n")
+    x = placeholder("X", (n * 2,))
+    with raises_code("V301", text="`X`"):
+        pipeline().run(func("twice", [x], [compute("Y", (n,), lambda i: x[i * 2])]))
+
+
+def test_failures_of_a_stage_name_it(monkeypatch):
+    from tilewright.llvm import emit
+
+    monkeypatch.setattr(emit, "emit", lambda *_: 1 / 0)
+    with raises_code("I120", facts={"stage": "llvm"}):
+        pipeline().run(matmul())
