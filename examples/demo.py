@@ -72,7 +72,7 @@ def main() -> None:
         compile_ms = (time.perf_counter() - start) * 1e3
         error = np.abs(kernel(*inputs) - expected).max()
         assert error < 1e-3, f"{name} is wrong by {error}"
-        seconds = min(kernel.time(*inputs, repeat=20)) / 1e9
+        seconds = min(kernel.time(inputs, repeat=20)) / 1e9
         rate = flops / seconds / 1e9
         print(
             f"{name:<28}{compile_ms:>7.0f} ms{seconds * 1e6:>9.0f} µs"

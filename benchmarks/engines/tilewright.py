@@ -39,12 +39,12 @@ def _build(workload: Workload, arrays: Arrays) -> Runner:
     return Runner(partial(kernel, *(arrays[name] for name in program.inputs), out), lambda: out)
 
 
-def _trace(steps: int, _: Arrays) -> Runner:
+def _trace(steps: int, _arrays: Arrays) -> Runner:
     """A schedule of so many steps, replayed from the beginning on a program of six blocks."""
     func = with_consumers(512, 5)
     schedule = tw.Schedule(func)
     for block in schedule.blocks():
-        i, j, *_ = schedule.loops(block)
+        i, j = schedule.loops(block)[:2]
         i_0, i_1 = schedule.split(i, 6)
         j_0, j_1 = schedule.split(j, 16)
         schedule.reorder(i_0, j_0, i_1, j_1)

@@ -1,0 +1,77 @@
+"""tilewright: a tensor compiler that is fast at once.
+
+    A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
+    r = tw.reduce_axis(k)
+    C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
+    kernel = tw.build(tw.func("matmul", [A, B], [C]))
+"""
+
+from tilewright.build import build
+from tilewright.dtypes import DType, bf16, boolean, f16, f32, f64
+from tilewright.dtypes import i8, i16, i32, i64, u8, u16, u32, u64
+from tilewright.errors import TilewrightError, TilewrightWarning, UserError
+from tilewright.pipeline import Pipeline
+from tilewright.runtime import Kernel
+from tilewright.schedule import Schedule, Step, Trace
+from tilewright.target import Target
+from tilewright.tensor.build import (
+    Tensor,
+    call,
+    compute,
+    func,
+    max_over,
+    min_over,
+    placeholder,
+    product_over,
+    reduce_axis,
+    select,
+    size,
+    sum_over,
+)
+from tilewright.tensor.interpret import interpret
+from tilewright.tensor.ir import Func
+from tilewright.tensor.parser import parse
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DType",
+    "Func",
+    "Kernel",
+    "Pipeline",
+    "Schedule",
+    "Step",
+    "Target",
+    "Tensor",
+    "TilewrightError",
+    "TilewrightWarning",
+    "Trace",
+    "UserError",
+    "bf16",
+    "boolean",
+    "build",
+    "call",
+    "compute",
+    "f16",
+    "f32",
+    "f64",
+    "func",
+    "i16",
+    "i32",
+    "i64",
+    "i8",
+    "interpret",
+    "max_over",
+    "min_over",
+    "parse",
+    "placeholder",
+    "product_over",
+    "reduce_axis",
+    "select",
+    "size",
+    "sum_over",
+    "u16",
+    "u32",
+    "u64",
+    "u8",
+]

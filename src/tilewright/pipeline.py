@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
+from tilewright.intrin.features import require_features
 from tilewright.lower import STAGES as LOWERING_STAGES
 from tilewright.lower import Lowered, lower_from
 from tilewright.lower.context import Context
@@ -37,8 +38,6 @@ K001 = Code("K001", "there is no stage `{stage}`")
 K002 = Code("K002", "a kernel cannot be resumed from its `{stage}`")
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
-
-T = TypeVar("T", tir.Func, str, bytes, Kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ class _Reached(Exception):  # noqa: N818  (a signal between two functions, not a
 class Pipeline:
     """Runs programs along the path for one target.
 
-    `trace` is the schedule: a `Trace`, `"draft"` (the analytic draft) or `"none"`. `constants` names
+    `trace` is the schedule: a `Trace`, "draft" (the analytic draft) or "none". `constants` names
     the parameters whose arrays are known ahead, so that the draft may choose their layout.
     """
 
@@ -188,14 +187,10 @@ class Pipeline:
                 stage = "scheduled"
             if stage == "scheduled":
                 self._scheduled = value
+                require_features(value, self.target)
             value = self._timed("llvm", until, self._emit, *self._lower(stage, value, until))
-        finish: Callable[[str], str | bytes | Kernel] = {
-            "assembly": self._assembly,
-            "object": self._object,
-            "kernel": self._kernel,
-        }[until]
-        assert isinstance(value, str)
-        self._timed(until, until, finish, value)
+        last = {"assembly": self._assembly, "object": self._object, "kernel": self._kernel}
+        self._timed(until, until, last[until], value)
 
     def _made(self, artefact: Artefact, until: str) -> None:
         for observer in self.observers:
@@ -203,7 +198,7 @@ class Pipeline:
         if artefact.stage == until:
             raise _Reached(artefact)
 
-    def _timed(self, stage: str, until: str, make: Callable[..., T], *args: object) -> T:
+    def _timed(self, stage: str, until: str, make: Callable[..., Any], *args: object) -> Any:
         begin = time.perf_counter()
         try:
             value = make(*args)
@@ -234,11 +229,8 @@ class Pipeline:
             self.report.seconds[name] = seconds
             self._made(Artefact(name, made), until)
 
-        rest = (
-            LOWERING_STAGES[LOWERING_STAGES.index(stage) + 1 :]
-            if stage != "scheduled"
-            else (LOWERING_STAGES)
-        )
+        done = LOWERING_STAGES.index(stage) + 1 if stage in LOWERING_STAGES else 0
+        rest = LOWERING_STAGES[done:]
         if rest:
             lowered = lower_from(rest[0], func, self.target, observe)
         else:

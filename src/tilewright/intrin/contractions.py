@@ -12,6 +12,7 @@ from tilewright.intrin.intrinsic import (
     spatial_axis,
     update,
     vector_load,
+    vector_sum,
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import seq
@@ -49,8 +50,7 @@ def dot(lanes: int) -> Description:
     """One sum grows by `lanes` products, added across the lanes of a vector."""
     a, b = operand("a", (lanes,), f32, dense=1), operand("b", (lanes,), f32, dense=1)
     acc, r = operand("acc", (), f32), fold_axis("r", lanes)
-    products = vector_load(a, 0, lanes=lanes) * vector_load(b, 0, lanes=lanes)
-    total = acc[()] + tir.Reduce(tir.Fold.ADD, products)
+    total = acc[()] + vector_sum(vector_load(a, 0, lanes=lanes) * vector_load(b, 0, lanes=lanes))
     return Description(
         (a, b, acc),
         update(acc[()], a[r.var] * b[r.var], r),

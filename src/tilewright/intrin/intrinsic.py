@@ -16,7 +16,7 @@ from functools import cache
 
 from tilewright.dtypes import DType
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import combine
+from tilewright.tensor.build import combine, make_block
 
 __all__ = [
     "FAMILIES",
@@ -34,6 +34,7 @@ __all__ = [
     "update",
     "vector_load",
     "vector_store",
+    "vector_sum",
 ]
 
 
@@ -91,15 +92,20 @@ class TensorIntrinsic:
 
     def meaning_func(self) -> tir.Func:
         """The meaning as a program of its own, for the interpreter."""
-        body: tir.Stmt = self.meaning.store
-        for axis in reversed(self.meaning.axes):
-            body = tir.For(axis.var, tir.Const(axis.extent), body)
+        axes = self.meaning.axes
+        loops = tuple(tir.Var(f"{axis.var.name}_loop") for axis in axes)
+        iters = tuple(tir.Iter(axis.var, tir.Const(axis.extent), axis.kind) for axis in axes)
+        body: tir.Stmt = make_block("meaning", iters, loops, self.meaning.store)
+        for loop, it in zip(reversed(loops), reversed(iters), strict=True):
+            body = tir.For(loop, it.extent, body)
         return tir.Func("meaning", tuple(o.buffer for o in self.operands), body)
 
     def implementation_func(self) -> tir.Func:
         """The implementation as a program of its own, to compare with the meaning."""
         params = tuple(o.buffer for o in self.operands)
-        return tir.Func("implementation", params, self.implementation)
+        body = make_block("implementation", (), (), self.implementation)
+        body = body.with_fields(notes=(("intrinsic", self.name),))
+        return tir.Func("implementation", params, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +199,13 @@ def repeat(body: Callable[..., tir.Stmt], **loops: int | tuple[int, tir.LoopKind
 def vector_load(source: Operand, *indices: tir.Lift, lanes: int) -> tir.Load:
     """`lanes` elements that follow each other along the last dimension."""
     *rest, last = (tir.as_index(i) for i in indices)
-    return tir.Load(source.buffer, (*rest, tir.Ramp(last, tir.Const(1), lanes)))
+    where = last if lanes == 1 else tir.Ramp(last, tir.Const(1), lanes)
+    return tir.Load(source.buffer, (*rest, where))
+
+
+def vector_sum(value: tir.Expr) -> tir.Expr:
+    """All lanes added; a scalar is its own sum."""
+    return value if value.dtype.lanes == 1 else tir.Reduce(tir.Fold.ADD, value)
 
 
 def vector_store(target: Operand, *indices: tir.Lift, value: tir.Expr) -> tir.Store:

@@ -152,8 +152,8 @@ def _scratch(lowered: Lowered, target: Target) -> str:
         pointer = writer.pure("ptr", f"getelementptr i64, ptr %sizes, i64 {number}")
         values.values[size] = writer.here("i64", f"load i64, ptr {pointer.text}, align 8")
         values.counts.add(size)
-    for number, size in enumerate((lowered.shared_bytes, lowered.local_bytes)):
-        value = values.emit(tir.as_index(size))
+    for number, total in enumerate((lowered.shared_bytes, lowered.local_bytes)):
+        value = values.emit(tir.as_index(total))
         pointer = writer.pure("ptr", f"getelementptr i64, ptr %bytes, i64 {number}")
         writer.line(f"store i64 {value.text}, ptr {pointer.text}, align 8")
     name = scratch_symbol(lowered.func)

@@ -15,7 +15,7 @@ from tilewright.errors import Code, ParseError, ProgramError
 from tilewright.llvm.emit import scratch_symbol, symbol
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import packing_of, parse_step
-from tilewright.tensor.regions import outputs
+from tilewright.tensor.regions import outputs, sizes
 
 if TYPE_CHECKING:
     from tilewright.lower import Lowered
@@ -56,7 +56,7 @@ class Interface:
             scratch_symbol(scheduled),
             tuple(_spec(param, is_output=param in written) for param in scheduled.params),
             tuple(tuple(str(step) for step in param.layout) for param in scheduled.params),
-            tuple(size.name for size in lowered.sizes),
+            _size_names(scheduled, lowered),
             tir.int_value(lowered.shared_bytes),
             tir.int_value(lowered.local_bytes),
             lowered.parallel,
@@ -92,7 +92,7 @@ class Interface:
             raise _refused(f"the first line does not start with `{MARK.strip()}`")
         try:
             data = json.loads(line.removeprefix(MARK))
-            params = [_spec_of(*entry) for entry in data["params"]]
+            params = [_spec_of(entry) for entry in data["params"]]
             return cls(
                 data["name"],
                 data["symbol"],
@@ -106,6 +106,12 @@ class Interface:
             )
         except (ValueError, KeyError, TypeError, IndexError) as problem:
             raise _refused(repr(problem)) from None
+
+
+def _size_names(scheduled: tir.Func, lowered: Lowered) -> tuple[str, ...]:
+    """Sizes in the order of the kernel's arguments, then those that its code does not need."""
+    every = (*lowered.sizes, *sizes(scheduled))
+    return tuple(dict.fromkeys(size.name for size in every))
 
 
 def _refused(problem: str) -> ParseError:
@@ -131,13 +137,8 @@ def _dimension(param: tir.Buffer, size: tir.Expr) -> int | str:
     raise ProgramError(V301, facts, hint=hint)
 
 
-def _spec_of(
-    name: str,
-    dtype: str,
-    shape: list[Any],
-    is_output: bool,
-    layout: list[str],  # noqa: FBT001
-) -> ParamSpec:
+def _spec_of(entry: list[Any]) -> ParamSpec:
+    name, dtype, shape, is_output, layout = entry
     extents: Shape = tuple(shape)
     if not layout or is_output:
         return ParamSpec(name, DTYPES[dtype], extents, is_output)

@@ -9,10 +9,10 @@ from llvmlite import binding
 from tilewright.llvm.machine import machine_for, optimise, parse
 from tilewright.target import Target
 
-__all__ = ["Code", "load"]
+__all__ = ["MachineCode", "load"]
 
 
-class Code:
+class MachineCode:
     """Machine code in memory, which lives as long as this object: who has an address keeps it."""
 
     def __init__(self, engine: Any) -> None:
@@ -23,10 +23,10 @@ class Code:
         return int(self._engine.get_function_address(symbol))
 
 
-def load(text: str, target: Target) -> Code:
+def load(text: str, target: Target) -> MachineCode:
     """Compile LLVM text for this machine."""
     module, machine = parse(text), machine_for(target, jit=True)
     optimise(module, machine)
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    return Code(engine)
+    return MachineCode(engine)

@@ -70,6 +70,8 @@ def _alignment(at: Address, dtype: DType, lanes: int, skip_bytes: int) -> int:
 def broadcast(w: Writer, value: Value, dtype: DType) -> Value:
     """A scalar in every lane of the vector type `dtype`."""
     kind = value_type(dtype)
+    if dtype.lanes == 1:
+        return value
     if value.text[0] != "%":
         return Value(f"splat ({value.typed})", kind)
     single = w.pure(kind, f"insertelement {kind} poison, {value.typed}, i64 0", value)
@@ -146,6 +148,8 @@ def scatter(w: Writer, access: Access, lanes: Sequence[Address], value: Value) -
 
 def ramp(w: Writer, base: Value, stride: int, dtype: DType) -> Value:
     """`base, base + stride, …` as a vector of `dtype`."""
+    if dtype.lanes == 1:
+        return base
     first = int(base.text) if base.text[0] != "%" else 0
     steps = [first + lane * stride for lane in range(dtype.lanes)]
     counted = Value(lane_literals(steps, base.type), value_type(dtype))

@@ -56,6 +56,8 @@ def _without_allocs(stmt: tir.Stmt, starts: dict[tir.Buffer, tir.Stmt]) -> tir.S
         body = _without_allocs(stmt.body, starts)
         starts[stmt.buffer] = body
         return body
+    if type(stmt) is tir.Seq:  # not flattened: the statements of an allocation stay together
+        return tir.Seq(tuple([_without_allocs(part, starts) for part in stmt.body]))
     return fold.map_parts(stmt, lambda part: _without_allocs(part, starts))
 
 
@@ -192,7 +194,10 @@ def _at_most(a: Form, b: Form) -> bool:
 
 def _with_allocs(stmt: tir.Stmt, homes: Mapping[int, list[tir.Buffer]]) -> tir.Stmt:
     """Put the allocations around the statements that were chosen."""
-    new = fold.map_parts(stmt, lambda part: _with_allocs(part, homes))
+    if type(stmt) is tir.Seq:
+        new = fold.seq(*(_with_allocs(part, homes) for part in stmt.body))
+    else:
+        new = fold.map_parts(stmt, lambda part: _with_allocs(part, homes))
     for buffer in reversed(homes.get(id(stmt), ())):
         new = tir.Alloc(buffer, new)
     return new

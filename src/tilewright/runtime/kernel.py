@@ -147,8 +147,11 @@ class Kernel(_native.Kernel):
             case Status.OK:
                 raise CallError(C013, {**facts, "code": result})
             case Status.NO_MEMORY:
-                sizes = f"{self.shared_bytes} bytes and {self.local_bytes} for each thread"
-                raise CallError(C016, {**facts, "needed": sizes}, hint="free memory and call again")
+                needed = f"{self.shared_bytes} bytes and {self.local_bytes} for each thread"
+                if self.scratch_address:
+                    needed = "an amount that depends on the sizes of the arrays"
+                hint = "free memory and call again"
+                raise CallError(C016, {**facts, "needed": needed}, hint=hint)
             case Status.NO_THREADS:
                 raise CallError(
                     C014,

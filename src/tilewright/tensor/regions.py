@@ -32,8 +32,21 @@ ZERO = tir.Const(0)
 
 
 def point(buffer: tir.Buffer, indices: Sequence[tir.Expr]) -> tir.Region:
-    """The region of one element."""
-    return tir.Region(buffer, tuple([tir.Range(i, ONE) for i in indices]))
+    """The region of one element, or of the elements of a vector."""
+    pairs = zip(indices, buffer.shape, strict=False)  # `verify` reports a wrong number of indices
+    if all(i.dtype.lanes == 1 for i in indices):
+        return tir.Region(buffer, tuple([tir.Range(i, ONE) for i in indices]))
+    return tir.Region(buffer, tuple([_along(i, size) for i, size in pairs]))
+
+
+def _along(position: tir.Expr, size: tir.Expr) -> tir.Range:
+    """What an index touches along one dimension; whole if it is a vector that does not count up."""
+    if position.dtype.lanes == 1:
+        return tir.Range(position, ONE)
+    step = tir.int_value(position.stride) if type(position) is tir.Ramp else None
+    if type(position) is not tir.Ramp or step is None or step < 0:
+        return tir.Range(ZERO, size)
+    return tir.Range(position.base, tir.Const((position.lanes - 1) * step + 1))
 
 
 def block_regions(

@@ -112,6 +112,30 @@ KERNEL(use_scratch) {
     return 0;
 }
 
+/* x[N] → y[N] backwards, by way of shared scratch that `reverse_scratch` tells */
+KERNEL(reverse) {
+    int64_t n = sizes[0];
+    const int64_t *x = buffers[0];
+    int64_t *y = buffers[1], *shared = context->shared;
+    for (int64_t i = first(n, context); i < last(n, context); i++)
+        shared[i] = x[i];
+    context->barrier(context);
+    for (int64_t i = first(n, context); i < last(n, context); i++)
+        y[i] = shared[n - 1 - i];
+    return 0;
+}
+
+void reverse_scratch(const int64_t *sizes, int64_t *bytes) {
+    bytes[0] = sizes[0] * 8;
+    bytes[1] = 0;
+}
+
+/* More than any machine has. */
+void endless_scratch(const int64_t *sizes, int64_t *bytes) {
+    (void)sizes;
+    bytes[0] = bytes[1] = INT64_MAX;
+}
+
 KERNEL(fail) {
     UNUSED;
     return 7;

@@ -208,6 +208,13 @@ def test_impossible_scratch_is_refused(make_kernel, golden):
     assert golden == caught.value
 
 
+def test_impossible_scratch_of_these_sizes_is_refused(make_kernel, library):
+    address = ctypes.cast(library.endless_scratch, ctypes.c_void_p).value
+    kernel = make_kernel("iota", "-> x: i64[N]", scratch_address=address)
+    with raises_code("C016", facts={"needed": "an amount that depends on the sizes of the arrays"}):
+        kernel(np.zeros(3, np.int64))
+
+
 def test_threads_that_cannot_start_are_an_error(library):
     """In a process whose address space is too small for that many stacks."""
     program = f"""

@@ -77,6 +77,19 @@ def test_scratch_and_barrier(make_kernel, threads):
     assert kernel() == threads
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_scratch_that_depends_on_the_sizes(make_kernel, library, threads):
+    address = ctypes.cast(library.reverse_scratch, ctypes.c_void_p).value
+    kernel = make_kernel(
+        "reverse", "x: i64[N]; -> y: i64[N]", threads=threads, scratch_address=address
+    )
+    for count in (5, 100_000, 0, 700_000):
+        x = np.arange(count)
+        np.testing.assert_array_equal(kernel(x), x[::-1])
+        np.testing.assert_array_equal(kernel.bind(x=x)(), x[::-1])
+    assert len(kernel.time((x,), repeat=2, min_ns=1)) == 2
+
+
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 def test_every_element_type_passes(make_kernel, rng, dtype):
     text = f"x: {dtype.name}[R, C]; -> y: {dtype.name}[R, C]"

@@ -59,12 +59,31 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     plan = plan_contraction(_shape(context, block, roles), context.target)
     panels = _column_dimension(roles)
     is_constant = roles.right.buffer.name in context.constants
-    if is_constant and panels is not None:
-        epilogue = _pad_columns(context, block, roles, plan, panels, epilogue)
-    loops = _loops(context, block)
-    _tile(context, block, loops, plan, epilogue)
+    packs = panels is not None and not is_constant and _shape_rows(roles) >= _ROWS_TO_PACK
+    if panels is not None and (is_constant or packs):
+        epilogue = _pad_columns(context, block, roles, plan, panels, epilogue, is_constant)
+    packed = _packing_block(context, block, roles) if packs else None
+    _tile(context, block, _loops(context, block), plan, epilogue, packed)
     if is_constant and panels is not None:
         _pack_constant(context, roles, plan, panels)
+
+
+def _shape_rows(roles: Contraction) -> int:
+    """Rows that use one panel of the right operand; a symbolic number counts as many."""
+    extents = [tir.int_value(roles.block.iters[p].extent) for p in roles.rows]
+    return prod(128 if e is None else e for e in extents)
+
+
+def _packing_block(context: Context, block: str, roles: Contraction) -> str:
+    """The block that copies a panel of the right operand: the one that pads it, or a new one."""
+    s = context.schedule
+    right = contraction(s.block(block))
+    assert right is not None
+    buffer = right.right.buffer
+    writers = [n for n in s.blocks() if any(w.buffer is buffer for w in s.block(n).writes)]
+    if buffer.name != roles.right.buffer.name and writers:
+        return writers[0]
+    return str(s.cache_read(block, buffer.name))
 
 
 def _shape(context: Context, block: str, roles: Contraction) -> ContractionShape:
@@ -131,23 +150,22 @@ def _pad_columns(
     plan: ContractionPlan,
     dimension: int,
     epilogue: str | None,
+    is_constant: bool,
 ) -> str | None:
-    """Store zeros behind the last column of the constant, so that every vector is full."""
+    """Let zeros stand behind the last column, so that every vector is full."""
     s = context.schedule
     right = roles.right.buffer
     columns = tir.int_value(right.shape[dimension])
     if columns is None:
         return epilogue
     missing = -columns % plan.tile_columns
-    if missing:
+    if missing and is_constant:
         s.layout_pad(right.name, dim=dimension, before=0, after=missing)
     if columns % plan.lanes == 0:
         return epilogue
     column = _vector_iterator(roles)
     multiples = [plan.lanes if p == column else 1 for p in range(len(roles.block.iters))]
-    before = set(s.blocks())
-    s.pad_einsum(block, padding=multiples)
-    (crop,) = set(s.blocks()) - before
+    crop = _last(s.pad_einsum(block, padding=multiples))
     if epilogue is None:
         return crop
     s.compute_inline(crop)
@@ -174,14 +192,23 @@ def _pack_constant(
     s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
 
 
+def _last(made: object) -> str:
+    return str(made[-1]) if isinstance(made, tuple) else str(made)
+
+
 def _tile(
-    context: Context, block: str, loops: _Loops, plan: ContractionPlan, epilogue: str | None
+    context: Context,
+    block: str,
+    loops: _Loops,
+    plan: ContractionPlan,
+    epilogue: str | None,
+    packed: str | None,
 ) -> None:
     s = context.schedule
     cut = len(loops.reduce) == 1 and plan.reduce_per_block < (
         extent_of(context, loops.reduce[0]) or 0
     )
-    if cut:
+    if cut and packed is None:
         _tile_with_cuts(context, block, loops, plan, epilogue)
         return
     if epilogue is None:
@@ -196,6 +223,8 @@ def _tile(
     place = rows.tiles[-1] if rows.tiles else columns.outer
     shared = s.fuse(*around) if len(around) > 1 else around[0]
     place = shared if place == columns.outer else place
+    if packed is not None:
+        _finish_packing(context, s.compute_at(packed, shared))
     made = s.reverse_compute_at(copy, place)
     init = s.decompose_reduction(block, loops.reduce[0])
     _finish_tile(context, block)
@@ -273,6 +302,12 @@ def _finish_copy(context: Context, block: str, made: object) -> None:
     s.vectorize(loops[-1])
     for loop in loops[:-1]:
         s.unroll(loop)
+
+
+def _finish_packing(context: Context, made: object) -> None:
+    """Copy a panel with whole vectors; it is dense because the buffer shrinks to the panel."""
+    loops = list(made) if isinstance(made, tuple) else [made]
+    context.schedule.vectorize(loops[-1])
 
 
 def _tile_with_cuts(

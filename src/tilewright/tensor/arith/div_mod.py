@@ -202,15 +202,18 @@ def keep_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
     return plus(Linear(lower.const - carry * g, lower.terms), top, g)
 
 
-@MOD_RULES.rule("((x % (c*d))*e + y) % c", "(x*e + y) % c", "c > 0 and d > 0")
+@MOD_RULES.rule("((x % (c*d))*e + f) % c", "(x*e + f) % c", "c > 0 and d > 0")
 def unwrap_remainder(space: Space, x: Linear, c: int) -> Linear | None:
-    """A remainder by a multiple of the divisor is as good as its dividend."""
-    for atom, k in x.terms.items():
-        if atom.kind is Kind.MOD and type(d := atom.parts[1]) is int and k * d % c == 0:
-            inner = atom.parts[0]
-            rest = Linear(x.const, {a: q for a, q in x.terms.items() if a is not atom})
-            return floor_mod(space, plus(rest, inner, k), c)
-    return None
+    """A remainder by a multiple of the divisor is as good as its dividend.
+
+    Not inside of longer sums: there it is a digit of a fused iterator.
+    """
+    if len(x.terms) != 1:
+        return None
+    ((atom, k),) = x.terms.items()
+    if atom.kind is not Kind.MOD or type(d := atom.parts[1]) is not int or k * d % c:
+        return None
+    return floor_mod(space, plus(constant(x.const), atom.parts[0], k), c)
 
 
 @MOD_RULES.rule("(x*c*d + y) % c", "y % c", "c > 0")

@@ -25,7 +25,8 @@ from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import Ends, Space
 from tilewright.tensor.expr import Cover, Expr, TileSize, TileStart
 
-__all__ = ["Tiling", "divided", "start_bounds", "tile_end", "tile_size", "tile_start", "tiling"]
+__all__ = ["Tiling", "divided", "start_bounds"]
+__all__ += ["tile_end", "tile_normal", "tile_size", "tile_start", "tiling"]
 
 
 class Tiling:
@@ -197,3 +198,28 @@ def divided(space: Space, atom: Atom, k: int, c: int) -> Linear | None:
     smaller = Cover(tuple((size // g, count) for size, count in tiles.cover.segments))
     part = tile_start if atom.kind is Kind.START else tile_size
     return scaled(part(space, smaller, tile), k * g // c)
+
+
+def tile_normal(space: Space, form: Linear) -> Linear:
+    """Starts and sizes of tiles with the common factor of the tile sizes taken out, everywhere."""
+    result = form
+    for atom, k in form.terms.items():
+        new = _normal_atom(space, atom)
+        if new is not None:
+            result = plus(plus(result, Linear(0, {atom: k}), -1), new, k)
+    return result
+
+
+def _normal_atom(space: Space, atom: Atom) -> Linear | None:
+    """The atom in normal form; None if it is that already."""
+    if atom.kind is Kind.START or atom.kind is Kind.SIZE:
+        factor = tiling(space, atom.parts[0]).factor
+        smaller = divided(space, atom, 1, factor) if factor > 1 else None
+        return None if smaller is None else scaled(smaller, factor)
+    if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
+        dividend, divisor = atom.parts
+        normal = tile_normal(space, dividend)
+        if normal is not dividend:
+            divide = space.floor_div if atom.kind is Kind.DIV else space.floor_mod
+            return divide(normal, divisor)
+    return None

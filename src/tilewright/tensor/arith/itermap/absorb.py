@@ -16,10 +16,9 @@ from tilewright.tensor.arith.itermap.system import (
     System,
     Tiled,
     contains,
-    tile_normal,
 )
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
-from tilewright.tensor.arith.tiles import tile_start, tiling
+from tilewright.tensor.arith.tiles import tile_normal, tile_start, tiling
 from tilewright.tensor.expr import Cover, Var
 
 __all__ = ["absorb_dividends", "absorb_guards", "absorb_tiles"]
@@ -56,7 +55,8 @@ Tile = tuple[Atom, Linear, Cover, Linear, Linear]
 def _tiles(system: System) -> Iterator[Tile | Refusal]:
     """(inside, start, cover, tile, more) of each tile with its inside in the system."""
     for leaf, form in system.forms():
-        for inside, k in form.terms.items():
+        for inside in sorted(form.terms, key=lambda a: -a.depth):
+            k = form.terms[inside]
             if k <= 0 or inside.depth < system.first:
                 continue
             length = _extent(system, inside)
@@ -79,7 +79,7 @@ def _extent(system: System, atom: Atom) -> Linear | None:
     """The number of values of a variable or of its upper digits."""
     space = system.space
     if isinstance(atom.expr, Var):
-        return tile_normal(space, source_extent(space, atom.expr))
+        return source_extent(space, atom.expr)
     if atom.kind is Kind.DIV and isinstance(atom.parts[1], int):
         single = atom.parts[0].single()
         if single is not None and single[1] == 1 and isinstance(single[0].expr, Var):
@@ -107,7 +107,8 @@ def _window_fault(system: System, more: Linear) -> Reason | None:
 def absorb_guards(system: System) -> Refusal | None:
     """Replace each guarded sum by a variable with the guarded extent."""
     while system.guards:
-        guard = system.guards[0]
+        # A guard on part of a sum comes before the guard on the whole.
+        guard = min(system.guards, key=lambda g: len(_parted(system, g)[0].terms))
         found = _bounds_on_sum(system, guard)
         if isinstance(found, Refusal):
             return found
@@ -165,14 +166,31 @@ def _bounds_on_sum(system: System, guard: Linear) -> tuple[Linear, Linear, Linea
 
 
 def _parted(system: System, guard: Linear) -> tuple[Linear, Linear, int]:
-    """The loops' part of a guard with positive coefficients, the rest, and the part's sign."""
-    own = {a: k for a, k in guard.terms.items() if a.depth >= system.first and a.kind != Kind.SIZE}
+    """The loops' part of a guard with positive coefficients, the rest, and the part's sign.
+
+    What says how long a tile is belongs to the rest. A guard on `x // c` is one on x.
+    """
+    own = {a: k for a, k in guard.terms.items() if a.depth >= system.first and not _is_length(a)}
     rest = Linear(guard.const, {a: k for a, k in guard.terms.items() if a not in own})
+    if len(own) == 1:
+        ((atom, k),) = own.items()
+        if abs(k) == 1 and atom.kind is Kind.DIV and isinstance(atom.parts[1], int):
+            x, c = atom.parts  # x // c ≤ rest is x ≤ rest·c + c − 1; x // c ≥ −rest is x ≥ −rest·c
+            return _parted(
+                system, plus(plus(scaled(rest, c), x, k), constant(c - 1 if k < 0 else 0))
+            )
     if all(k > 0 for k in own.values()):
         return Linear(0, own), rest, 1 if own else 0
     if all(k < 0 for k in own.values()):
         return Linear(0, {a: -k for a, k in own.items()}), rest, -1
     return guard, rest, 0
+
+
+def _is_length(atom: Atom) -> bool:
+    """Whether an atom is made from sizes of tiles alone."""
+    if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
+        return all(_is_length(a) for a in atom.parts[0].terms)
+    return atom.kind is Kind.SIZE
 
 
 def _tighter(system: System, a: Linear | None, b: Linear) -> Linear | None:

@@ -14,7 +14,7 @@ a reason; nothing is guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tilewright.tensor.arith.analyzer import Analyzer
 from tilewright.tensor.arith.compare import facts_of
@@ -24,23 +24,48 @@ from tilewright.tensor.arith.itermap.digits import (
     ONE,
     Chain,
     Digit,
+    Sum,
     chain,
     equal,
     read,
     source_extent,
 )
 from tilewright.tensor.arith.itermap.inverse import invert
+from tilewright.tensor.arith.itermap.plain import plain_uses
 from tilewright.tensor.arith.itermap.result import Reason, Refusal
-from tilewright.tensor.arith.itermap.system import Fused, Leaf, System, Tiled, tile_normal
+from tilewright.tensor.arith.itermap.system import Fused, Leaf, System, Tiled
 from tilewright.tensor.arith.linear import Linear, constant, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import NotAffine
-from tilewright.tensor.expr import BitAnd, Const, Expr, Lt, Var, as_index
+from tilewright.tensor.arith.tiles import tile_normal
+from tilewright.tensor.expr import BitAnd, Const, Expr, Lt, Var, as_index, int_value
 from tilewright.tensor.visit import substitute
 
 __all__ = ["IterMap", "compose", "detect"]
 
 Loops = Sequence[tuple[Var, Expr | int]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The question: these bindings, for a domain, from loops (outermost first), where a predicate
+    holds; `outer` has variables that are constant here, with their extents.
+    """
+
+    bindings: tuple[Expr, ...]
+    domain: tuple[Expr, ...]
+    loops: tuple[tuple[Var, Expr], ...]
+    predicate: Expr
+    outer: Mapping[Var, Expr | int]
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """The system of a map: each leaf as digits, and the number of digits of whole variables."""
+
+    system: System
+    chains: Mapping[Leaf, Chain]
+    complete: Mapping[Var, int]
 
 
 @dataclass(frozen=True)
@@ -51,13 +76,10 @@ class IterMap:
     `unused` has the loops that (at least in part) no binding uses: the block is repeated for them.
     """
 
-    bindings: tuple[Expr, ...]
-    domain: tuple[Expr, ...]
-    loops: tuple[tuple[Var, Expr], ...]
+    problem: Problem
     uses: tuple[tuple[Var, ...], ...]
     overlapping: tuple[bool, ...]
     unused: tuple[Var, ...]
-    _solution: _Solution = field(repr=False, compare=False)
 
     @property
     def is_exact(self) -> bool:
@@ -69,21 +91,15 @@ class IterMap:
 
         With an exact map that is all loops; a loop of extent one is zero.
         """
-        known = self._solution
-        extents = {v: e for v, e in zip(iterators, self.domain, strict=True) if type(v) is Var}
-        analyzer = Analyzer({**known.outer, **extents})
-        found = invert(known.system, known.chains, known.complete, iterators, analyzer)
-        space = known.system.space
-        ones = {v: Const(0) for v, _ in self.loops if isinstance(space.var(v), int)}
-        return {v: found[v] for v, _ in self.loops if v in found} | ones
-
-
-@dataclass(frozen=True)
-class _Solution:
-    system: System
-    chains: Mapping[Leaf, Chain]
-    complete: Mapping[Var, int]
-    outer: Mapping[Var, Expr | int]
+        problem = self.problem
+        solution = _solve(problem)
+        assert isinstance(solution, _Solution)
+        own = {v: e for v, e in zip(iterators, problem.domain, strict=True) if isinstance(v, Var)}
+        analyzer = Analyzer({**problem.outer, **own})
+        found = invert(solution.system, solution.chains, solution.complete, iterators, analyzer)
+        space = solution.system.space
+        ones = {v: Const(0) for v, _ in problem.loops if isinstance(space.var(v), int)}
+        return {v: found[v] for v, _ in problem.loops if v in found} | ones
 
 
 def detect(
@@ -93,51 +109,63 @@ def detect(
     predicate: Expr = TRUE,
     outer: Mapping[Var, Expr | int] | None = None,
 ) -> IterMap | Refusal:
-    """The map from `loops` (outermost first) to iterators with these bindings and extents.
+    """The map from `loops` to iterators with these bindings and extents, or why there is none."""
+    nest = tuple([(var, as_index(extent)) for var, extent in loops])
+    extents = tuple([as_index(extent) for extent in domain])
+    problem = Problem(tuple(bindings), extents, nest, predicate, outer or {})
+    if type(predicate) is Const and predicate.value:
+        uses = plain_uses(problem.bindings, extents, nest)
+        if uses is not None:
+            used = {var for group in uses for var in group}
+            left = tuple([v for v, e in nest if v not in used and int_value(e) != 1])
+            return IterMap(problem, uses, (False,) * len(uses), left)
+    solution = _solve(problem)
+    return solution if isinstance(solution, Refusal) else _answer(problem, solution)
 
-    `outer` has variables that are constant here, with their extents.
-    """
-    nest = tuple((var, as_index(extent)) for var, extent in loops)
-    extents = tuple(as_index(extent) for extent in domain)
-    system = System.over(outer or {}, nest)
-    for n, (binding, extent) in enumerate(zip(bindings, extents, strict=True)):
-        try:
-            form, size = system.space.linear(binding), system.space.linear(extent)
-        except NotAffine:
-            return Refusal(Reason.NOT_AFFINE, n)
-        system.leaves.append(Leaf(tile_normal(system.space, form), size, n))
-    refused = (
-        _read_guards(system, predicate)
-        or absorb_tiles(system)
-        or absorb_guards(system)
-        or absorb_dividends(system)
-    )
-    if refused is not None:
-        return refused
-    chains = _chains(system)
-    if isinstance(chains, Refusal):
-        return chains
-    complete = _complete(system, chains)
-    if isinstance(complete, Refusal):
-        return complete
-    repeated = _repeated(system, chains)
-    own = system.leaves[: len(extents)]
+
+def _answer(problem: Problem, solution: _Solution) -> IterMap:
+    system = solution.system
+    repeated = _repeated(system, solution.chains)
+    own = system.leaves[: len(problem.bindings)]
     return IterMap(
-        tuple(system.space.simplify(b) for b in bindings),
-        extents,
-        nest,
+        problem,
         tuple(system.loops_in(leaf.form) for leaf in own),
         tuple(leaf in repeated for leaf in own),
-        _unused(system, nest, complete),
-        _Solution(system, chains, complete, outer or {}),
+        _unused(system, problem.loops, solution.complete),
     )
 
 
-def _read_guards(system: System, predicate: Expr) -> Refusal | None:
-    for cond in _conjuncts(system.space.simplify(predicate)):
+def _solve(problem: Problem) -> _Solution | Refusal:
+    system = System.over(problem.outer, problem.loops)
+    refused = _read(system, problem)
+    for absorb in (absorb_tiles, absorb_guards, absorb_dividends):
+        refused = absorb(system) if refused is None else refused
+    if refused is not None:
+        return refused
+    sums = _sums(system)
+    if isinstance(sums, Refusal):
+        return sums
+    complete = _complete(system, sums)
+    if isinstance(complete, Refusal):
+        return complete
+    chains = _chains(system, sums)
+    return chains if isinstance(chains, Refusal) else _Solution(system, chains, complete)
+
+
+def _read(system: System, problem: Problem) -> Refusal | None:
+    """Fill the system: a leaf for each binding, a guard for each part of the predicate."""
+    space = system.space
+
+    for n, (binding, extent) in enumerate(zip(problem.bindings, problem.domain, strict=True)):
+        try:
+            form, size = space.linear(binding), space.linear(extent)
+        except NotAffine:
+            return Refusal(Reason.NOT_AFFINE, n)
+        system.leaves.append(Leaf(tile_normal(space, form), tile_normal(space, size), n))
+    for cond in _conjuncts(space.simplify(problem.predicate)):
         if type(cond) is Const and cond.value:
             continue
-        facts = [tile_normal(system.space, f) for f in facts_of(system.space, cond)]
+        facts = [tile_normal(space, fact) for fact in facts_of(space, cond)]
         if type(cond) is not Lt or not facts:
             return Refusal(Reason.PREDICATE, None)
         system.guards += facts
@@ -150,22 +178,31 @@ def _conjuncts(cond: Expr) -> list[Expr]:
     return [cond]
 
 
-def _chains(system: System) -> dict[Leaf, Chain] | Refusal:
+def _sums(system: System) -> dict[Leaf, Sum] | Refusal:
+    """Each leaf as a sum of digits."""
+    sums: dict[Leaf, Sum] = {}
+    for leaf in system.leaves:
+        total = read(system.space, leaf.form, system.first)
+        if total is None:
+            where = system.binding_of(leaf.owner)
+            return Refusal(Reason.NOT_AFFINE, where, system.loops_in(leaf.form))
+        sums[leaf] = total
+    return sums
+
+
+def _chains(system: System, sums: Mapping[Leaf, Sum]) -> dict[Leaf, Chain] | Refusal:
     """Each leaf as a mixed radix number that fills its extent."""
     chains: dict[Leaf, Chain] = {}
-    space = system.space
-    for leaf in system.leaves:
-        where = system.binding_of(leaf.owner)
-        total = read(space, leaf.form, system.first)
-        if total is None:
-            return Refusal(Reason.NOT_AFFINE, where, system.loops_in(leaf.form))
-        numbers = chain(space, total.digits)
+    for leaf, total in sums.items():
+        numbers = chain(system.space, total.digits)
         if isinstance(numbers, Reason):
-            return Refusal(numbers, where, system.loops_in(leaf.form))
+            return Refusal(numbers, system.binding_of(leaf.owner), system.loops_in(leaf.form))
         fault = _misfit(system, total.base, numbers.reach, leaf.extent)
         if fault is not None:
+            if isinstance(system.groups.get(leaf.owner), Fused):  # type: ignore[arg-type]
+                fault = Reason.UNKNOWN  # its extent was found before other groups changed it
             found = expression(plus(numbers.reach, total.base))
-            loops = system.loops_in(leaf.form)
+            where, loops = system.binding_of(leaf.owner), system.loops_in(leaf.form)
             return Refusal(fault, where, loops, expression(leaf.extent), found)
         chains[leaf] = numbers
     return chains
@@ -188,13 +225,14 @@ def _misfit(system: System, base: Linear, reach: Linear, extent: Linear) -> Reas
     return Reason.UNKNOWN
 
 
-def _complete(system: System, chains: Mapping[Leaf, Chain]) -> dict[Var, int] | Refusal:
+def _complete(system: System, sums: Mapping[Leaf, Sum]) -> dict[Var, int] | Refusal:
     """How many digits each variable has, for those whose digits are all used, each once."""
     uses: dict[Var, list[tuple[Digit, Leaf]]] = {}
-    for leaf, numbers in chains.items():
-        for digit in numbers.digits:
+    for leaf, total in sums.items():
+        for digit in total.digits:
             uses.setdefault(digit.source, []).append((digit, leaf))
-    complete: dict[Var, int] = {}
+    fixed = (group for group in system.groups if isinstance(system.space.var(group), int))
+    complete: dict[Var, int] = dict.fromkeys(fixed, 0)
     for source, digits in uses.items():
         whole = _partition(system, source, digits)
         if isinstance(whole, Refusal):
@@ -281,7 +319,10 @@ def _unused(
     system: System, loops: tuple[tuple[Var, Expr], ...], complete: Mapping[Var, int]
 ) -> tuple[Var, ...]:
     space = system.space
-    return tuple(v for v, _ in loops if not isinstance(space.var(v), int) and v not in complete)
+    partly = (system.loops_in(space.linear(g)) for g in system.groups if g not in complete)
+    repeated = {v for loops_in_group in partly for v in loops_in_group}
+    repeated |= {v for v, _ in loops if v not in complete and not isinstance(space.var(v), int)}
+    return tuple(v for v, _ in loops if v in repeated)
 
 
 def compose(first: IterMap, then: IterMap) -> IterMap | Refusal:
@@ -289,7 +330,12 @@ def compose(first: IterMap, then: IterMap) -> IterMap | Refusal:
 
     The loops of `then` are the iterators of `first`, in order.
     """
-    values = {v: b for (v, _), b in zip(then.loops, first.bindings, strict=True)}
-    bindings = tuple(substitute(b, values) for b in then.bindings)
-    outer = {**first._solution.outer, **then._solution.outer}
-    return detect(bindings, then.domain, first.loops, TRUE, outer)
+    mine, other = first.problem, then.problem
+    values = {v: b for (v, _), b in zip(other.loops, mine.bindings, strict=True)}
+    bindings = tuple(substitute(b, values) for b in other.bindings)
+    where = substitute(other.predicate, values)
+    if type(where) is Const or type(mine.predicate) is Const:
+        predicate = mine.predicate if type(where) is Const else where
+    else:
+        predicate = mine.predicate & where
+    return detect(bindings, other.domain, mine.loops, predicate, {**other.outer, **mine.outer})

@@ -14,6 +14,7 @@ from tilewright.tensor.arith.compare import decide
 from tilewright.tensor.arith.itermap.result import Reason
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
 from tilewright.tensor.arith.space import Space
+from tilewright.tensor.arith.tiles import tile_normal
 from tilewright.tensor.expr import Eq, Var
 
 __all__ = ["Chain", "Digit", "Sum", "chain", "equal", "read", "source_extent"]
@@ -79,7 +80,7 @@ def _loop_factor(space: Space, atom: Atom, first: int) -> tuple[Atom | None, Lin
 def source_extent(space: Space, source: Var) -> Linear:
     """How many values a loop or group has."""
     extent = space.extents[source]
-    return constant(extent) if isinstance(extent, int) else space.linear(extent)
+    return constant(extent) if isinstance(extent, int) else tile_normal(space, space.linear(extent))
 
 
 def _digit(space: Space, atom: Atom) -> tuple[Var, Linear, Linear] | None:

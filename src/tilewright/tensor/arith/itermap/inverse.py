@@ -12,6 +12,7 @@ from tilewright.tensor.arith.analyzer import Analyzer
 from tilewright.tensor.arith.itermap.digits import Chain
 from tilewright.tensor.arith.itermap.system import Fused, Leaf, System, Tiled
 from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.cover import regular_size
 from tilewright.tensor.expr import Const, Cover, Expr, Select, Var
 
 __all__ = ["invert", "tile_of"]
@@ -57,6 +58,9 @@ class _Inverter:
     def solved(self, complete: Mapping[Var, int]) -> dict[Var, Expr]:
         """Add up digits and open groups until nothing new is known."""
         values: dict[Var, Expr] = {}
+        for var, digits in complete.items():
+            if digits == 0:
+                self.digits[var] = []
         while ready := [
             var
             for var, found in self.digits.items()
@@ -81,6 +85,9 @@ class _Inverter:
 
 def tile_of(cover: Cover, position: Expr) -> tuple[Expr, Expr]:
     """(tile, place in it) of a position: the inverse of `start(tile) + place`."""
+    step = regular_size(cover)
+    if step is not None:
+        return position // step, position % step
     pieces: list[tuple[Expr, Expr, Expr]] = []  # (end of the segment, tile, place)
     first: Expr = Const(0)
     begin: Expr = Const(0)

@@ -18,7 +18,7 @@ class Reason(enum.Enum):
     GAP = "skips values"
     OUTSIDE = "leaves the domain"
     PARTIAL = "does not reach the whole domain"
-    PREDICATE = "is cut by the predicate in a way that no binding shows"
+    PREDICATE = "cuts the loops in a way that no binding shows"
     UNKNOWN = "cannot be proved to fill the domain"
 
 
@@ -34,9 +34,6 @@ class Refusal:
     loops: tuple[Var, ...] = ()
     expected: Expr | None = None
     found: Expr | None = None
-
-    def __bool__(self) -> bool:
-        return False
 
     def __str__(self) -> str:
         what = "the predicate" if self.binding is None else f"binding {self.binding}"

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from tilewright.tensor.arith.analyzer import Analyzer
 from tilewright.tensor.arith.linear import Kind, Linear, plus
 from tilewright.tensor.arith.rebuild import expression
-from tilewright.tensor.arith.tiles import divided, tiling
 from tilewright.tensor.expr import Cover, Expr, Var
 
-__all__ = ["Fused", "Group", "Leaf", "System", "Tiled", "contains", "tile_normal"]
+__all__ = ["Fused", "Group", "Leaf", "System", "Tiled", "contains", "variables"]
 
 
 @dataclass(eq=False)
@@ -94,18 +93,19 @@ class System:
         found = False
         for leaf in self.leaves:
             if leaf.owner is not own:
-                form = self._rewritten(leaf.form, change)
+                form = self.rewritten(leaf.form, change)
                 found |= form is not leaf.form
                 leaf.form = form
-        self.guards = [self._rewritten(guard, change) for guard in self.guards]
+        self.guards = [self.rewritten(guard, change) for guard in self.guards]
         return found
 
-    def _rewritten(self, form: Linear, change: Callable[[Linear], Linear]) -> Linear:
+    def rewritten(self, form: Linear, change: Callable[[Linear], Linear]) -> Linear:
+        """`form` with `change` applied to dividends inside of it, then to itself."""
         result = form
         for atom, k in form.terms.items():
             if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
                 inner, by = atom.parts
-                new = self._rewritten(inner, change)
+                new = self.rewritten(inner, change)
                 if new is not inner:
                     divide = self.space.floor_div if atom.kind is Kind.DIV else self.space.floor_mod
                     result = plus(plus(result, Linear(0, {atom: k}), -1), divide(new, by), k)
@@ -168,23 +168,10 @@ def variables(form: Linear) -> list[Var]:
 
 
 def contains(form: Linear, part: Linear) -> int:
-    """The k > 0 with which `form` holds every term of `part`; 0 if there is none."""
+    """The factor with which `form` holds every term of `part`; 0 if there is none."""
     for atom, q in part.terms.items():
         k, rest = divmod(form.terms.get(atom, 0), q)
-        if rest or k <= 0:
+        if rest or k == 0:
             return 0
         return k if all(form.terms.get(a) == k * p for a, p in part.terms.items()) else 0
     return 0
-
-
-def tile_normal(space: Analyzer, form: Linear) -> Linear:
-    """Starts and sizes of tiles with the common factor of the tile sizes taken out."""
-    for atom, k in form.terms.items():
-        if atom.kind is Kind.START or atom.kind is Kind.SIZE:
-            factor = tiling(space, atom.parts[0]).factor
-            if factor > 1:
-                smaller = divided(space, atom, 1, factor)
-                assert smaller is not None
-                rest = plus(form, Linear(0, {atom: k}), -1)
-                return tile_normal(space, plus(rest, smaller, k * factor))
-    return form

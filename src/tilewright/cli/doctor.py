@@ -1,0 +1,108 @@
+"""`tilewright doctor`: what this machine is, what limits it, and whether everything works."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+import tilewright
+from tilewright import options
+from tilewright.build import build
+from tilewright.llvm.calibrate import calibrated
+from tilewright.runtime import default_threads
+from tilewright.runtime.pool import physical_cores, quota_cpus, usable_cpus
+from tilewright.target import Measured, Target
+from tilewright.tensor import library
+
+__all__ = ["add_to"]
+
+_EXAMPLES = """\
+examples:
+  tilewright doctor                 versions, target, threads, a self-test
+  tilewright doctor --measure       also measure the multiply-add limit and the bandwidths
+  tilewright doctor --json          the same for programs
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "doctor",
+        help="describe this machine and check that kernels run",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--measure", action="store_true", help="measure and remember rates (≈3 s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings; 0 if the self-test passed, else 70."""
+    target = Target.host()
+    if arguments.measure:
+        target = calibrated(target)
+    error = _self_test()
+    findings = _findings(target, error)
+    if arguments.json:
+        print(json.dumps(findings, indent=2))
+    else:
+        for section, rows in findings.items():
+            print(section)
+            for label, value in rows.items():
+                print(f"  {label:<22} {value}")
+    return 0 if error < 1e-4 else 70
+
+
+def _self_test() -> float:
+    """The greatest error of a small matmul on all threads."""
+    a, b = (np.random.default_rng(s).standard_normal((96, 96), np.float32) for s in (0, 1))
+    kernel = build(library.matmul(96, 96, 96))
+    return float(np.abs(kernel(a, b) - a.astype(np.float64) @ b).max())
+
+
+def _findings(target: Target, error: float) -> dict[str, dict[str, object]]:
+    caches = {f"L{c.level}": f"{c.size_bytes // 1024} KiB" for c in target.caches}
+    features = " ".join(sorted(target.features))
+    quota = quota_cpus()
+    found: dict[str, dict[str, object]] = {
+        "versions": {
+            "tilewright": tilewright.__version__,
+            "python": platform.python_version(),
+            "llvmlite": metadata.version("llvmlite"),
+            "numpy": np.__version__,
+        },
+        "target": {
+            "cpu": target.cpu,
+            "triple": target.triple,
+            "vectors": f"{target.vector_registers} × {target.vector_bytes * 8} bits",
+            **caches,
+            "features": features,
+        },
+        "threads": {
+            "default": default_threads(),
+            "usable CPUs": usable_cpus(),
+            "physical cores": physical_cores(),
+            "cgroup quota": "none" if quota is None else f"{quota:.2f} CPUs",
+        },
+        "cache folder": {"path": str(options.cache_dir())},
+        "self-test": {"matmul": "right" if error < 1e-4 else f"wrong by {error}"},
+    }
+    if target.measured is not None:
+        found["measured"] = _rates(target.measured)
+    return found
+
+
+def _rates(measured: Measured) -> dict[str, object]:
+    rows: dict[str, object] = {
+        "multiply-add limit": f"{measured.fma_gflops.one:.1f} GFLOP/s on one core, "
+        f"{measured.fma_gflops.all:.1f} on all"
+    }
+    for level in measured.bandwidth:
+        rows[f"{level.level} read"] = f"{level.read.one:.1f} GB/s, {level.read.all:.1f} on all"
+    return rows

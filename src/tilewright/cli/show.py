@@ -1,0 +1,137 @@
+"""`tilewright show`: a program at any stage of the path, and on from an edited stage."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import Code, UserError
+from tilewright.pipeline import STAGES, Pipeline, dump_to
+from tilewright.runtime import default_threads
+from tilewright.schedule import Trace
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor import library
+from tilewright.tensor.build import size
+from tilewright.tensor.parser import parse
+
+__all__ = ["add_to"]
+
+K010 = Code("K010", "there is no program `{name}`")
+K011 = Code("K011", "`{name}` cannot be made from {found}")
+K012 = Code("K012", "the file `{path}` cannot be read: {problem}")
+
+_EXAMPLES = """\
+examples:
+  tilewright show --list                                  stages and ready programs
+  tilewright show matmul:128,768,768                      the program as the draft schedules it
+  tilewright show matmul:128,768,768 --constants B --until assembly
+  tilewright show matmul:m,768,768 --until llvm           a name is a symbolic size
+  tilewright show program.tir --trace steps.json          a program and a trace of your own
+  tilewright show softmax:128,768 --steps                 the draft's steps as Python
+  tilewright show matmul:64,64,64 --until object --all out/   every stage into a folder
+  tilewright show out/16-llvm.ll --from llvm --until assembly   go on from an edited stage
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "show",
+        help="print a program at any stage, from tensor IR to assembly",
+        description="Print a program at a stage of the path.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [stage.name for stage in STAGES]
+    parser.add_argument("program", nargs="?", help="a file (.tir, .ll) or name:sizes")
+    parser.add_argument("--until", default=None, metavar="STAGE", help="stop here")
+    parser.add_argument("--from", dest="start", default=None, metavar="STAGE", help="file's stage")
+    parser.add_argument("--trace", default="draft", help="draft, none, or a file with a trace")
+    parser.add_argument("--steps", action="store_true", help="print the trace as Python instead")
+    parser.add_argument("--json", action="store_true", help="with --steps: the trace as JSON")
+    parser.add_argument("--target", default="host", help="for example x86-64-v3, aarch64+dotprod")
+    parser.add_argument("--threads", type=int, default=None, help="threads to schedule for")
+    parser.add_argument("--constants", default="", help="parameters that are known ahead: B,bias")
+    parser.add_argument("--all", dest="folder", type=Path, help="write every stage to this folder")
+    parser.add_argument("--times", action="store_true", help="print what each stage took")
+    parser.add_argument("--list", action="store_true", help="list stages and ready programs")
+    parser.set_defaults(run=run, stages=names)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the artefact that was asked for."""
+    if arguments.list or arguments.program is None:
+        _print_lists()
+        return 0
+    pipeline = Pipeline(
+        Target.named(arguments.target),
+        threads=arguments.threads or default_threads(),
+        trace=_trace(arguments.trace),
+        constants=[name for name in arguments.constants.split(",") if name],
+        observers=[dump_to(arguments.folder)] if arguments.folder else [],
+    )
+    artefact = _follow(pipeline, arguments)
+    if arguments.steps:
+        trace = pipeline.report.trace or Trace()
+        print(trace.to_json() if arguments.json else trace.as_python())
+    elif not arguments.folder:
+        print(artefact.text)
+    if arguments.times:
+        print(f"\n{pipeline.report}")
+    return 0
+
+
+def _follow(pipeline: Pipeline, arguments: argparse.Namespace) -> Any:
+    until = arguments.until or "scheduled"
+    path = Path(arguments.program)
+    if path.suffix == ".ll" or arguments.start:
+        stage = arguments.start or "llvm"
+        return pipeline.resume(stage, _read(path), arguments.until or "assembly")
+    func = parse(_read(path)) if path.suffix else _ready(arguments.program)
+    return pipeline.run(func, until)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise UserError(K012, {"path": path, "problem": reason}) from None
+
+
+def _trace(text: str) -> Trace | str:
+    return text if text in ("draft", "none") else Trace.from_json(_read(Path(text)))
+
+
+def _ready(text: str) -> tir.Func:
+    """A program of the library, from `name:size,size,…`; a word is a symbolic size."""
+    name, _, rest = text.partition(":")
+    make = getattr(library, name, None) if name in library.__all__ else None
+    if make is None:
+        hint = "a file needs its ending (.tir, .ll); ready programs: " + ", ".join(library.__all__)
+        raise UserError(K010, {"name": name}, hint=hint)
+    words = [word for word in re.split(r"[,x]", rest) if word]
+    symbols = {word: size(word) for word in words if not word.lstrip("-").isdigit()}
+    values = [symbols.get(word) or int(word) for word in words]
+    try:
+        return make(*values)
+    except (TypeError, ValueError, IndexError) as problem:
+        hint = f"{name}{inspect.signature(make)}"
+        raise UserError(K011, {"name": name, "found": rest, "problem": problem}, hint=hint) from None
+
+
+def _print_lists() -> None:
+    print("stages, in order:")
+    for stage in STAGES:
+        print(f"  {stage.name:<20} {stage.summary}")
+    print("\nready programs (name:sizes):")
+    for name in library.__all__:
+        make = getattr(library, name)
+        sizes = [p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty]
+        summary = (make.__doc__ or "").partition("\n")[0]
+        print(f"  {name + ':' + ','.join(sizes):<36} {summary}")
+    print("\nsee `tilewright show --help` for examples")

@@ -1,0 +1,116 @@
+"""Expressions that the tables in tests/numeric do not reach."""
+
+import numpy as np
+import pytest
+
+from tests.expect import raises_code
+from tests.lowered import flat, function, map_elements, ramp, run
+from tilewright.dtypes import f32, i8, i16, i32, i64, u8
+from tilewright.llvm.emit import emit
+from tilewright.llvm.machine import assembly_of
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+
+ROW = tir.Var("i")
+
+
+@pytest.mark.isa("avx2")
+def test_llvm_intrinsics_are_called_by_name():
+    """Pairs of products of neighbours, added."""
+    a, b, out = flat("a", 16, i16), flat("b", 16, i16), flat("out", 8, i32)
+    loads = tuple(tir.Load(buffer, (ramp(0, 16),)) for buffer in (a, b))
+    value = tir.Call("llvm.x86.avx2.pmadd.wd", loads, i32.vector(8))
+    x, y = np.arange(16, dtype=np.int16) - 8, np.arange(16, dtype=np.int16) * 1000
+    array = np.zeros(8, np.int32)
+    run(function([a, b, out], tir.Store(out, (ramp(0, 8),), value)), [x, y, array])
+    products = x.astype(np.int32) * y
+    assert array.tolist() == (products[::2] + products[1::2]).tolist()
+
+
+def test_bits_of_several_lanes_are_one_wider_value():
+    """Four bytes become one `i32`, which is copied to all lanes and taken apart again."""
+    a, out = flat("a", 4, u8), flat("out", 16, u8)
+    word = tir.Reinterpret(i32, tir.Load(a, (ramp(0, 4),)))
+    value = tir.Reinterpret(u8.vector(16), tir.Broadcast(word, 4))
+    array = np.zeros(16, np.uint8)
+    run(
+        function([a, out], tir.Store(out, (ramp(0, 16),), value)), [np.arange(4, dtype="u1"), array]
+    )
+    assert array.tolist() == [0, 1, 2, 3] * 4
+
+
+@pytest.mark.parametrize("stride", [1, 3, -2])
+def test_ramps_are_values(stride):
+    out = flat("out", 24, i64)
+    store = tir.Store(out, (ramp(ROW * 8, 8),), ramp(ROW + 5, 8, stride))
+    array = np.zeros(24, np.int64)
+    run(function([out], tir.For(ROW, tir.Const(3), store)), [array])
+    assert array.tolist() == [i + 5 + stride * lane for i in range(3) for lane in range(8)]
+
+
+def test_ramp_with_a_stride_known_at_run_time():
+    n, out = tir.Var("n"), flat("out", 8, i64)
+    value = tir.Ramp(tir.Const(2), n, 8)
+    array = np.zeros(8, np.int64)
+    run(function([out], tir.Store(out, (ramp(0, 8),), value), sizes=(n,)), [array], [7])
+    assert array.tolist() == [2 + 7 * lane for lane in range(8)]
+
+
+def test_vectors_of_one_lane_are_scalars():
+    a, out = flat("a", 4, f32), flat("out", 4, f32)
+    where = tir.Ramp(ROW, tir.Const(1), 1)
+    value = tir.Load(a, (where,)) + tir.Broadcast(tir.const(1.0, f32), 1)
+    array = np.zeros(4, np.float32)
+    loop = tir.For(ROW, tir.Const(4), tir.Store(out, (where,), value))
+    run(function([a, out], loop), [np.arange(4, dtype="f4"), array])
+    assert array.tolist() == [1, 2, 3, 4]
+
+
+def test_select_of_vectors_by_a_scalar():
+    a = np.arange(16, dtype=np.float32)
+    flag = tir.Lt(tir.Const(0), tir.Call("threads", (), i64))
+    found = map_elements(lambda x: tir.Select(flag, x, tir.Neg(x)), [a], [f32], f32, 8)
+    assert (found == a).all()
+
+
+def test_division_of_loop_variables_is_unsigned():
+    """Loops count from zero: no correction for negative numbers."""
+    out = flat("out", 100, i64)
+    loop = tir.For(ROW, tir.Const(100), tir.Store(out, (ROW,), ROW // 7 * 10 + ROW % 7))
+    program = function([out], loop)
+    text = emit(program, Target.host())
+    assert "udiv" in text
+    assert "sdiv" not in text
+    array = np.zeros(100, np.int64)
+    run(program, [array])
+    assert array.tolist() == [i // 7 * 10 + i % 7 for i in range(100)]
+
+
+def test_extremes_with_a_constant_are_one_instruction():
+    target = Target.named("x86-64-v3")
+    a, out = flat("a", 8, f32), flat("out", 8, f32)
+    value = tir.Max(tir.Load(a, (ramp(0, 8),)), tir.as_expr(0.0, f32.vector(8)))
+    text = emit(function([a, out], tir.Store(out, (ramp(0, 8),), value)), target)
+    assembly = assembly_of(text, target)
+    assert "vmaxps" in assembly
+    assert "vcmp" not in assembly
+
+
+def test_products_and_sums_are_fused_where_the_target_can():
+    a, out = flat("a", 8, f32), flat("out", 8, f32)
+    x = tir.Load(a, (ramp(0, 8),))
+    program = function([a, out], tir.Store(out, (ramp(0, 8),), x * x + x))
+    for name, fused in (("x86-64-v3", True), ("x86-64-v2", False), ("aarch64", True)):
+        target = Target.named(name)
+        assembly = assembly_of(emit(program, target), target)
+        assert ("fmadd" in assembly or "fmla" in assembly) == fused
+
+
+def test_unknown_nodes_are_refused():
+    out = flat("out", 8, i8)
+    tile = tir.TileSize(tir.Cover(((6, tir.Const(2)), (5, tir.Const(1)))), ROW)
+    with raises_code("I101", text="TileSize"):
+        emit(
+            function([out], tir.For(ROW, tir.Const(3), tir.Store(out, (tile,), tir.const(0, i8)))),
+            Target.host(),
+        )
