@@ -98,6 +98,7 @@ def _summarize(group: str, threads: int, rows: list[Row]) -> dict[str, Any]:
         "threads": threads,
         "rows": len(rows),
         "compared": len(known),
+        "noisy": sum(row.is_noisy for row in rows),
         "geomean_min": _geomean(ratio for ratio, _ in known),
         "geomean_median": _geomean(medians),
         "worst": {"ratio": min(known)[0], "workload": min(known)[1]} if known else None,

@@ -36,13 +36,15 @@ def packed_run(
     func: tir.Func,
     logical: Mapping[str, np.ndarray],
     sizes: Mapping[tir.Var, int] | None = None,
+    *,
+    seed: int | None = None,
 ) -> Arrays:
-    """Interpret `func` on packed inputs and unpack what it returns.
+    """Interpret `func` on packed inputs and unpack what it returns; `seed` shuffles threads.
 
     Whatever the layout adds to an output (zeros, copies) must be there: packing again gives back
     exactly what the program has written.
     """
-    found = interpret(func, packed_inputs(func, logical), sizes)
+    found = interpret(func, packed_inputs(func, logical), sizes, seed=seed)
     shapes = {p.name: shape_of(p, sizes or {}) for p in original.params}
     result: Arrays = {}
     for param in outputs(func):

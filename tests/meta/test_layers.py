@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "tensor": TENSOR,
     "intrin": INTRIN,
     "schedule": SCHEDULE,
-    "lower": TENSOR | {"lower"},
+    "lower": INTRIN | {"lower"},
     "llvm": LLVM,
     "runtime": BASE | {"runtime"},
     "graph": TENSOR | {"graph"},

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
+from tests.packing import packed_run
 from tilewright.errors import UserError
 from tilewright.schedule import PRIMITIVES, Schedule, Trace
 from tilewright.tensor.interpret import interpret
@@ -19,7 +20,7 @@ def check(program: Program, schedule: Schedule, data: st.DataObject) -> None:
     note(str(schedule.func))
     inputs = program.draw_inputs(data)
     expected = interpret(program.func, inputs, program.sizes)
-    found = interpret(schedule.func, inputs, program.sizes, seed=0)
+    found = packed_run(program.func, schedule.func, inputs, program.sizes, seed=0)
     assert_same(found, expected)
 
 

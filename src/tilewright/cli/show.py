@@ -116,7 +116,7 @@ def _ready(text: str) -> tir.Func:
         raise UserError(K010, {"name": name}, hint=hint)
     words = [word for word in re.split(r"[,x]", rest) if word]
     symbols = {word: size(word) for word in words if not word.lstrip("-").isdigit()}
-    values = [symbols.get(word) or int(word) for word in words]
+    values = [symbols[word] if word in symbols else int(word) for word in words]
     try:
         return make(*values)
     except (TypeError, ValueError, IndexError) as problem:

@@ -118,10 +118,9 @@ def exp(x: tir.Expr) -> tir.Expr:
 
     def scaled(shifted: tir.Expr, c: tir.Expr) -> tir.Expr:
         whole = shifted - form.magic
-        n = tir.Reinterpret(_bits_type(x), shifted) - tir.Reinterpret(
-            _bits_type(x), tir.as_expr(form.magic, x.dtype)
-        )
         rest = (c - whole * form.ln2_high) - whole * form.ln2_low
+        # The low bits hold n; the bits of the magic number above them leave in the shifts.
+        n = tir.Reinterpret(_bits_type(x), shifted)
         power = co.EXP_F64 if _is_double(x) else co.EXP_F32
         value = let("r", rest, lambda r: let("q", r * r, lambda q: q * _polynomial(power, r) + r))
         return let("n", n, lambda m: _scale_by_power(value + 1.0, m, form))
@@ -134,7 +133,7 @@ def exp(x: tir.Expr) -> tir.Expr:
 
 
 def _scale_by_power(value: tir.Expr, n: tir.Expr, form: _Format) -> tir.Expr:
-    """value·2ⁿ, right also where 2ⁿ itself is not a normal number."""
+    """value·2ⁿ for n modulo a power of two, right also where 2ⁿ itself is not a normal number."""
 
     def both(half: tir.Expr) -> tir.Expr:
         return value * _power_of_two(half, form, value) * _power_of_two(n - half, form, value)
@@ -143,7 +142,8 @@ def _scale_by_power(value: tir.Expr, n: tir.Expr, form: _Format) -> tir.Expr:
 
 
 def _power_of_two(n: tir.Expr, form: _Format, like: tir.Expr) -> tir.Expr:
-    return tir.Reinterpret(like.dtype, (n + form.bias) << form.mantissa)
+    one = form.bias << form.mantissa
+    return tir.Reinterpret(like.dtype, (n << form.mantissa) + one)
 
 
 @_function("log", 2)

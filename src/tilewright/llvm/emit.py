@@ -66,8 +66,7 @@ def _place_everything(body: Statements, lowered: Lowered) -> list[str]:
     for name in _RESERVED:
         w.fresh(name)
     for size in lowered.sizes:
-        body.values[size] = Value(f"%{w.fresh(identifier(size.name))}", "i64")
-        body.counts.add(size)
+        body.count(size, Value(f"%{w.fresh(identifier(size.name))}", "i64"))
     names = [w.fresh(identifier(buffer.name)) for buffer in lowered.func.params]
     written = body.effects(lowered.func.body).writes
     for name, buffer in zip(names, lowered.func.params, strict=True):
@@ -150,8 +149,7 @@ def _scratch(lowered: Lowered, target: Target) -> str:
     values = Statements(writer, target, tir.Seq(()))
     for number, size in enumerate(lowered.sizes):
         pointer = writer.pure("ptr", f"getelementptr i64, ptr %sizes, i64 {number}")
-        values.values[size] = writer.here("i64", f"load i64, ptr {pointer.text}, align 8")
-        values.counts.add(size)
+        values.count(size, writer.here("i64", f"load i64, ptr {pointer.text}, align 8"))
     for number, total in enumerate((lowered.shared_bytes, lowered.local_bytes)):
         value = values.emit(tir.as_index(total))
         pointer = writer.pure("ptr", f"getelementptr i64, ptr %bytes, i64 {number}")

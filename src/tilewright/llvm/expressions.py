@@ -20,7 +20,7 @@ from tilewright.llvm.operators import (
     take_lanes,
 )
 from tilewright.llvm.spelling import element_type, is_narrow, literal, value_type
-from tilewright.llvm.writer import Value, Writer
+from tilewright.llvm.writer import Region, Value, Writer
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
@@ -45,6 +45,8 @@ class Expressions:
         self.innermost: dict[Value, Value] = {}  # variables of loops without loops in them → start
         self.places: dict[tir.Buffer, Place] = {}
         self.read: set[tir.Buffer] = set()
+        self._bases: dict[object, tuple[Address, Region]] = {}
+        self._quotients: dict[tir.Expr, tuple[Value, Region]] = {}
         self._written: dict[object, int] = {}
         self._writes = 0
         self._meeting = 0
@@ -53,6 +55,13 @@ class Expressions:
         """The value of any expression."""
         found = self.values.get(expr) if type(expr) is tir.Var else None
         return found if found is not None else EMIT.get(type(expr), _refuse)(self, expr)
+
+    def count(self, var: tir.Var, value: Value) -> None:
+        """Let `var`, a loop variable or a size, stand for `value`; it is never negative."""
+        if var in self.counts:
+            self._quotients.clear()
+        self.counts.add(var)
+        self.values[var] = value
 
     def note_write(self, buffer: object) -> None:
         """Loads of `buffer` after this point are new ones."""
@@ -72,8 +81,32 @@ class Expressions:
 
     def address(self, buffer: tir.Buffer, where: tir.Expr) -> Address:
         """The address of one element."""
-        where_to = linear(where, self.emit)
-        return locate(self.w, self.places[buffer], buffer.dtype, where_to, self.innermost)
+        form = linear(where, self.emit)
+        # Unrolled statements differ by constants: most of them find their pointer here.
+        key = (buffer, tuple(form.terms.items()))
+        known = self._bases.get(key)
+        if known is None or not self.w.is_open(known[1]):
+            at = locate(self.w, self.places[buffer], buffer.dtype, form, self.innermost)
+            self._bases[key] = at, self.w.home(at.base)
+            return at
+        base = known[0]
+        return Address(base.base, form.constant * buffer.dtype.size_bytes, base.alignment)
+
+    def quotient(self, expr: tir.Binary) -> Value:
+        """A quotient or remainder; of loop variables and sizes alone it is worth remembering."""
+        known = self._quotients.get(expr)
+        if known is not None and self.w.is_open(known[1]):
+            return known[0]
+        dtype = expr.a.dtype
+        counted = dtype.scalar == index and all(
+            is_nonnegative(x, self.counts) for x in (expr.a, expr.b)
+        )
+        if counted:
+            dtype = u64.vector(dtype.lanes)  # rounds down by itself
+        value = apply_binary(self.w, type(expr), dtype, self.emit(expr.a), self.emit(expr.b))
+        if counted:
+            self._quotients[expr] = value, self.w.home(value)
+        return value
 
     def lane_addresses(self, buffer: tir.Buffer, where: tir.Expr) -> list[Address]:
         """One address per lane of an index vector."""
@@ -111,10 +144,7 @@ def _emit_binary(e: Expressions, expr: tir.Binary) -> Value:
 
 
 def _emit_division(e: Expressions, expr: tir.Binary) -> Value:
-    dtype = expr.a.dtype
-    if dtype.scalar == index and all(is_nonnegative(x, e.counts) for x in (expr.a, expr.b)):
-        dtype = u64.vector(dtype.lanes)  # rounds down by itself
-    return apply_binary(e.w, type(expr), dtype, e.emit(expr.a), e.emit(expr.b))
+    return e.quotient(expr)
 
 
 def _emit_compare(e: Expressions, expr: tir.Compare) -> Value:

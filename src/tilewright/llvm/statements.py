@@ -88,8 +88,7 @@ class Statements(Expressions):
             w.label(label)
             head = len(body.lines)
             variable = Value(f"%{name}", "i64", body.depth)
-            self.values[stmt.var] = variable
-            self.counts.add(stmt.var)
+            self.count(stmt.var, variable)
             if not effects.loops:
                 self.innermost[variable] = start
             self.run(stmt.body)
@@ -159,8 +158,7 @@ def _run_for(s: Statements, stmt: tir.For) -> None:
         return
     count = tir.int_value(stmt.extent)
     if count == 1:
-        s.values[stmt.var] = Value("0", "i64")
-        s.counts.add(stmt.var)
+        s.count(stmt.var, Value("0", "i64"))
         s.run(stmt.body)
     elif count is None or count > 0:
         s.loop(stmt, Value("0", "i64"), s.emit(stmt.extent))

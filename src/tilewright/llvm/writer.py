@@ -77,6 +77,14 @@ class Writer:
     def region(self) -> Region:
         return self.regions[-1]
 
+    def home(self, value: Value) -> Region:
+        """The open region in which a value that can be used here was made."""
+        return self.regions[value.depth]
+
+    def is_open(self, region: Region) -> bool:
+        """Whether values that were made in `region` can be used here."""
+        return region.depth < len(self.regions) and self.regions[region.depth] is region
+
     def fresh(self, hint: str) -> str:
         """A name (of a value or a block) that is new in this function."""
         number = self._names.get(hint, 0)

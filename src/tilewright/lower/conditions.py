@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tilewright.dtypes import index
 from tilewright.lower import forms
-from tilewright.lower.extremes import Loops, extremes
+from tilewright.lower.extremes import Loops, extremes, greatest, least
 from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import children, walk
@@ -71,17 +71,21 @@ def _has_load(*exprs: tir.Expr) -> bool:
     return any(type(node) is tir.Load for expr in exprs for node in walk(expr))
 
 
-def spans(comparison: tir.Compare, var: tir.Var, inner: Loops) -> Spans | None:
-    """How `comparison` behaves along the loop `var`; None if it is not affine in it."""
+def spans(comparison: tir.Compare, loop: tir.For, inner: Loops) -> Spans | None:
+    """How `comparison` behaves along `loop`; None if it is not affine in its variable."""
+    var = loop.var
     distance = forms.minus(forms.form_of(comparison.a), forms.form_of(comparison.b))
     parts = forms.split(distance, var)
     factor = None if parts is None else forms.const_of(parts[0])
     if parts is None or not factor:
         return None
     bounds = extremes(parts[1], inner)
-    if bounds is None or any(forms.mentions(b, v) for b in bounds for v, _ in inner):
+    if bounds is None:
         return None
-    lo, hi = bounds
+    here = [(var, loop.extent)]  # extents of inner loops may depend on it
+    lo, hi = least(bounds[0], here), greatest(bounds[1], here)
+    if lo is None or hi is None or any(forms.mentions(b, v) for b in (lo, hi) for v, _ in inner):
+        return None
     if factor < 0:  # a - b < 0 with a falling left side is b - a > 0 with a rising one
         factor, lo, hi = -factor, forms.scaled(hi, -1), forms.scaled(lo, -1)
         return _falling(type(comparison), factor, lo, hi)

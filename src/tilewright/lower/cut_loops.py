@@ -123,7 +123,7 @@ def _cut_at_conditions(loop: tir.For, piece: Piece, analyzer: Analyzer) -> list[
         if comparison in seen or loop.var not in free_vars(comparison):
             continue
         seen.add(comparison)
-        found = spans(comparison, loop.var, inner)
+        found = spans(comparison, loop, inner)
         if found is None:
             continue
         known = [{} if v is None else {comparison: _CONSTANTS[v]} for v in found.values]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tilewright.intrin.functions import EXPANSIONS
 from tilewright.lower import fold
 from tilewright.lower.context import Context
 from tilewright.lower.simplify import analyzer_of
@@ -27,6 +28,9 @@ __all__ = ["vectorize"]
 
 MAX_CHUNKS: Final = 16
 """Longer loops stay loops, over full vectors."""
+
+INTERLEAVED: Final = 2
+"""Vectors of a long polynomial that are computed side by side, which hides its latency."""
 
 FOLDS: Final = {
     tir.Add: tir.Fold.ADD,
@@ -71,14 +75,16 @@ class _Vectorizer:
 
     def lanes(self, loop: tir.For) -> int:
         """Elements of the widest type in the body that fit a vector register."""
-        widest = 1
+        widest, together = 1, 1
         for node in walk(loop.body):
             match node:
+                case tir.Call(name=name) if name in EXPANSIONS:
+                    together = INTERLEAVED
                 case tir.Load() | tir.Store():
                     widest = max(widest, node.buffer.dtype.size_bytes)
                 case tir.Cast(dtype=dtype) if not dtype.is_bool:
                     widest = max(widest, dtype.size_bytes)
-        return self.context.target.lanes(widest)
+        return self.context.target.lanes(widest) * together
 
     def analyzer(self, around: tuple[tir.For, ...]) -> _LazyAnalyzer:
         return _LazyAnalyzer(self.func, around)
@@ -239,14 +245,22 @@ def _shared_store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:
 def _folded(
     kind: type[tir.Binary], start: tir.Expr, step: tir.Expr, chunks: list[VectorValues]
 ) -> tir.Expr:
-    """`start` and all lanes of `step` folded into one value; equal chunks are joined first."""
-    result = start
-    joined: dict[int, tir.Expr] = {}
+    """`start` and all lanes of `step` folded into one value; equal chunks are joined first, as a
+    tree, so that no long chain of dependent operations arises.
+    """
+    equal: dict[int, list[tir.Expr]] = {}
     for chunk in chunks:
-        value = chunk.vector(step) if chunk.lanes > 1 else None
-        if value is None:
-            value = fold.substitute(step, {chunk.var: chunk.base})
-        joined[chunk.lanes] = kind(joined[chunk.lanes], value) if chunk.lanes in joined else value
-    for lanes, value in joined.items():
-        result = kind(result, tir.Reduce(FOLDS[kind], value) if lanes > 1 else value)
+        alone = fold.substitute(step, {chunk.var: chunk.base}) if chunk.lanes == 1 else None
+        equal.setdefault(chunk.lanes, []).append(chunk.vector(step) if alone is None else alone)
+    result = start
+    for lanes, values in equal.items():
+        joined = _tree(kind, values)
+        result = kind(result, tir.Reduce(FOLDS[kind], joined) if lanes > 1 else joined)
     return result
+
+
+def _tree(kind: type[tir.Binary], values: list[tir.Expr]) -> tir.Expr:
+    if len(values) == 1:
+        return values[0]
+    half = (len(values) + 1) // 2
+    return kind(_tree(kind, values[:half]), _tree(kind, values[half:]))

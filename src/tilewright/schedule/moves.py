@@ -79,8 +79,9 @@ def moved_nest(
         extent = None
         if span is not None and not is_whole(span, it.extent, analyzer):
             extent = span.extent(analyzer)
-            if not exact:
-                extent = _fixed_extent(extent, it.extent, varying, analyzer)
+            if not exact and not _is_fixed(extent, varying):
+                span = Span(_without(tir.Max, span.lo), _without(tir.Min, span.hi))
+                extent = _fixed_extent(span, it.extent, varying, analyzer)
         if span is None or extent is None:
             parts.append((ZERO, it.extent))
             continue
@@ -113,11 +114,29 @@ def _is_most(
     return span is not None and bool(analyzer.prove(span.hi <= most))
 
 
+def _is_fixed(extent: tir.Expr, varying: set[tir.Var]) -> bool:
+    """Is the extent the same in all iterations, or at least in all tiles of a segment?"""
+    return is_bounded(extent) or not varying & free_vars(extent)
+
+
+def _without(kind: type[tir.Binary], expr: tir.Expr) -> tir.Expr:
+    """The expression without limits: what remains of a `min` is never less, of a `max` never more."""
+    match expr:
+        case tir.Add(a=a, b=tir.Const() as b):
+            return _without(kind, a) + b
+        case tir.Sub(a=a, b=tir.Const() as b):
+            return _without(kind, a) - b
+        case tir.Min(a=a, b=b) | tir.Max(a=a, b=b) if type(expr) is kind:
+            return _without(kind, b if type(a) is tir.Const else a)
+    return expr
+
+
 def _fixed_extent(
-    extent: tir.Expr, domain: tir.Expr, varying: set[tir.Var], analyzer: Analyzer
+    span: Span, domain: tir.Expr, varying: set[tir.Var], analyzer: Analyzer
 ) -> tir.Expr | None:
-    """An extent, or a bound of it that is the same in all iterations; None for the whole domain."""
-    if not is_bounded(extent) and varying & free_vars(extent):
+    """A bound of the extent that is the same in all iterations; None for the whole domain."""
+    extent = span.extent(analyzer)
+    if not _is_fixed(extent, varying):
         most = analyzer.bounds(extent).hi
         if most is None:
             return None

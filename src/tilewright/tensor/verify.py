@@ -15,6 +15,7 @@ from tilewright.dtypes import index
 from tilewright.errors import Code
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.layout import logical_shape
 from tilewright.tensor.regions import block_regions, sizes
 from tilewright.tensor.verify_expr import V003, V004, V006, ExprChecker
 from tilewright.tensor.visit import walk, walk_stmts
@@ -101,7 +102,7 @@ class _Checker(ExprChecker):
             if param.scope is not tir.Scope.MEMORY:
                 self.refuse(V028, "parameters are in memory", mark=param, buffer=param.name)
             self.shape(param)
-        whole = {d for p in params for d in p.shape}
+        whole = {d for p in params for d in logical_shape(p.shape, p.layout)}
         for size in found:
             if size not in whole and self.level is Level.SCHEDULABLE:
                 hint = "add a parameter that has it as a dimension"

@@ -201,6 +201,29 @@ def _moved(draw: st.DrawFn, names: Names) -> Arguments:
     return {"block": block, "loop": draw(st.sampled_from(others or list(names.loops)))}
 
 
+def _of_rank(draw: st.DrawFn, names: Names, least: int) -> tir.Buffer:
+    """A buffer of at least so many dimensions, if there is one."""
+    fitting = [b for b in names.buffers.values() if len(b.shape) >= least]
+    return draw(st.sampled_from(fitting or list(names.buffers.values())))
+
+
+def _dimension(*others: str, least: int = 1) -> Callable[[st.DrawFn, Names], Arguments]:
+    """Arguments for a step on one dimension of a buffer, and some small numbers."""
+
+    def make(draw: st.DrawFn, names: Names) -> Arguments:
+        buffer = _of_rank(draw, names, least)
+        dim = draw(st.integers(0, max(0, len(buffer.shape) - least)))
+        numbers = {name: draw(st.integers(1, 4)) for name in others}
+        return {"buffer": buffer.name, "dim": dim, **numbers}
+
+    return make
+
+
+def _order(draw: st.DrawFn, names: Names) -> Arguments:
+    buffer = _of_rank(draw, names, 2)
+    return {"buffer": buffer.name, "order": tuple(draw(st.permutations(range(len(buffer.shape)))))}
+
+
 _MAKERS: dict[str, Callable[[st.DrawFn, Names], Arguments]] = {
     "split": _split,
     "fuse": _fuse,
@@ -213,6 +236,11 @@ _MAKERS: dict[str, Callable[[st.DrawFn, Names], Arguments]] = {
     "set_scope": _scope,
     "cache_read": _reader,
     "reindex": _reader,
+    "layout_split": _dimension("factor"),
+    "layout_fuse": _dimension(least=2),
+    "layout_pad": _dimension("before", "after"),
+    "layout_unfold": _dimension("tile", "stride"),
+    "layout_reorder": _order,
     "compute_at": _moved,
     "reverse_compute_at": _moved,
 }

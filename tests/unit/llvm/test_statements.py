@@ -187,6 +187,18 @@ def test_loop_carried_memory_is_read_in_every_iteration():
     assert array.tolist() == [2**n for n in range(9)]
 
 
+def test_one_variable_may_serve_several_loops():
+    out = flat("out", 20, i64)
+
+    def loop(extent, at):
+        return tir.For(ROW, tir.Const(extent), store(out, ROW + at, ROW // 3 * 10 + ROW % 3))
+
+    array = np.zeros(20, np.int64)
+    run(function([out], loop(1, 0), loop(9, 1), loop(1, 10), loop(9, 11)), [array])
+    nine = [i // 3 * 10 + i % 3 for i in range(9)]
+    assert array.tolist() == [0, *nine, 0, *nine]
+
+
 def test_let_binds_a_value_once():
     a, out = flat("a", 8, f32), flat("out", 8, f32)
     x = tir.Var("x", f32.vector(8))

@@ -227,8 +227,8 @@ def _tile(
         _finish_packing(context, s.compute_at(packed, shared))
     made = s.reverse_compute_at(copy, place)
     init = s.decompose_reduction(block, loops.reduce[0])
-    _finish_tile(context, block)
-    _finish_tile(context, init)
+    _finish_tile(context, block, len(rows.inner))
+    _finish_tile(context, init, len(rows.inner))
     _finish_copy(context, copy, made)
     parallelize(context, shared, plan.cycles)
 
@@ -269,31 +269,13 @@ def _split_tile(
     return _Split((blocks,), (tiles,), (row,)), columns
 
 
-def _finish_tile(context: Context, block: str) -> None:
-    """Unroll the rows and vectorise the columns of a micro tile."""
+def _finish_tile(context: Context, block: str, rows: int) -> None:
+    """Unroll the rows (0 or 1 loops) and vectorise the columns of a micro tile."""
     s = context.schedule
-    loops = s.loops(block)
-    s.vectorize(loops[-1])
-    node = s.block(block)
-    reduce = {it.var for it in node.iters if it.kind is tir.IterKind.REDUCE}
-    rows = loops[-2:-1]
-    for loop in rows:
-        if s.loop(loop).kind is tir.LoopKind.SERIAL and _is_tile_row(context, block, loop, reduce):
-            s.unroll(loop)
-
-
-def _is_tile_row(context: Context, block: str, loop: str, reduce: set[tir.Var]) -> bool:
-    """Whether a loop lies inside the register tile: a short one that drives no reduce iterator."""
-    node = context.schedule.block(block)
-    var = context.schedule.loop(loop).var
-    for it, binding in zip(node.iters, node.bindings, strict=True):
-        if var in free_vars(binding) and it.kind is tir.IterKind.REDUCE:
-            return False
-    extent = context.schedule.loop(loop).extent
-    if type(extent) is tir.TileSize:
-        return True
-    known = tir.int_value(extent)
-    return known is not None and known <= context.target.vector_registers
+    *outer, column = s.loops(block)
+    s.vectorize(column)
+    for loop in outer[len(outer) - rows :]:
+        s.unroll(loop)
 
 
 def _finish_copy(context: Context, block: str, made: object) -> None:
@@ -331,8 +313,8 @@ def _tile_with_cuts(
     s.reorder(*around, cut, panel, *rows.tiles, *rows.inner, columns.inner)
     shared = s.fuse(*around) if len(around) > 1 else around[0]
     made = s.compute_at(partial, rows.tiles[-1] if rows.tiles else panel)
-    _order_partial(context, partial, made)
-    _finish_tile(context, block)
+    _order_partial(context, partial, made, len(rows.inner))
+    _finish_tile(context, block, len(rows.inner))
     if epilogue is not None:
         _finish_epilogue(context, epilogue, s.reverse_compute_at(epilogue, shared), plan)
     parallelize(context, shared, plan.cycles)
@@ -345,7 +327,7 @@ def _loops_of_fold(context: Context, block: str) -> _Loops:
     return _Loops((), tuple(names[:-3]), names[-3], (), names[-2], (names[-1],))
 
 
-def _order_partial(context: Context, partial: str, made: object) -> None:
+def _order_partial(context: Context, partial: str, made: object, rows: int) -> None:
     """The micro tile of one cut: the walk along the reduction outside, rows and columns inside."""
     s = context.schedule
     node = s.block(partial)
@@ -360,8 +342,8 @@ def _order_partial(context: Context, partial: str, made: object) -> None:
     single = [name for name in spatial if extent_of(context, name) == 1]
     s.reorder(*single, *reduce, *(name for name in spatial if name not in single))
     init = s.decompose_reduction(partial, reduce[0])
-    _finish_tile(context, partial)
-    _finish_tile(context, init)
+    _finish_tile(context, partial, rows)
+    _finish_tile(context, init, rows)
 
 
 def _finish_epilogue(context: Context, epilogue: str, made: object, plan: ContractionPlan) -> None:

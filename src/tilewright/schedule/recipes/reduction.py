@@ -1,8 +1,8 @@
 """Reductions and windows, by the direction of the vectors.
 
 *Along the reduction* (softmax, norms, row sums): a group of blocks that share their leading
-dimensions runs row by row, each row staying in the first cache. A fold keeps one partial result for
-each lane of a few vectors, and combines the lanes at the end of the row.
+dimensions runs row by row, each row staying in the first cache. A fold joins many vectors as a tree
+before it combines their lanes, so that the lanes cost little and no chain of operations is long.
 
 *Across the reduction* (column sums, pooling, depthwise convolution): vectors run along the result,
 and the sums stay in registers while the window or the column is walked.
@@ -25,8 +25,11 @@ from tilewright.tensor.visit import free_vars
 
 __all__ = ["runs_along", "schedule_across", "schedule_rows"]
 
-# Independent vectors of partial results: hides the latency of an addition on two ports.
+# Vectors per statement of a stage that does not fold.
 _VECTORS = 4
+
+# Vectors that are joined before their lanes are.
+_FOLDED_VECTORS = 16
 
 # A window of at most this many elements is unrolled.
 _WINDOW = 25
@@ -46,34 +49,13 @@ def schedule_rows(context: Context, blocks: tuple[str, ...], shared: int) -> Non
     """Run `blocks`, in program order, together for each point of their first `shared` dimensions."""
     s = context.schedule
     cycles = sum(work_of(context, block) for block in blocks)
-    stages: list[str] = []
-    for block in blocks:
-        stages += _partial_results(context, block, shared)
-    sink = stages[-1]
-    loops = s.loops(sink)[:shared]
+    loops = s.loops(blocks[-1])[:shared]
     row = s.fuse(*loops) if len(loops) > 1 else loops[0]
-    for block in reversed(stages[:-1]):
+    for block in reversed(blocks[:-1]):
         s.compute_at(block, row)
-    for block in stages:
+    for block in blocks:
         _finish_row(context, block, row)
     parallelize(context, row, cycles)
-
-
-def _partial_results(context: Context, block: str, shared: int) -> list[str]:
-    """Split a fold over a contiguous axis into lanes and their combination."""
-    s = context.schedule
-    node = s.block(block)
-    if kind_of(node) is not Kind.REDUCTION or not runs_along(node):
-        return [block]
-    reduce = [p for p, it in enumerate(node.iters) if it.kind is tir.IterKind.REDUCE]
-    loop = iter_loop(context, block, reduce[-1])
-    extent = extent_of(context, loop)
-    width = _VECTORS * lanes_of(context, block)
-    if extent is None or extent < 2 * width:
-        return [block]
-    _, lane = s.split(loop, width)
-    partial = s.rfactor(lane, axis=-1)
-    return [partial, block]
 
 
 def _finish_row(context: Context, block: str, row: str) -> None:
@@ -85,10 +67,12 @@ def _finish_row(context: Context, block: str, row: str) -> None:
     longer = [loop for loop in inside if extent_of(context, loop) != 1]
     if not longer:
         return
+    vectors = _VECTORS
     if s.block(block).init is not None:
+        vectors = _FOLDED_VECTORS
         init = s.decompose_reduction(block, longer[0])
         _finish_row(context, init, row)
-    vector_tail(context, longer[-1], lanes, _VECTORS)
+    vector_tail(context, longer[-1], lanes, vectors)
 
 
 def schedule_across(context: Context, block: str, epilogue: str | None = None) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import gcd
-from typing import Final
 
 from tilewright.dtypes import index
 from tilewright.tensor.arith import div_mod, symbolic_div
@@ -44,8 +43,6 @@ from tilewright.tensor.node import Node
 from tilewright.tensor.visit import map_children
 
 __all__ = ["Analyzer"]
-
-_ROUNDS: Final = 8  # repetitions of `simplify` on its own result; two are the rule
 
 
 class Analyzer(Space):
@@ -93,27 +90,20 @@ class Analyzer(Space):
         if found is not None:
             return found[1]
         result = self._once(expr)
-        if result is not expr and type(result) is not Const:
-            for _ in range(_ROUNDS):
-                again = self._once(result)
-                if again is result:
-                    break
-                result = again
+        if result is not expr:
+            if result.dtype != index:
+                result = self.simplify(result)
             self._simplified[id(result)] = (result, result)
         self._simplified[id(expr)] = (expr, result)
         return result
 
     def _once(self, expr: Expr) -> Expr:
+        """Index arithmetic in full; of anything else, the parts and then one step at the root."""
         dtype = expr.dtype
         try:
             if dtype is index or dtype == index:
-                form = self.linear(expr)
-                result = expression(form, expr)
-                if result is expr or same_tree(result, expr):
-                    return expr
-                if all(atom.kind is Kind.VAR for atom in form.terms):
-                    self._linears[id(result)] = (result, form)  # nothing simpler than this
-                return result
+                result = expression(self.linear(expr), expr)
+                return expr if result is not expr and same_tree(result, expr) else result
             if isinstance(expr, Compare) and expr.a.dtype == index:
                 return simplify_compare(self, expr)
         except NotAffine:

@@ -25,6 +25,7 @@ from tilewright.tensor.arith.linear import (
 )
 from tilewright.tensor.arith.nonneg import quotient_of_range
 from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import divided
@@ -41,6 +42,7 @@ def floor_div(space: Space, x: Linear, c: int, like: Expr | None = None) -> Line
     """`x // c`; division by zero gives zero."""
     if c <= 0:
         return constant(0) if c == 0 else floor_div(space, scaled(x, -1), -c)
+    x = recombine(space, x)
     for rule in DIV_RULES.rules:
         found = rule.apply(space, x, c)
         if found is not None:
@@ -57,6 +59,7 @@ def floor_mod(space: Space, x: Linear, c: int, like: Expr | None = None) -> Line
     """`x % c` with the sign of `c`; by zero it gives zero."""
     if c <= 0:
         return constant(0) if c == 0 else scaled(floor_mod(space, scaled(x, -1), -c), -1)
+    x = recombine(space, x)
     for rule in MOD_RULES.rules:
         found = rule.apply(space, x, c)
         if found is not None:

@@ -1,8 +1,7 @@
 """Simplification of what is not index arithmetic: data of any dtype, and conditions.
 
-Integers wrap as the machine does. On floats only what is exact for every value is done, NaN,
-infinities and both zeros included: `x * 1` and `x - 0` are `x`, but `x + 0` is not (-0.0 + 0.0 is
-0.0), nor is `x * 0` zero. Constants of floats are left to the machine that runs the program.
+The table is in `data_rules.py`; here it is applied, and constants are folded. Integers wrap as the
+machine does; constants of floats are left to the machine that runs the program.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tilewright.dtypes import DType, boolean
+from tilewright.tensor.arith.data_rules import DATA_RULES, Row, X
 from tilewright.tensor.arith.rebuild import same_tree
 from tilewright.tensor.expr import (
     Add,
@@ -20,7 +20,6 @@ from tilewright.tensor.expr import (
     BitXor,
     Cast,
     Const,
-    Div,
     Eq,
     Expr,
     FloorDiv,
@@ -38,7 +37,7 @@ from tilewright.tensor.expr import (
     Sub,
 )
 
-__all__ = ["FALSE", "TRUE", "fold"]
+__all__ = ["FALSE", "TRUE", "fold", "wrapped"]
 
 TRUE: Final = Const(value=True, dtype=boolean)
 FALSE: Final = Const(value=False, dtype=boolean)
@@ -71,10 +70,30 @@ _COMPARE: Final[dict[type[Expr], Callable[[int, int], bool]]] = {
 }
 
 
+def _class_of(dtype: DType) -> str:
+    return "float" if dtype.is_float else "bool" if dtype.is_bool else "int"
+
+
+_ROWS: Final[dict[tuple[str, type[Expr]], list[Row]]] = {}
+for _row in DATA_RULES:
+    _ROWS.setdefault((_row.on, _row.op), []).append(_row)
+
+
+def _constant(value: object, dtype: DType) -> Const:
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    assert isinstance(value, int | float)
+    return Const(float(value) if dtype.is_float else value, dtype)
+
+
+def _matches(pattern: object, value: Expr, dtype: DType) -> bool:
+    return pattern is X or (type(value) is Const and value == _constant(pattern, dtype))
+
+
 def fold(expr: Expr) -> Expr:
     """One step at the root of `expr`, whose parts are simple already; itself if there is none."""
     if isinstance(expr, Binary):
-        return _binary(expr)
+        return expr if expr.a.dtype.lanes > 1 else _binary(expr)
     if type(expr) is Select:
         return _select(expr)
     if type(expr) is Not:
@@ -85,15 +104,18 @@ def fold(expr: Expr) -> Expr:
 
 
 def _binary(expr: Binary) -> Expr:
-    a, b = expr.a, expr.b
-    operand = a.dtype
-    if type(a) is Const and type(b) is Const and not operand.is_float:
+    a, b, dtype = expr.a, expr.b, expr.a.dtype
+    if type(a) is Const and type(b) is Const and not dtype.is_float:
         return _constants(expr, int(a.value), int(b.value))
-    if operand.is_float:
-        return _float(expr, a, b)
-    if operand.is_bool:
-        return _boolean(expr, a, b)
-    return _integer(expr, a, b)
+    for row in _ROWS.get((_class_of(dtype), type(expr)), ()):
+        if not _matches(row.left, a, dtype) or not _matches(row.right, b, dtype):
+            continue
+        if row.left is X and row.right is X and not same_tree(a, b):
+            continue
+        if row.result is not X:
+            return _constant(row.result, dtype)
+        return a if row.left is X else b
+    return expr
 
 
 def _constants(expr: Binary, a: int, b: int) -> Expr:
@@ -101,70 +123,16 @@ def _constants(expr: Binary, a: int, b: int) -> Expr:
     if kind in _COMPARE:
         return TRUE if _COMPARE[kind](a, b) else FALSE
     operand = expr.a.dtype
-    if kind in _INTEGER:
-        value = _INTEGER[kind](a, b)
-        if operand.is_bool:
-            return TRUE if value else FALSE
-        return Const(wrapped(value, operand), operand)
-    if kind in (ShiftLeft, ShiftRight) and 0 <= b < operand.bits:
+    if kind in (ShiftLeft, ShiftRight):
+        if not 0 <= b < operand.bits:
+            return expr
         return Const(wrapped(a << b if kind is ShiftLeft else a >> b, operand), operand)
-    return expr
-
-
-def _is(value: Expr, number: int) -> bool:
-    return type(value) is Const and value.value == number
-
-
-def _integer(expr: Binary, a: Expr, b: Expr) -> Expr:
-    kind = type(expr)
-    if kind in (Add, BitOr, BitXor, ShiftLeft, ShiftRight, Sub) and _is(b, 0):
-        return a
-    if kind in (Add, BitOr, BitXor) and _is(a, 0):
-        return b
-    if kind is Mul:
-        if _is(b, 1) or _is(a, 0):
-            return a
-        if _is(a, 1) or _is(b, 0):
-            return b
-    if kind is FloorDiv and _is(b, 1):
-        return a
-    if kind in (Min, Max, BitAnd, BitOr) and same_tree(a, b):
-        return a
-    if kind in (Eq, Le) and same_tree(a, b):
-        return TRUE
-    if kind in (Ne, Lt) and same_tree(a, b):
-        return FALSE
-    return expr
-
-
-def _boolean(expr: Binary, a: Expr, b: Expr) -> Expr:
-    kind = type(expr)
-    if kind is BitAnd:
-        if _is(a, 1) or _is(b, 0) or same_tree(a, b):
-            return b
-        if _is(b, 1) or _is(a, 0):
-            return a
-    if kind is BitOr:
-        if _is(a, 0) or _is(b, 1) or same_tree(a, b):
-            return b
-        if _is(b, 0) or _is(a, 1):
-            return a
-    return expr
-
-
-def _float(expr: Binary, a: Expr, b: Expr) -> Expr:
-    kind = type(expr)
-    if kind is Mul and _is(b, 1):
-        return a
-    if kind is Mul and _is(a, 1):
-        return b
-    if kind is Div and _is(b, 1):
-        return a
-    if kind is Sub and type(b) is Const and b == Const(0.0, b.dtype):
-        return a
-    if kind is Add and type(b) is Const and b == Const(-0.0, b.dtype):
-        return a
-    return expr
+    if kind not in _INTEGER or (operand.is_bool and kind in (Sub, FloorDiv, FloorMod)):
+        return expr
+    value = _INTEGER[kind](a, b)
+    if operand.is_bool:
+        return TRUE if value else FALSE
+    return Const(wrapped(value, operand), operand)
 
 
 def _select(expr: Select) -> Expr:

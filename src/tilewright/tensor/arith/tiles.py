@@ -173,18 +173,14 @@ def start_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
 def tile_end(space: Space, form: Linear) -> Linear | None:
     """Replace −k·(start + size) of one tile by −k·total: no tile ends behind the extent."""
     for atom, k in form.terms.items():
-        if atom.kind is not Kind.START or k >= 0:
+        if atom.kind is not Kind.SIZE or k >= 0:
             continue
         cover, tile = atom.parts
-        size = tile_size(space, cover, tile).single()
-        if (
-            size is None
-            or form.terms.get(size[0]) != k
-            or not tiling(space, cover).holds(space, tile)
-        ):
-            continue
-        rest = {a: q for a, q in form.terms.items() if a is not atom and a is not size[0]}
-        return plus(Linear(form.const, rest), tiling(space, cover).total, k)
+        start = tile_start(space, cover, tile)
+        held = all(form.terms.get(a, 0) * q * k >= q * q * k * k for a, q in start.terms.items())
+        if held and tiling(space, cover).holds(space, tile):
+            end = plus(start, Linear(0, {atom: 1}))
+            return plus(plus(form, end, -k), tiling(space, cover).total, k)
     return None
 
 

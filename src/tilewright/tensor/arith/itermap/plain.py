@@ -7,6 +7,7 @@ refusal, to the full algorithm. It computes with plain numbers and builds no for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tilewright.tensor.expr import Add, Const, Expr, Mul, Var
 
@@ -43,14 +44,14 @@ def plain_uses(
     return tuple(uses)
 
 
-def _collect(expr: Expr, factor: int, factors: dict[Var, int]) -> bool:
+def _collect(expr: Any, factor: int, factors: dict[Var, int]) -> bool:
     """Add the terms of a sum of variables; False if there is anything else in it."""
     kind = type(expr)
     if kind is Var:
-        factors[expr] = factors.get(expr, 0) + factor  # type: ignore[index, arg-type]
+        factors[expr] = factors.get(expr, 0) + factor
         return True
     if kind is Add:
-        return _collect(expr.a, factor, factors) and _collect(expr.b, factor, factors)  # type: ignore[attr-defined]
-    if kind is Mul and type(expr.b) is Const:  # type: ignore[attr-defined]
-        return _collect(expr.a, factor * expr.b.value, factors)  # type: ignore[attr-defined]
-    return kind is Const and expr.value == 0  # type: ignore[attr-defined]
+        return _collect(expr.a, factor, factors) and _collect(expr.b, factor, factors)
+    if kind is Mul and type(expr.b) is Const:
+        return _collect(expr.a, factor * int(expr.b.value), factors)
+    return kind is Const and expr.value == 0

@@ -1,0 +1,177 @@
+"""Do the loops around a block take each point of its domain, as often as they may?
+
+A block without accumulation may run more often than needed and, if only other blocks read its
+results, at fewer points. A reduction adds each point once for each start value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tilewright.errors import ProgramError
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith.itermap import Reason
+from tilewright.tensor.validate.codes import V101, V105, V107, V108
+from tilewright.tensor.validate.facts import Known, image_of
+from tilewright.tensor.validate.groups import Group, Maps, groups_of
+from tilewright.tensor.validate.places import Place, conjuncts
+from tilewright.tensor.visit import free_vars, substitute
+
+__all__ = ["Bound", "bound", "require_counted_once"]
+
+# Reasons that no use of the results can excuse.
+_FATAL = (Reason.DEPENDENT, Reason.OUTSIDE)
+
+
+@dataclass(slots=True, eq=False)
+class Bound:
+    """A place with the map of its bindings."""
+
+    place: Place
+    groups: list[Group]
+    idle: list[tir.For]
+    """Loops that no binding uses: they repeat the block."""
+
+    @property
+    def fills(self) -> bool:
+        """Does the block run at every point of its domain?"""
+        return all(group.fills for group in self.groups)
+
+    @property
+    def exact(self) -> bool:
+        """Does it run exactly once at each?"""
+        repeated = any(tir.int_value(loop.extent) != 1 for loop in self.idle)
+        return not repeated and all(group.exact for group in self.groups)
+
+    def group_of(self, var: tir.Var) -> Group | None:
+        """The group that uses a loop."""
+        return next((g for g in self.groups if any(p.var is var for p in g.loops)), None)
+
+
+def bound(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var]) -> Bound:
+    """The map of a block's bindings, refused if it cannot be right whatever is around."""
+    _require_scope(func, place, sizes)
+    groups, idle = groups_of(place, maps)
+    found = Bound(place, groups, idle)
+    for group in groups:
+        if group.refusal is not None:
+            _require_inside(func, place, group)
+    _require_start(func, place)
+    return found
+
+
+def _require_scope(func: tir.Func, place: Place, sizes: frozenset[tir.Var]) -> None:
+    known = set(sizes)
+    for loop in place.loops:
+        if type(loop.extent) is not tir.Const:
+            _require_known(func, place, free_vars(loop.extent) - known)
+        known.add(loop.var)
+    for binding in place.block.bindings:
+        if type(binding) is not tir.Var or binding not in known:
+            _require_known(func, place, free_vars(binding) - known)
+    if place.block.predicate is not tir.TRUE:
+        _require_known(func, place, free_vars(place.block.predicate) - known)
+
+
+def _require_known(func: tir.Func, place: Place, unknown: set[tir.Var]) -> None:
+    for var in unknown:
+        raise ProgramError(
+            V105,
+            {"variable": var.name, "block": place.block.name},
+            hint="keep loops inside of the loops that their extents mention",
+            program=func,
+            marks={"here": place.block},
+        )
+
+
+def _require_inside(func: tir.Func, place: Place, group: Group) -> None:
+    """A block whose results other blocks read may leave points out, but not leave its domain."""
+    refusal = group.refusal
+    assert refusal is not None
+    written = {r.buffer for r in place.block.writes}
+    reduces = any(it.kind is tir.IterKind.REDUCE for it, _ in group.pairs)
+    if reduces or refusal.reason in _FATAL or any(p in written for p in func.params):
+        _refuse(func, place, group)
+    known = Known(place.extents(), conjuncts(place.block.predicate))
+    zero = tir.Const(0)
+    for it, binding in group.pairs:
+        if not known.within(binding, zero, it.extent):
+            _refuse(func, place, group)
+
+
+def _refuse(func: tir.Func, place: Place, group: Group) -> NoReturn:
+    refusal = group.refusal
+    assert refusal is not None
+    position = refusal.binding
+    what = "the predicate" if position is None else f"`{group.pairs[position][0].var.name}`"
+    facts: dict[str, object] = {
+        "block": place.block.name,
+        "because": f"{what} {refusal.reason.value}",
+    }
+    if refusal.expected is not None:
+        facts |= {"expected extent": refusal.expected, "found": refusal.found}
+    marks: dict[str, object] = {"here": place.block}
+    marks |= {f"loop {loop.var.name}": loop for loop in group.loops if loop.var in refusal.loops}
+    hint = "take every point of the domain by independent loops: `i // 4, i % 4`, not `i, 2 * i`"
+    raise ProgramError(V101, _printed(facts), hint=hint, program=func, marks=marks)
+
+
+def _printed(facts: dict[str, object]) -> dict[str, object]:
+    from tilewright.tensor.printer import print_node  # only when an error is made
+
+    return {k: print_node(v) if isinstance(v, tir.Expr) else v for k, v in facts.items()}
+
+
+def _require_start(func: tir.Func, place: Place) -> None:
+    """The first point of a reduction, which sets the start value, has all reduce iterators at 0."""
+    if place.block.init is None or not place.reduce:
+        return
+    zeros: dict[tir.Var, tir.Expr] = {loop.var: tir.Const(0) for loop in place.loops}
+    for it, binding in place.reduce:
+        if isinstance(binding, tir.Var):
+            continue
+        first = Known({}).analyzer.simplify(substitute(binding, zeros))
+        if tir.int_value(first) != 0:
+            raise ProgramError(
+                V108,
+                {"block": place.block.name, "iterator": it.var.name, "expected": 0, "found": first},
+                hint="reduce in rising order, or take the start value out with "
+                "`decompose_reduction` first",
+                program=func,
+                marks={"here": place.block},
+            )
+
+
+def require_counted_once(func: tir.Func, found: Bound, depth: int, maps: Maps) -> None:
+    """Loops from `depth` on must not take a point of a reduction twice.
+
+    Loops further out start the accumulation anew, so that they may repeat it.
+    """
+    if found.exact:
+        return
+    place = found.place
+    outer, inner = place.loops[:depth], place.loops[depth:]
+    again: tir.For | None = next(
+        (p for p in inner if any(p is q for q in found.idle) and tir.int_value(p.extent) != 1),
+        None,
+    )
+    variables = {p.var for p in inner}
+    for group in found.groups:
+        if again is not None:
+            break
+        mine = [p for p in group.loops if p.var in variables]
+        if group.exact or not mine:
+            continue
+        fixed = {p.var: p.extent for p in outer}
+        image = image_of([b for _, b in group.pairs], mine, fixed, maps)
+        if image is None or not image.exact:
+            again = mine[0]
+    if again is not None:
+        raise ProgramError(
+            V107,
+            {"block": place.block.name, "repeated by": again.var.name},
+            hint="let the loop drive a spatial iterator, or start the reduction anew inside of it",
+            program=func,
+            marks={"here": place.block, "loop": again},
+        )

@@ -1,0 +1,274 @@
+"""Is what a block reads ready? Every element must be written before, in the same iteration of the
+loops that writer and reader share, and completely: a reduction must be through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import ProgramError
+from tilewright.tensor import ir as tir
+from tilewright.tensor.validate.bindings import Bound
+from tilewright.tensor.validate.codes import V104, V110
+from tilewright.tensor.validate.elements import is_identity, writer_of
+from tilewright.tensor.validate.facts import Known, image_of
+from tilewright.tensor.validate.groups import Maps
+from tilewright.tensor.validate.places import Place, conjuncts
+from tilewright.tensor.visit import free_vars
+
+__all__ = ["Need", "require_ready", "unready"]
+
+
+@dataclass(slots=True, eq=False)
+class Need:
+    """A region that no block of the same nest provides."""
+
+    reader: Bound
+    region: tir.Region
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    """Whether a writer provides a region, and if not, why."""
+
+    covers: bool
+    because: str = ""
+
+
+def unready(
+    func: tir.Func, blocks: Sequence[Bound], maps: Maps
+) -> tuple[list[Need], dict[int, int]]:
+    """What the blocks of one nest need from outside, and for each block that updates elements in
+    place (by number) how many loops it shares with the block that prepares them.
+
+    Raises V104 where a block of the nest writes what is read, but too late or not all of it.
+    """
+    needs: list[Need] = []
+    depths: dict[int, int] = {}
+    writers: dict[tir.Buffer, list[Bound]] = {}
+    for block in blocks:
+        for buffer in dict.fromkeys(r.buffer for r in block.place.block.writes):
+            writers.setdefault(buffer, []).append(block)
+    for reader in blocks:
+        place = reader.place
+        _require_independent(func, place)
+        for region in place.reads():
+            if region.buffer in place.inherited:
+                continue
+            others = [w for w in writers.get(region.buffer, ()) if w is not reader]
+            if not others:
+                if not (place.inner and reader in writers.get(region.buffer, ())):
+                    needs.append(Need(reader, region))
+                continue
+            shared = _provided(func, reader, region, others, maps)
+            if place.updates:
+                depths[place.number] = max(depths.get(place.number, 0), shared)
+    return needs, depths
+
+
+def _require_independent(func: tir.Func, place: Place) -> None:
+    """A leaf reads no other element of what it writes: its points run in any order."""
+    if place.inner:
+        return
+    written = {r.buffer for r in place.block.writes}
+    for region in place.block.reads:
+        if region.buffer in written:
+            raise ProgramError(
+                V110,
+                {"block": place.block.name, "buffer": region.buffer.name},
+                hint="write to another buffer",
+                program=func,
+                marks={"here": place.block},
+            )
+
+
+def _provided(
+    func: tir.Func, reader: Bound, region: tir.Region, others: list[Bound], maps: Maps
+) -> int:
+    """Require that the other writers of the nest provide `region`; the loops shared with them."""
+    because, shared, covered = "", 0, False
+    for writer in others:
+        depth = writer.place.common(reader.place)
+        if writer.place.number > reader.place.number:
+            if depth:
+                _refuse(func, reader, region, writer, "it is written again later in the same loop")
+            continue
+        partial = _partial(writer, reader, depth)
+        if partial is not None:
+            _refuse(func, reader, region, writer, f"its sum over loop `{partial}` is not complete")
+        answer = covers(writer, reader, region, depth, maps)
+        if answer.covers:
+            covered, shared = True, max(shared, depth)
+        else:
+            because = because or answer.because
+    if not covered:
+        _refuse(func, reader, region, others[0], because or "it is written later")
+    return shared
+
+
+def _partial(writer: Bound, reader: Bound, depth: int) -> str | None:
+    """A shared loop that the writer still reduces over."""
+    if not writer.place.reduce:
+        return None
+    folded = writer.place.driven_by(writer.place.reduce)
+    for loop in reader.place.loops[:depth]:
+        if loop.var in folded and tir.int_value(loop.extent) != 1:
+            return loop.var.name
+    return None
+
+
+def covers(writer: Bound, reader: Bound, region: tir.Region, depth: int, maps: Maps) -> _Answer:
+    """Does `writer` write all that `reader` reads while the first `depth` loops stand still?"""
+    answer = _Answer(covers=False, because="nothing writes it")
+    for written in writer.place.block.writes:
+        if written.buffer is region.buffer:
+            answer = _covers(writer, written, reader, region, depth, maps)
+            if answer.covers:
+                return answer
+    return answer
+
+
+def _covers(
+    writer: Bound, written: tir.Region, reader: Bound, region: tir.Region, depth: int, maps: Maps
+) -> _Answer:
+    place = writer.place
+    fixed = {loop.var for loop in place.loops[:depth]}
+    moving = any(fixed & free_vars(b) for b in place.block.bindings)
+    whole = is_identity(place.block, written)
+    if whole and writer.fills and not moving:
+        return _Answer(covers=True)
+    extents = reader.place.extents()
+    element: list[tir.Expr] = []
+    for span in reader.place.at(region).ranges:
+        start = span.start
+        if tir.int_value(span.extent) != 1:
+            inside = tir.Var("inside")
+            extents[inside] = span.extent
+            start = start + inside
+        element.append(start)
+    values = writer_of(place.block, written, element, maps)
+    if values is None:
+        return _Answer(covers=False, because="it cannot be told which iteration writes it")
+    known = Known(extents, conjuncts(reader.place.block.predicate))
+    return _runs(writer, values, known, depth, maps, in_bounds=whole)
+
+
+def _runs(
+    writer: Bound,
+    values: dict[tir.Var, tir.Expr],
+    known: Known,
+    depth: int,
+    maps: Maps,
+    *,
+    in_bounds: bool,
+) -> _Answer:
+    """Is the writer's point with these iterators taken while the outer loops stand still?
+
+    `in_bounds`: the iterators are the indices, which stay within the buffer in any valid program.
+    """
+    place = writer.place
+    outer, inner = place.loops[:depth], place.loops[depth:]
+    fixed = {loop.var: loop.extent for loop in outer}
+    for group in writer.groups:
+        pairs = [
+            (it, b) for it, b in group.pairs if it.kind is tir.IterKind.REDUCE or it.var in values
+        ]
+        if group.fills and not any(loop.var in fixed for loop in group.loops):
+            if not in_bounds and not _in_domain(pairs, values, known):
+                return _Answer(covers=False, because="it lies outside of what the writer computes")
+            continue
+        image = image_of([b for _, b in pairs], inner, fixed, maps)
+        if image is None:
+            return _Answer(covers=False, because="the iterations of the writer are too irregular")
+        for (it, _), least, extent in zip(pairs, image.least, image.extents, strict=True):
+            value = values.get(it.var)
+            if value is not None and not known.within(value, least, extent):
+                because = f"`{it.var.name}` of the writer does not reach it"
+                return _Answer(covers=False, because=because)
+        if not _passes(group.predicate, pairs, values, known, in_bounds=in_bounds):
+            return _Answer(covers=False, because="the predicate of the writer leaves it out")
+    return _Answer(covers=True)
+
+
+def _in_domain(
+    pairs: list[tuple[tir.Iter, tir.Expr]], values: dict[tir.Var, tir.Expr], known: Known
+) -> bool:
+    zero = tir.Const(0)
+    return all(known.within(values[it.var], zero, it.extent) for it, _ in pairs if it.var in values)
+
+
+def _passes(
+    predicate: tir.Expr,
+    pairs: list[tuple[tir.Iter, tir.Expr]],
+    values: dict[tir.Var, tir.Expr],
+    known: Known,
+    *,
+    in_bounds: bool,
+) -> bool:
+    """Does the writer's predicate hold for these iterators? It usually compares a binding."""
+    for cond in conjuncts(predicate):
+        if type(cond) is not tir.Lt and type(cond) is not tir.Le:
+            return False
+        assert isinstance(cond, tir.Compare)
+        if not any(
+            _passes_as(cond, it, binding, values[it.var], known, in_bounds=in_bounds)
+            for it, binding in pairs
+            if it.var in values
+        ):
+            return False
+    return True
+
+
+def _passes_as(
+    cond: tir.Compare,
+    it: tir.Iter,
+    binding: tir.Expr,
+    value: tir.Expr,
+    known: Known,
+    *,
+    in_bounds: bool,
+) -> bool:
+    """`cond` as a condition on the iterator `it`, which has this binding; does `value` meet it?"""
+    kind = type(cond)
+    if cond.a == binding:
+        if in_bounds and kind is tir.Lt and cond.b == it.extent:
+            return True
+        return known.holds(kind(value, cond.b))
+    if cond.b == binding:
+        if in_bounds and kind is tir.Le and tir.int_value(cond.a) == 0:
+            return True
+        return known.holds(kind(cond.a, value))
+    return False
+
+
+def require_ready(
+    func: tir.Func, need: Need, before: list[Bound], after: list[Bound], maps: Maps
+) -> None:
+    """V104 unless blocks of earlier nests provide what a block needs.
+
+    A parameter that nothing writes before has its value from the call.
+    """
+    buffer = need.region.buffer
+    because = "nothing writes it" if not after else "it is written later"
+    for writer in before:
+        answer = covers(writer, need.reader, need.region, 0, maps)
+        if answer.covers:
+            return
+        because = answer.because
+    if not before and any(buffer is p for p in func.params):
+        return
+    _refuse(func, need.reader, need.region, before[0] if before else None, because)
+
+
+def _refuse(
+    func: tir.Func, reader: Bound, region: tir.Region, writer: Bound | None, because: str
+) -> None:
+    from tilewright.tensor.printer import print_node  # only when an error is made
+
+    marks: dict[str, object] = {"reader": reader.place.block}
+    if writer is not None:
+        marks["writer"] = writer.place.block
+    facts = {"buffer": region.buffer.name, "region": print_node(region), "because": because}
+    hint = "compute it further out or earlier, or give its block more of the domain"
+    raise ProgramError(V104, facts, hint=hint, program=func, marks=marks)

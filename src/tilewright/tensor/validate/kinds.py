@@ -1,0 +1,168 @@
+"""May the iterations of a loop run at once? Parallel loops must not race, vector loops must have
+lanes that do not depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.errors import ProgramError
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import folding
+from tilewright.tensor.validate.bindings import Bound
+from tilewright.tensor.validate.codes import V102, V103, V106, V109
+from tilewright.tensor.validate.coverage import covers
+from tilewright.tensor.validate.elements import determined
+from tilewright.tensor.validate.groups import Maps
+from tilewright.tensor.visit import walk_stmts
+
+__all__ = ["require_kinds"]
+
+PARALLEL, VECTOR = tir.LoopKind.PARALLEL, tir.LoopKind.VECTOR
+
+
+def require_kinds(
+    func: tir.Func, blocks: Sequence[Bound], outside: frozenset[tir.Buffer], maps: Maps
+) -> None:
+    """V102, V103, V106 and V109 for all loops around the blocks of one nest.
+
+    `outside` has the buffers that are also used outside of the nest.
+    """
+    checked: set[int] = set()
+    for block in blocks:
+        parallel: tir.For | None = None
+        for loop in block.place.loops:
+            if loop.kind is PARALLEL:
+                if parallel is not None:
+                    _refuse_nested(func, parallel, loop)
+                parallel = loop
+                _require_spatial(func, block, loop)
+                _require_no_race(func, blocks, block, loop, _shared(blocks, loop, outside), maps)
+            elif loop.kind is VECTOR:
+                _require_lanes(func, block, loop)
+                if id(loop) not in checked:
+                    checked.add(id(loop))
+                    _require_innermost(func, loop)
+
+
+def _refuse_nested(func: tir.Func, outer: tir.For, inner: tir.For) -> None:
+    raise ProgramError(
+        V109,
+        {"expected": "one level of parallel loops"},
+        hint="fuse the two loops and make the fused one parallel",
+        program=func,
+        marks={"outer": outer, "inner": inner},
+    )
+
+
+def _require_spatial(func: tir.Func, block: Bound, loop: tir.For) -> None:
+    if block.place.reduce and loop.var in block.place.driven_by(block.place.reduce):
+        _refuse_reduction(func, block, loop, "`rfactor` the loop: partial results do not race")
+
+
+def _refuse_reduction(func: tir.Func, block: Bound, loop: tir.For, hint: str) -> None:
+    raise ProgramError(
+        V102,
+        {"kind": loop.kind.value},
+        hint=hint,
+        program=func,
+        marks={"block": block.place.block, "loop": loop},
+    )
+
+
+def _shared(
+    blocks: Sequence[Bound], loop: tir.For, outside: frozenset[tir.Buffer]
+) -> set[tir.Buffer]:
+    """Buffers that are used outside of the loop; each iteration has all others to itself."""
+    found = set(outside)
+    for block in blocks:
+        if not any(loop is p for p in block.place.loops):
+            found.update(r.buffer for r in (*block.place.block.reads, *block.place.block.writes))
+    return found
+
+
+def _require_no_race(
+    func: tir.Func,
+    blocks: Sequence[Bound],
+    block: Bound,
+    loop: tir.For,
+    shared: set[tir.Buffer],
+    maps: Maps,
+) -> None:
+    """Different iterations write different elements of every shared buffer."""
+    if tir.int_value(loop.extent) == 1:
+        return
+    for region in block.place.block.writes:
+        if region.buffer not in shared:
+            continue
+        first = next(o for o in blocks if _writes(o, loop, region.buffer))
+        overwrites = first is not block and not block.place.updates
+        if not _is_disjoint(block, loop, region, maps) or (
+            overwrites and not _same_iteration(first, block, loop, region, maps)
+        ):
+            raise ProgramError(
+                V103,
+                {"buffer": region.buffer.name, "written by": block.place.block.name},
+                hint="make a loop parallel that the written index depends on",
+                program=func,
+                marks={"loop": loop, "block": block.place.block},
+            )
+
+
+def _writes(block: Bound, loop: tir.For, buffer: tir.Buffer) -> bool:
+    inside = any(loop is p for p in block.place.loops)
+    return inside and any(r.buffer is buffer for r in block.place.block.writes)
+
+
+def _same_iteration(
+    first: Bound, second: Bound, loop: tir.For, region: tir.Region, maps: Maps
+) -> bool:
+    """Is what the second block writes a part of what the first wrote in the same iteration?"""
+    depth = first.place.common(second.place)
+    inside = any(loop is p for p in second.place.loops[:depth])
+    return inside and covers(first, second, region, depth, maps).covers
+
+
+def _is_disjoint(block: Bound, loop: tir.For, region: tir.Region, maps: Maps) -> bool:
+    group = block.group_of(loop.var)
+    if group is None or not group.fills:
+        return False
+    if loop.var in group.unused or loop.var in group.overlapping:
+        return False
+    driven = {it.var for it, _ in group.pairs if it.kind is tir.IterKind.SPATIAL}
+    return driven <= determined(block.place.block, region, maps)
+
+
+def _require_lanes(func: tir.Func, block: Bound, loop: tir.For) -> None:
+    """A reduction over lanes is a plain fold whose start value is elsewhere."""
+    if not block.place.reduce or loop.var not in block.place.driven_by(block.place.reduce):
+        return
+    inner = block.place.block
+    if inner.init is not None or folding(inner) is None:
+        hint = "take the start value out with `decompose_reduction`, or `rfactor` the loop"
+        _refuse_reduction(func, block, loop, hint)
+
+
+def _require_innermost(func: tir.Func, loop: tir.For) -> None:
+    """Nothing but unrolled loops is inside, and the number of lanes is known."""
+    for stmt in walk_stmts(loop.body):
+        if type(stmt) is tir.For and stmt.kind is not tir.LoopKind.UNROLLED:
+            _refuse_vector(func, loop, {"found": f"loop `{stmt.var.name}` inside"}, stmt)
+    if not _is_bounded(loop.extent):
+        _refuse_vector(func, loop, {"found": "an extent that is not a constant"}, None)
+
+
+def _is_bounded(extent: tir.Expr) -> bool:
+    if type(extent) is tir.Const or type(extent) is tir.TileSize:
+        return True
+    return isinstance(extent, tir.Binary) and _is_bounded(extent.a) and _is_bounded(extent.b)
+
+
+def _refuse_vector(
+    func: tir.Func, loop: tir.For, facts: dict[str, object], inner: tir.Stmt | None
+) -> None:
+    marks: dict[str, object] = {"loop": loop}
+    if inner is not None:
+        marks["inner"] = inner
+    hint = "split the loop to a constant extent, and reorder it inside of all others"
+    raise ProgramError(V106, facts, hint=hint, program=func, marks=marks)

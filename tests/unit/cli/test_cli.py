@@ -1,0 +1,83 @@
+"""The command line: what a person sees, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tilewright.cli import main
+from tilewright.pipeline import STAGES
+
+
+def test_without_arguments_it_shows_the_help(capsys):
+    assert main([]) == 0
+    assert "show" in capsys.readouterr().out
+
+
+def test_show_lists_stages_and_programs(capsys):
+    assert main(["show", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert all(stage.name in text for stage in STAGES)
+    assert "matmul:m,n,k" in text
+
+
+@pytest.mark.parametrize("stage", ["program", "scheduled", "lower_blocks", "llvm", "assembly"])
+def test_show_prints_each_kind_of_stage(stage, capsys):
+    assert main(["show", "matmul:8,16,4", "--until", stage, "--threads", "1"]) == 0
+    assert "matmul" in capsys.readouterr().out
+
+
+def test_show_prints_steps_as_python_and_json(capsys):
+    assert main(["show", "matmul:32,32,32", "--steps", "--threads", "1"]) == 0
+    assert capsys.readouterr().out.startswith("s.")
+    assert main(["show", "matmul:32,32,32", "--steps", "--json", "--threads", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"]
+
+
+def test_show_takes_symbolic_sizes(capsys):
+    assert main(["show", "matmul:m,16,4", "--until", "program"]) == 0
+    assert "A: f32[m, 4]" in capsys.readouterr().out
+
+
+def test_stages_written_to_a_folder_can_be_resumed_from(tmp_path, capsys):
+    folder = tmp_path / "stages"
+    command = ["show", "matmul:8,16,4", "--until", "assembly", "--threads", "1"]
+    assert main([*command, "--all", str(folder)]) == 0
+    (llvm,) = folder.glob("*-llvm.ll")
+    capsys.readouterr()
+    assert main(["show", str(llvm), "--until", "assembly"]) == 0
+    resumed = capsys.readouterr().out
+    assert main(command) == 0
+    assert capsys.readouterr().out == resumed
+
+
+def test_show_writes_assembly_for_another_machine(capsys):
+    command = ["show", "matmul:8,16,4", "--until", "assembly", "--target", "aarch64"]
+    assert main(command) == 0
+    assert "fmla" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["show", "nothing_like_it:3"], "K010"),
+        (["show", "matmul:3"], "K011"),
+        (["show", "missing.tir"], "K012"),
+        (["show", "matmul:8,8,8", "--until", "nowhere"], "K001"),
+        (["show", "matmul:8,8,8", "--target", "abacus"], "T001"),
+        (["show", "matmul:8,8,8", "--trace", "missing.json"], "K012"),
+    ],
+)
+def test_mistakes_end_with_code_two_and_no_traceback(arguments, code, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"tilewright: {code}")
+    assert "Traceback" not in error
+
+
+def test_doctor_reports_a_right_result(capsys):
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["self-test"] == {"matmul": "right"}
+    assert found["threads"]["default"] >= 1
