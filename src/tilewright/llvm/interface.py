@@ -9,12 +9,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilewright.abi import ParamSpec, Shape
 from tilewright.dtypes import DTYPES
 from tilewright.errors import Code, ParseError, ProgramError
 from tilewright.llvm.emit import scratch_symbol, symbol
 from tilewright.tensor import ir as tir
-from tilewright.tensor.layout import packing_of, parse_step
+from tilewright.tensor.layout import Packing, packing_of, parse_step
 from tilewright.tensor.regions import outputs, sizes
 
 if TYPE_CHECKING:
@@ -119,30 +122,45 @@ def _refused(problem: str) -> ParseError:
     return ParseError(P201, {"problem": problem}, hint=hint)
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The layout of a parameter in the words of callers, who know sizes by name."""
+
+    packing: Packing
+    logical_shape: Shape
+
+    def pack(self, array: NDArray[Any], /) -> NDArray[np.generic]:
+        """A plain array in the order in which the kernel reads it."""
+        return self.packing.pack(array)
+
+
 def _spec(param: tir.Buffer, *, is_output: bool) -> ParamSpec:
     shape = tuple(_dimension(param, size) for size in param.shape)
+    packing = packing_of(param)
     # What a kernel writes appears as it is stored; only what it reads is packed for it.
-    packing = None if is_output else packing_of(param)
-    return ParamSpec(param.name, param.dtype, shape, is_output, packing)
+    if packing is None or is_output:
+        return ParamSpec(param.name, param.dtype, shape, is_output)
+    logical = tuple(_dimension(param, size) for size in packing.logical_shape)
+    return ParamSpec(param.name, param.dtype, shape, is_output, Stored(packing, logical))
 
 
-def _dimension(param: tir.Buffer, size: tir.Expr) -> int | str:
+def _dimension(param: tir.Buffer, size: int | tir.Expr) -> int | str:
     match size:
+        case int():
+            return size
         case tir.Const(value=number):
             return int(number)
         case tir.Var(name=name):
             return name
     facts = {"param": param.name, "dimension": size}
-    hint = "let every dimension of a parameter be a number or a `size` of its own"
+    hint = "let every dimension be a number or a `size` of its own, also after layout steps"
     raise ProgramError(V301, facts, hint=hint)
 
 
 def _spec_of(entry: list[Any]) -> ParamSpec:
     name, dtype, shape, is_output, layout = entry
     extents: Shape = tuple(shape)
-    if not layout or is_output:
-        return ParamSpec(name, DTYPES[dtype], extents, is_output)
-    dims = tuple(tir.Var(d) if isinstance(d, str) else tir.Const(d) for d in extents)
-    steps = tuple(parse_step(text) for text in layout)
-    buffer = tir.Buffer(name, dims, DTYPES[dtype], layout=steps)
-    return ParamSpec(name, DTYPES[dtype], extents, is_output, packing_of(buffer))
+    known = {size: tir.Var(size) for size in extents if isinstance(size, str)}
+    dims = tuple(known[d] if isinstance(d, str) else tir.Const(d) for d in extents)
+    steps = tuple(parse_step(text, known.__getitem__) for text in layout)
+    return _spec(tir.Buffer(name, dims, DTYPES[dtype], layout=steps), is_output=is_output)

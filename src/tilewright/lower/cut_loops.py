@@ -26,6 +26,7 @@ from tilewright.lower import fold, forms
 from tilewright.lower.accesses import conjuncts, loads_in
 from tilewright.lower.conditions import comparisons, spans
 from tilewright.lower.context import Context
+from tilewright.lower.extremes import Loops
 from tilewright.lower.forms import Form
 from tilewright.lower.lower_tiles import tile_borders, tile_facts
 from tilewright.lower.simplify import analyzer_of, simplified
@@ -64,42 +65,45 @@ def cut_loops(func: tir.Func, context: Context) -> tir.Func:
     del context
     if not any(type(n) in (tir.If, tir.Select, tir.TileSize) for n in walk(func.body)):
         return func
-    body = _statement(func.body, analyzer_of(func))
+    body = _statement(func.body, analyzer_of(func), 1)
     if body is func.body:
         return func
     return func.with_fields(body=simplified(body, func))  # type: ignore[no-any-return]
 
 
-def _statement(stmt: tir.Stmt, analyzer: Analyzer) -> tir.Stmt:
+def _statement(stmt: tir.Stmt, analyzer: Analyzer, copies: int) -> tir.Stmt:
+    """`copies` counts how often the loops around have already been multiplied."""
     if type(stmt) is tir.For:
-        return _loop(stmt, analyzer)
-    return fold.map_parts(stmt, lambda part: _statement(part, analyzer))
+        return _loop(stmt, analyzer, copies)
+    return fold.map_parts(stmt, lambda part: _statement(part, analyzer, copies))
 
 
-def _loop(loop: tir.For, analyzer: Analyzer) -> tir.Stmt:
+def _loop(loop: tir.For, analyzer: Analyzer, copies: int) -> tir.Stmt:
     init, loop = _init_in_front(loop)
     loop = _tiles_tested(loop)
     pieces = [Piece({}, forms.form_of(loop.extent), loop.body)]
     for cut in _tile_cuts(loop):
         pieces = [new for piece in pieces for new in _cut(loop, piece, cut, analyzer)]
     if loop.kind is not tir.LoopKind.UNROLLED:
-        pieces = [new for piece in pieces for new in _cut_at_conditions(loop, piece, analyzer)]
+        many = copies * len(pieces)
+        pieces = [new for p in pieces for new in _cut_at_conditions(loop, p, analyzer, many)]
+    copies *= len(pieces)
     if len(pieces) == 1:
-        body = _statement(pieces[0].body, analyzer.bind(loop.var, loop.extent))
+        body = _statement(pieces[0].body, analyzer.bind(loop.var, loop.extent), copies)
         return fold.seq(init, _hoisted(loop, body))
-    return fold.seq(init, *(_part(loop, piece, analyzer) for piece in pieces))
+    return fold.seq(init, *(_part(loop, piece, analyzer, copies) for piece in pieces))
 
 
-def _part(loop: tir.For, piece: Piece, analyzer: Analyzer) -> tir.Stmt:
+def _part(loop: tir.For, piece: Piece, analyzer: Analyzer, copies: int) -> tir.Stmt:
     """One piece as a loop from zero (or no loop at all, if it is one iteration)."""
     extent = analyzer.simplify(forms.expr_of(forms.minus(piece.end, piece.start)))
     start = forms.expr_of(piece.start)
     if tir.int_value(extent) == 1:
-        return _statement(fold.copied(piece.body, {loop.var: start}), analyzer)
+        return _statement(fold.copied(piece.body, {loop.var: start}), analyzer, copies)
     var = tir.Var(loop.var.name)
     body = fold.copied(piece.body, {loop.var: fold.fold_binary(tir.Add, start, var)})
     new = tir.For(var, extent, body, loop.kind, loop.notes)
-    return _hoisted(new, _statement(body, analyzer.bind(var, extent)))
+    return _hoisted(new, _statement(body, analyzer.bind(var, extent), copies))
 
 
 def _hoisted(loop: tir.For, body: tir.Stmt) -> tir.Stmt:
@@ -116,20 +120,44 @@ def _hoisted(loop: tir.For, body: tir.Stmt) -> tir.Stmt:
     )
 
 
-def _cut_at_conditions(loop: tir.For, piece: Piece, analyzer: Analyzer) -> list[Piece]:
+def _cut_at_conditions(
+    loop: tir.For, whole: Piece, analyzer: Analyzer, copies: int
+) -> list[Piece]:
     """Cut at one comparison after the other, as long as the pieces still contain them."""
-    pieces, seen = [piece], set[tir.Expr]()
-    for comparison, inner in comparisons(piece.body):
+    pieces, seen = [whole], set[tir.Expr]()
+    for comparison, inner in comparisons(whole.body):
         if comparison in seen or loop.var not in free_vars(comparison):
             continue
         seen.add(comparison)
-        found = spans(comparison, loop, inner)
-        if found is None:
+        cut = _condition_cut(comparison, loop, inner, analyzer)
+        if cut is None:
             continue
-        known = [{} if v is None else {comparison: _CONSTANTS[v]} for v in found.values]
-        cut = Cut(found.borders, tuple(known), must=False)
-        pieces = [new for old in pieces for new in _cut(loop, old, cut, analyzer)]
+        new = [part for piece in pieces for part in _cut(loop, piece, cut, analyzer)]
+        weight = max(_weight(piece.body) for piece in new)
+        if len(new) <= len(pieces) or weight * len(new) * copies <= MAX_STATEMENTS:
+            pieces = new
     return pieces
+
+
+def _condition_cut(
+    comparison: tir.Compare, loop: tir.For, inner: Loops, analyzer: Analyzer
+) -> Cut | None:
+    """Where the comparison changes; None if that is not known well enough to be of use."""
+    found = spans(comparison, loop, inner)
+    if found is None:
+        return None
+    first, last = found.borders
+    constant = all(forms.const_of(b) is not None for b in found.borders)
+    if not constant and None in found.values and first != last and _moves(found.borders, analyzer):
+        return None  # parts of unknown length in every iteration of an outer loop
+    known = [{} if v is None else {comparison: _CONSTANTS[v]} for v in found.values]
+    return Cut(found.borders, tuple(known), must=False)
+
+
+def _moves(borders: Sequence[Form], analyzer: Analyzer) -> bool:
+    """Do the borders depend on loops outside?"""
+    atoms = {atom for border in borders for key in border for atom in key}
+    return any(var in analyzer.extents for atom in atoms for var in free_vars(atom))
 
 
 _CONSTANTS = {True: tir.TRUE, False: fold.FALSE}
@@ -148,8 +176,6 @@ def _cut(loop: tir.For, piece: Piece, cut: Cut, analyzer: Analyzer) -> list[Piec
     if len(parts) <= 1:
         known = parts[0][2] if parts else {}
         return [Piece(piece.start, piece.end, fold.resolved(piece.body, known))]
-    if not cut.must and _weight(piece.body) * len(parts) > MAX_STATEMENTS:
-        return [piece]
     if loop.kind is tir.LoopKind.SERIAL or _is_constant(loop, parts):
         return [Piece(s, e, fold.resolved(piece.body, known)) for s, e, known in parts]
     if loop.kind is tir.LoopKind.VECTOR and not cut.must:

@@ -29,13 +29,14 @@ __all__ = [
 
 
 class Ranges:
-    """The variables in scope with their extents; the analyzer is made when first asked for."""
+    """The variables in scope with their extents; analyzers are made when first asked for."""
 
-    __slots__ = ("_analyzer", "extents")
+    __slots__ = ("_analyzer", "_keeper", "extents")
 
     def __init__(self, extents: dict[tir.Var, tir.Expr]) -> None:
         self.extents = extents
         self._analyzer: Analyzer | None = None
+        self._keeper: Analyzer | None = None
 
     @classmethod
     def of_block(cls, block: tir.Block) -> Ranges:
@@ -48,13 +49,27 @@ class Ranges:
         return self._analyzer
 
     def simplify(self, expr: tir.Expr) -> tir.Expr:
-        return expr if type(expr) in (tir.Var, tir.Const) else self.analyzer.simplify(expr)
+        """An equal index; it still mentions variables of extent one, which is what a block that
+        writes by them is recognised by.
+        """
+        if type(expr) is tir.Var or type(expr) is tir.Const:
+            return expr
+        if self._keeper is None:
+            self._keeper = self.analyzer
+            if any(tir.int_value(extent) == 1 for extent in self.extents.values()):
+                self._keeper = Analyzer({v: _two_or_more(e) for v, e in self.extents.items()})
+        return self._keeper.simplify(expr)
 
     def simplify_all(self, parts: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
         return tuple([self.simplify(p) for p in parts])
 
     def with_loop(self, loop: tir.For) -> Ranges:
         return Ranges({**self.extents, loop.var: loop.extent})
+
+
+def _two_or_more(extent: tir.Expr) -> tir.Expr:
+    """A range that is too large by one allows the same conclusions, and fewer."""
+    return tir.Const(2) if tir.int_value(extent) == 1 else extent
 
 
 class Change:

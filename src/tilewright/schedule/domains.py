@@ -124,9 +124,10 @@ def iterations(
     digits: dict[tir.Var, list[tuple[_Digit, Span | None]]] = {}
     understood = True
     for index, span, size in zip(region.ranges, box, region.buffer.shape, strict=True):
-        digit = _digit(index.start)
+        digit, offset = _shifted_digit(index.start)
         if digit is not None and tir.int_value(index.extent) == 1:
-            digits.setdefault(digit.var, []).append((digit, span))
+            moved = span if span is None else Span(span.lo - offset, span.hi - offset)
+            digits.setdefault(digit.var, []).append((digit, moved))
             continue
         if span is None:
             continue
@@ -145,6 +146,16 @@ def iterations(
         if digit_part is not None:
             parts.setdefault(var, digit_part)
     return parts, understood
+
+
+def _shifted_digit(expr: tir.Expr) -> tuple[_Digit | None, int]:
+    """Read a digit plus a constant, as padding makes it."""
+    match expr:
+        case tir.Add(a=a, b=tir.Const(value=value)):
+            return _digit(a), int(value)
+        case tir.Sub(a=a, b=tir.Const(value=value)):
+            return _digit(a), -int(value)
+    return _digit(expr), 0
 
 
 def _digit(expr: tir.Expr) -> _Digit | None:

@@ -4,7 +4,7 @@ Operators (`a + b`, `a // 4`, `a < b`) lift Python numbers and fold what is triv
 integers; everything deeper is the simplifier's work (`arith/`). `==` compares two expressions as
 values; the IR's own comparison is `a.eq(b)`.
 
-Nodes from `Let` to `Reduce` appear only after lowering.
+The operations on two values are in `arithmetic.py`. Nodes from `Let` to `Reduce` appear only after lowering.
 """
 
 from __future__ import annotations
@@ -27,81 +27,81 @@ class Expr(Node):
     dtype: DType
 
     def __add__(self, other: Lift) -> Expr:
-        return _binary(Add, self, as_expr(other, self.dtype))
+        return _binary("+", self, as_expr(other, self.dtype))
 
     def __radd__(self, other: Lift) -> Expr:
-        return _binary(Add, as_expr(other, self.dtype), self)
+        return _binary("+", as_expr(other, self.dtype), self)
 
     def __sub__(self, other: Lift) -> Expr:
-        return _binary(Sub, self, as_expr(other, self.dtype))
+        return _binary("-", self, as_expr(other, self.dtype))
 
     def __rsub__(self, other: Lift) -> Expr:
-        return _binary(Sub, as_expr(other, self.dtype), self)
+        return _binary("-", as_expr(other, self.dtype), self)
 
     def __mul__(self, other: Lift) -> Expr:
-        return _binary(Mul, self, as_expr(other, self.dtype))
+        return _binary("*", self, as_expr(other, self.dtype))
 
     def __rmul__(self, other: Lift) -> Expr:
-        return _binary(Mul, as_expr(other, self.dtype), self)
+        return _binary("*", as_expr(other, self.dtype), self)
 
     def __truediv__(self, other: Lift) -> Expr:
-        return _binary(Div, self, as_expr(other, self.dtype))
+        return _binary("/", self, as_expr(other, self.dtype))
 
     def __rtruediv__(self, other: Lift) -> Expr:
-        return _binary(Div, as_expr(other, self.dtype), self)
+        return _binary("/", as_expr(other, self.dtype), self)
 
     def __floordiv__(self, other: Lift) -> Expr:
-        return _binary(FloorDiv, self, as_expr(other, self.dtype))
+        return _binary("//", self, as_expr(other, self.dtype))
 
     def __rfloordiv__(self, other: Lift) -> Expr:
-        return _binary(FloorDiv, as_expr(other, self.dtype), self)
+        return _binary("//", as_expr(other, self.dtype), self)
 
     def __mod__(self, other: Lift) -> Expr:
-        return _binary(FloorMod, self, as_expr(other, self.dtype))
+        return _binary("%", self, as_expr(other, self.dtype))
 
     def __rmod__(self, other: Lift) -> Expr:
-        return _binary(FloorMod, as_expr(other, self.dtype), self)
+        return _binary("%", as_expr(other, self.dtype), self)
 
     def __and__(self, other: Lift) -> Expr:
-        return _binary(BitAnd, self, as_expr(other, self.dtype))
+        return _binary("&", self, as_expr(other, self.dtype))
 
     def __or__(self, other: Lift) -> Expr:
-        return _binary(BitOr, self, as_expr(other, self.dtype))
+        return _binary("|", self, as_expr(other, self.dtype))
 
     def __xor__(self, other: Lift) -> Expr:
-        return _binary(BitXor, self, as_expr(other, self.dtype))
+        return _binary("^", self, as_expr(other, self.dtype))
 
     def __lshift__(self, other: Lift) -> Expr:
-        return _binary(ShiftLeft, self, as_expr(other, self.dtype))
+        return _binary("<<", self, as_expr(other, self.dtype))
 
     def __rshift__(self, other: Lift) -> Expr:
-        return _binary(ShiftRight, self, as_expr(other, self.dtype))
+        return _binary(">>", self, as_expr(other, self.dtype))
 
     def __lt__(self, other: Lift) -> Expr:
-        return _binary(Lt, self, as_expr(other, self.dtype))
+        return _binary("<", self, as_expr(other, self.dtype))
 
     def __le__(self, other: Lift) -> Expr:
-        return _binary(Le, self, as_expr(other, self.dtype))
+        return _binary("<=", self, as_expr(other, self.dtype))
 
     def __gt__(self, other: Lift) -> Expr:
-        return _binary(Lt, as_expr(other, self.dtype), self)
+        return _binary("<", as_expr(other, self.dtype), self)
 
     def __ge__(self, other: Lift) -> Expr:
-        return _binary(Le, as_expr(other, self.dtype), self)
+        return _binary("<=", as_expr(other, self.dtype), self)
 
     def __neg__(self) -> Expr:
-        return Neg(self) if self.dtype != index else _binary(Sub, Const(0, index), self)
+        return Neg(self) if self.dtype != index else _binary("-", Const(0, index), self)
 
     def __invert__(self) -> Expr:
         return Not(self)
 
     def eq(self, other: Lift) -> Expr:
         """`self == other` as an expression."""
-        return Eq(self, as_expr(other, self.dtype))
+        return _binary("==", self, as_expr(other, self.dtype))
 
     def ne(self, other: Lift) -> Expr:
         """`self != other` as an expression."""
-        return Ne(self, as_expr(other, self.dtype))
+        return _binary("!=", self, as_expr(other, self.dtype))
 
     def to(self, dtype: DType) -> Expr:
         """Converted to `dtype`; itself if it already has it."""
@@ -144,6 +144,10 @@ class Var(Expr):
         raise TypeError("a variable has identity; send the program's text instead")
 
 
+OPERATIONS: dict[str, type[Binary]] = {}
+"""The operation of each symbol; `arithmetic.py` defines them."""
+
+
 @node
 class Binary(Expr):
     """An operation on two values of one dtype."""
@@ -152,6 +156,9 @@ class Binary(Expr):
     b: Expr
     dtype: DType = None  # type: ignore[assignment]
     symbol: ClassVar[str] = "?"
+
+    def __init_subclass__(cls) -> None:
+        OPERATIONS[cls.symbol] = cls
 
     def finish(self) -> None:
         if self.dtype is None:
@@ -170,125 +177,6 @@ _set_dtype = Binary.__dict__["dtype"].__set__
 @node
 class Compare(Binary):
     """A comparison; its dtype is bool."""
-
-
-@node
-class Add(Binary):
-    """`a + b`; integers wrap."""
-
-    symbol: ClassVar[str] = "+"
-
-
-@node
-class Sub(Binary):
-    """`a - b`; integers wrap."""
-
-    symbol: ClassVar[str] = "-"
-
-
-@node
-class Mul(Binary):
-    """`a * b`; integers wrap."""
-
-    symbol: ClassVar[str] = "*"
-
-
-@node
-class Div(Binary):
-    """`a / b` on floats."""
-
-    symbol: ClassVar[str] = "/"
-
-
-@node
-class FloorDiv(Binary):
-    """`a // b` on integers, rounded down; by zero it gives 0, as NumPy does."""
-
-    symbol: ClassVar[str] = "//"
-
-
-@node
-class FloorMod(Binary):
-    """`a % b` on integers, with the sign of `b`; by zero it gives 0, as NumPy does."""
-
-    symbol: ClassVar[str] = "%"
-
-
-@node
-class Min(Binary):
-    """The lesser; NaN if either is NaN."""
-
-    symbol: ClassVar[str] = "min"
-
-
-@node
-class Max(Binary):
-    """The greater; NaN if either is NaN."""
-
-    symbol: ClassVar[str] = "max"
-
-
-@node
-class BitAnd(Binary):
-    """Bitwise and; logical and on bools (both sides are evaluated)."""
-
-    symbol: ClassVar[str] = "&"
-
-
-@node
-class BitOr(Binary):
-    """Bitwise or; logical or on bools (both sides are evaluated)."""
-
-    symbol: ClassVar[str] = "|"
-
-
-@node
-class BitXor(Binary):
-    """Bitwise exclusive or."""
-
-    symbol: ClassVar[str] = "^"
-
-
-@node
-class ShiftLeft(Binary):
-    """`a << b` for 0 ≤ b < bits."""
-
-    symbol: ClassVar[str] = "<<"
-
-
-@node
-class ShiftRight(Binary):
-    """`a >> b` for 0 ≤ b < bits; keeps the sign of signed integers."""
-
-    symbol: ClassVar[str] = ">>"
-
-
-@node
-class Eq(Compare):
-    """`a == b`."""
-
-    symbol: ClassVar[str] = "=="
-
-
-@node
-class Ne(Compare):
-    """`a != b`; true if either is NaN."""
-
-    symbol: ClassVar[str] = "!="
-
-
-@node
-class Lt(Compare):
-    """`a < b`; false if either is NaN."""
-
-    symbol: ClassVar[str] = "<"
-
-
-@node
-class Le(Compare):
-    """`a <= b`; false if either is NaN."""
-
-    symbol: ClassVar[str] = "<="
 
 
 @node
@@ -513,52 +401,49 @@ def int_value(value: Expr) -> int | None:
     return None
 
 
-_FOLD: dict[type[Binary], Callable[[int, int], int]] = {
-    Add: operator.add,
-    Sub: operator.sub,
-    Mul: operator.mul,
-    FloorDiv: lambda a, b: a // b if b else 0,
-    FloorMod: lambda a, b: a % b if b else 0,
-    Min: min,
-    Max: max,
+_FOLD: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else 0,
+    "min": min,
+    "max": max,
 }
 
 
-def _binary(kind: type[Binary], a: Expr, b: Expr) -> Expr:
-    """`kind(a, b)`, folded where the result is plain to see; only for the index dtype."""
+def _binary(symbol: str, a: Expr, b: Expr) -> Expr:
+    """The operation with this symbol, folded where the result is plain to see on indices."""
     if a.dtype is index or a.dtype == index:
         x, y = int_value(a), int_value(b)
-        if x is not None and y is not None and kind in _FOLD:
-            return Const(_FOLD[kind](x, y), index)
-        if kind is Add:
-            if x == 0:
+        if x is not None and y is not None and symbol in _FOLD:
+            return Const(_FOLD[symbol](x, y), index)
+        match symbol:
+            case "+" if x == 0:
                 return b
-            if y == 0:
+            case "+" | "-" if y == 0:
                 return a
-        elif kind is Sub and y == 0:
-            return a
-        elif kind is Mul:
-            if x == 1 or y == 0:
+            case "*" if x == 1 or y == 0:
                 return b
-            if y == 1 or x == 0:
+            case "*" if y == 1 or x == 0:
                 return a
-        elif kind is FloorDiv and y == 1:
-            return a
-        elif kind is FloorMod and y == 1:
-            return Const(0, index)
-    return kind(a, b)
+            case "//" if y == 1:
+                return a
+            case "%" if y == 1:
+                return Const(0, index)
+    return OPERATIONS[symbol](a, b)
 
 
 def minimum(a: Lift, b: Lift) -> Expr:
     """The lesser of two values; one of them must be an expression."""
-    return _lifted(Min, a, b)
+    return _lifted("min", a, b)
 
 
 def maximum(a: Lift, b: Lift) -> Expr:
     """The greater of two values; one of them must be an expression."""
-    return _lifted(Max, a, b)
+    return _lifted("max", a, b)
 
 
-def _lifted(kind: type[Binary], a: Lift, b: Lift) -> Expr:
+def _lifted(symbol: str, a: Lift, b: Lift) -> Expr:
     like = a.dtype if isinstance(a, Expr) else b.dtype if isinstance(b, Expr) else index
-    return _binary(kind, as_expr(a, like), as_expr(b, like))
+    return _binary(symbol, as_expr(a, like), as_expr(b, like))

@@ -14,6 +14,7 @@ import enum
 from collections.abc import Mapping
 
 from tilewright.dtypes import boolean
+from tilewright.tensor.arithmetic import *  # noqa: F403
 from tilewright.tensor.expr import *  # noqa: F403  (one namespace for the whole IR)
 from tilewright.tensor.expr import Buffer, Const, Expr, Var
 from tilewright.tensor.node import Node, node

@@ -1,15 +1,17 @@
 """What blocks and programs touch: regions of a block from its body, writers, readers, sizes.
 
 The regions are part of a block's signature, and everything outside relies on them alone. A leaf
-block lists one point per distinct access; a block with loops inside lists boxes, exact for accesses
-that are linear in those loops and the whole dimension otherwise (never too small).
+block lists one point per distinct access; a block with loops inside lists boxes, exact where an
+index only grows or falls with each loop, and never too small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.arith.sweep import region_bounds
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import children, free_vars, substitute, walk, walk_stmts
 
@@ -56,8 +58,7 @@ def block_regions(
 
     An accumulator's read of the very element that the block stores is not listed.
     """
-    del iters  # regions are expressed in the iterators; their extents do not matter
-    found = _Touched()
+    found = _Touched({it.var: it.extent for it in iters})
     if init is not None:
         found.statement(init, ())
     found.statement(body, ())
@@ -69,7 +70,8 @@ def block_regions(
 class _Touched:
     """Collects the regions that a statement reads and writes, outside of its own allocations."""
 
-    def __init__(self) -> None:
+    def __init__(self, outer: Mapping[tir.Var, tir.Expr]) -> None:
+        self.outer = outer
         self.reads: list[tuple[tir.Region, object]] = []
         self.writes: list[tir.Region] = []
         self.stores: set[object] = set()  # (buffer, indices) of every plain store
@@ -81,7 +83,9 @@ class _Touched:
                 self.expressions((*stmt.indices, stmt.value), loops)
                 self.stores.add((stmt.buffer, stmt.indices))
                 if stmt.buffer not in self.local:
-                    self.writes.append(box_over(point(stmt.buffer, stmt.indices), loops))
+                    self.writes.append(
+                        box_over(point(stmt.buffer, stmt.indices), loops, self.outer)
+                    )
             case tir.Block():
                 self.block(stmt, loops)
             case tir.For():
@@ -101,40 +105,60 @@ class _Touched:
         at = {i.var: b for i, b in zip(block.iters, block.bindings, strict=True)}
         for region in block.reads:
             if region.buffer not in self.local:
-                self.reads.append((box_over(substitute(region, at), loops), None))
+                self.reads.append((box_over(substitute(region, at), loops, self.outer), None))
         for region in block.writes:
             if region.buffer not in self.local:
-                self.writes.append(box_over(substitute(region, at), loops))
+                self.writes.append(box_over(substitute(region, at), loops, self.outer))
 
     def expressions(self, parts: Sequence[tir.Expr], loops: Loops) -> None:
         for part in parts:
             for node in walk(part):
                 if type(node) is tir.Load and node.buffer not in self.local:
-                    region = box_over(point(node.buffer, node.indices), loops)
+                    region = box_over(point(node.buffer, node.indices), loops, self.outer)
                     self.reads.append((region, (node.buffer, node.indices)))
 
 
-def box_over(region: tir.Region, loops: Loops) -> tir.Region:
-    """The box that `region` sweeps while `loops` (outermost first) run."""
-    for var, extent in reversed(loops):
-        ranges = tuple(
-            [
-                _swept(r, var, extent, size)
-                for r, size in zip(region.ranges, region.buffer.shape, strict=True)
-            ]
-        )
-        region = region.with_fields(ranges=ranges)
-    return region
+def box_over(
+    region: tir.Region, loops: Loops, outer: Mapping[tir.Var, tir.Expr] | None = None
+) -> tir.Region:
+    """The box that `region` sweeps while `loops` (outermost first) run.
+
+    `outer` has the extents of variables that stand still.
+    """
+    if not loops:
+        return region
+    ranges = tuple(
+        [
+            _swept(span, loops, outer or {}, size)
+            for span, size in zip(region.ranges, region.buffer.shape, strict=True)
+        ]
+    )
+    return region.with_fields(ranges=ranges)  # type: ignore[no-any-return]
 
 
-def _swept(span: tir.Range, var: tir.Var, extent: tir.Expr, size: tir.Expr) -> tir.Range:
-    if var not in free_vars(span):
-        return span
-    factor = None if var in free_vars(span.extent) else _coefficient(span.start, var)
-    if factor is None:
-        return tir.Range(ZERO, size)
-    first = substitute(span.start, {var: ZERO if factor >= 0 else extent - 1})
-    return tir.Range(_tidy(first), _tidy(span.extent + (extent - 1) * abs(factor)))
+def _swept(
+    span: tir.Range, loops: Loops, outer: Mapping[tir.Var, tir.Expr], size: tir.Expr
+) -> tir.Range:
+    """One dimension of the box; linear indices are done at once, others by the analyzer."""
+    start, extent = span.start, span.extent
+    for var, length in reversed(loops):
+        if var not in free_vars(start) and var not in free_vars(extent):
+            continue
+        factor = None if var in free_vars(extent) else _coefficient(start, var)
+        if factor is None:
+            return _bounded(span, loops, outer) or tir.Range(ZERO, size)
+        start = _tidy(substitute(start, {var: ZERO if factor >= 0 else length - 1}))
+        extent = _tidy(extent + (length - 1) * abs(factor))
+    return tir.Range(start, extent)
+
+
+def _bounded(span: tir.Range, loops: Loops, outer: Mapping[tir.Var, tir.Expr]) -> tir.Range | None:
+    analyzer = Analyzer(outer)
+    first, last = region_bounds((span.start, span.start + span.extent - 1), loops, analyzer)
+    if first is None or last is None:
+        return None
+    end = last.start + last.extent
+    return tir.Range(first.start, analyzer.simplify(end - first.start))
 
 
 def _coefficient(expr: tir.Expr, var: tir.Var) -> int | None:

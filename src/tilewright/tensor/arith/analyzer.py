@@ -27,8 +27,7 @@ from tilewright.tensor.arith.linearize import atomic, linearize
 from tilewright.tensor.arith.nonneg import STEPS, never_negative
 from tilewright.tensor.arith.rebuild import expression, same_tree
 from tilewright.tensor.arith.space import NotAffine, Space
-from tilewright.tensor.arith.tiles import tiling
-from tilewright.tensor.expr import (
+from tilewright.tensor.ir import (
     BitAnd,
     BitOr,
     Buffer,
@@ -178,7 +177,7 @@ class Analyzer(Space):
 
     def _factor(self, atom: Atom) -> int:
         if atom.kind is Kind.START or atom.kind is Kind.SIZE:
-            return tiling(self, atom.parts[0]).factor
+            return int(atom.parts[0].factor)
         return 1
 
     def linear(self, expr: Expr) -> Linear:

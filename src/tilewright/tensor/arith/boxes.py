@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.tensor.arith.analyzer import Analyzer
-from tilewright.tensor.expr import Expr, maximum, minimum
-from tilewright.tensor.ir import Range
+from tilewright.tensor.ir import Expr, Range, maximum, minimum
 
 __all__ = ["Box", "contains", "covers", "end_of", "merged", "union"]
 

@@ -15,7 +15,7 @@ from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, l
 from tilewright.tensor.arith.rebuild import expression, same_tree
 from tilewright.tensor.arith.recombine import recombine, without_remainders
 from tilewright.tensor.arith.space import NotAffine, Space
-from tilewright.tensor.expr import BitAnd, Compare, Eq, Expr, Le, Lt, Not
+from tilewright.tensor.ir import BitAnd, Compare, Eq, Expr, Le, Lt, Not
 
 __all__ = ["decide", "facts_of", "simplify_compare"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tilewright.tensor.expr import (
+from tilewright.tensor.ir import (
     Add,
     Binary,
     BitAnd,

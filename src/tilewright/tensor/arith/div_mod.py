@@ -29,7 +29,7 @@ from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import divided
-from tilewright.tensor.expr import Const, Expr, FloorDiv, FloorMod
+from tilewright.tensor.ir import Const, Expr, FloorDiv, FloorMod
 
 __all__ = ["DIV_RULES", "MOD_RULES", "floor_div", "floor_mod"]
 

@@ -12,7 +12,7 @@ from typing import Final
 from tilewright.dtypes import DType, boolean
 from tilewright.tensor.arith.data_rules import DATA_RULES, Row, X
 from tilewright.tensor.arith.rebuild import same_tree
-from tilewright.tensor.expr import (
+from tilewright.tensor.ir import (
     Add,
     Binary,
     BitAnd,

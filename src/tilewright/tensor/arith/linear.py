@@ -13,7 +13,7 @@ import enum
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from tilewright.tensor.expr import Expr
+from tilewright.tensor.ir import Expr
 
 __all__ = ["Atom", "Kind", "Linear", "Terms"]
 __all__ += ["add_into", "constant", "high", "low", "plus", "scaled"]
@@ -38,7 +38,7 @@ class Atom:
     """One interned term. `lo ≤ value ≤ hi` where known; `parts` depends on the kind.
 
     VAR: (extent − 1 as a Linear,) or (). PRODUCT: the factors. DIV, MOD: (dividend, divisor), both
-    Linear, the divisor known to be positive. MIN, MAX: the operands. START, SIZE: (cover, tile).
+    Linear, the divisor known to be positive. MIN, MAX: the operands. START, SIZE: (tiling, tile).
     `key` orders all atoms of one space; `depth` is the rank of the innermost variable inside.
     """
 

@@ -18,7 +18,7 @@ from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.space import NotAffine, Space
 from tilewright.tensor.arith.tiles import tile_size, tile_start
-from tilewright.tensor.expr import (
+from tilewright.tensor.ir import (
     Add,
     Call,
     Cast,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tilewright.tensor.arith.linear import Kind, Linear, Terms, high, low, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import Space, order_of
-from tilewright.tensor.expr import Expr, Max, Min
+from tilewright.tensor.ir import Expr, Max, Min
 
 __all__ = ["extreme"]
 

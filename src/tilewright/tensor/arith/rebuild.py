@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.tensor.arith.linear import Atom, Linear
-from tilewright.tensor.expr import Add, Const, Expr, Mul, Sub, Var
+from tilewright.tensor.ir import Add, Const, Expr, Mul, Sub, Var
 
 __all__ = ["expression", "same_tree"]
 

@@ -20,7 +20,7 @@ from tilewright.tensor.arith.linear import (
     plus,
     scaled,
 )
-from tilewright.tensor.expr import Const, Cover, Expr, Mul, TileSize, TileStart, Var
+from tilewright.tensor.ir import Const, Expr, Mul, TileSize, TileStart, Var
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import children
 
@@ -233,7 +233,7 @@ def _key(kind: Kind, parts: tuple[Any, ...], expr: Expr) -> tuple[Any, ...]:
             lead = min(lead, part.key[:2])
         elif isinstance(part, int):
             detail.append((0, part))
-        elif isinstance(part, Cover):
-            detail.append((2, repr(part)))
+        elif kind is Kind.START or kind is Kind.SIZE:
+            detail.append((2, part.order()))
     text = repr(expr) if kind is Kind.SELECT or kind is Kind.OTHER else ""
     return (*lead, int(kind), text, tuple(detail))

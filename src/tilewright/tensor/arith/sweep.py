@@ -18,9 +18,8 @@ from tilewright.tensor.arith.min_max import extreme
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.space import NotAffine
-from tilewright.tensor.arith.tiles import tile_size, tile_start, tiling
-from tilewright.tensor.expr import Expr, Var
-from tilewright.tensor.ir import Range
+from tilewright.tensor.arith.tiles import start_of, tile_size, tile_start
+from tilewright.tensor.ir import Expr, Range, Var
 
 __all__ = ["region_bounds"]
 
@@ -124,15 +123,15 @@ class _Sweep:
         """start(t) + size(t) with t inside: it grows with t, so the last tile decides."""
         if atom.kind is not Kind.SIZE:
             return None
-        k, (cover, tile) = form.terms[atom], atom.parts
-        start = tile_start(self.space, cover, tile)
+        k, (tiles, tile) = form.terms[atom], atom.parts
+        start = start_of(self.space, atom)
         if not all(form.terms.get(a) == q * k for a, q in start.terms.items()):
             return None
         last = self.extreme(tile, upper=upper == (k > 0))
         rest = plus(plus(form, Linear(0, {atom: k}), -1), start, -k)
-        tiles = tiling(self.space, cover)
         if last.same(plus(tiles.count, constant(-1))):
             return plus(rest, tiles.total, k)
+        cover = tiles.cover
         end = plus(tile_start(self.space, cover, last), tile_size(self.space, cover, last))
         return plus(rest, end, k)
 
@@ -152,10 +151,10 @@ class _Sweep:
         if kind is Kind.MOD and not self._in_divisor(parts[1]):
             return self._remainder(parts[0], parts[1], upper=upper)
         if kind is Kind.START:
-            return tile_start(self.space, parts[0], self.extreme(parts[1], upper=upper))
+            last = self.extreme(parts[1], upper=upper)
+            return tile_start(self.space, parts[0].cover, last)
         if kind is Kind.SIZE:
-            tiles = tiling(self.space, parts[0])
-            return constant(tiles.largest if upper else tiles.smallest)
+            return constant(parts[0].largest if upper else parts[0].smallest)
         if kind is Kind.MIN or kind is Kind.MAX:
             return extreme(self.space, kind, [self.extreme(p, upper=upper) for p in parts])
         if kind is Kind.SELECT:

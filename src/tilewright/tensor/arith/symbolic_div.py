@@ -13,7 +13,7 @@ from tilewright.tensor.arith.linear import Atom, Kind, Linear, Terms, constant, 
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
-from tilewright.tensor.expr import Expr, FloorDiv, FloorMod
+from tilewright.tensor.ir import Expr, FloorDiv, FloorMod
 
 __all__ = ["SYMBOLIC_DIV_RULES", "SYMBOLIC_MOD_RULES", "divide", "modulo"]
 

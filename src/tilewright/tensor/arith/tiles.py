@@ -22,31 +22,52 @@ from tilewright.tensor.arith.linear import (
     scaled,
 )
 from tilewright.tensor.arith.rebuild import expression
-from tilewright.tensor.arith.space import Ends, Space
-from tilewright.tensor.expr import Cover, Expr, TileSize, TileStart
+from tilewright.tensor.arith.space import Ends, Space, order_of
+from tilewright.tensor.ir import Cover, Expr, TileSize, TileStart
 
-__all__ = ["Tiling", "divided", "start_bounds"]
+__all__ = ["Tiling", "divided", "start_bounds", "start_of"]
 __all__ += ["tile_end", "tile_normal", "tile_size", "tile_start", "tiling"]
 
 
 class Tiling:
-    """A cover seen from a space: simplified, without empty segments, and with its sums."""
+    """A cover seen from a space: simplified, without empty segments, and with its sums.
 
-    __slots__ = ("count", "cover", "factor", "largest", "segments", "smallest", "total")
+    `ends` are the numbers of the tiles at which segments end, if all counts are constant.
+    """
+
+    __slots__ = ("_smaller", "count", "cover", "ends", "factor", "largest", "segments")
+    __slots__ += ("smallest", "total")
 
     def __init__(self, space: Space, cover: Cover) -> None:
         pairs = [(size, space.linear(n), n) for size, n in cover.segments]
-        self.segments = [(size, n) for size, n, _ in pairs if n.terms or n.const > 0]
+        kept = [pair for pair in pairs if pair[1].terms or pair[1].const > 0]
+        self.segments = [(size, n) for size, n, _ in kept]
         self.total = self.count = constant(0)
+        ends: list[int] = []
         for size, n in self.segments:
             self.count, self.total = plus(self.count, n), plus(self.total, n, size)
+            ends.append(self.count.const)
+        self.ends = None if self.count.terms else ends
         sizes = [size for size, _ in self.segments] or [1]
         self.smallest, self.largest, self.factor = min(sizes), max(sizes), gcd(*sizes)
-        parts = [(size, expression(n, old)) for size, n, old in pairs if n.terms or n.const > 0]
-        same = len(parts) == len(pairs) and all(
+        parts = [(size, expression(n, old)) for size, n, old in kept]
+        same = len(kept) == len(pairs) and all(
             new is old for (_, new), (*_, old) in zip(parts, pairs, strict=True)
         )
         self.cover = cover if same else Cover(tuple(parts))
+        self._smaller: dict[int, Cover] = {}
+
+    def order(self) -> tuple[object, ...]:
+        """A key that orders tilings of one space."""
+        return tuple((size, order_of(n)) for size, n in self.segments)
+
+    def divided(self, factor: int) -> Cover:
+        """The cover with all sizes divided by a common factor of them."""
+        found = self._smaller.get(factor)
+        if found is None:
+            segments = tuple((size // factor, n) for size, n in self.cover.segments)
+            found = self._smaller[factor] = Cover(segments)
+        return found
 
     def holds(self, space: Space, tile: Linear) -> bool:
         """Whether `tile` is provably below the number of tiles."""
@@ -59,6 +80,8 @@ class Tiling:
 
         With `slack` 1 the tile may be one past the segment's end: starts agree there.
         """
+        if self.ends is not None and self._is_split(space, tile, slack):
+            return None
         first, position = constant(0), constant(0)
         if not self.segments:
             return 1, first, position
@@ -71,11 +94,20 @@ class Tiling:
             first, position = end, plus(position, count, size)
         return None
 
+    def _is_split(self, space: Space, tile: Linear, slack: int) -> bool:
+        """Whether independent variables take the tile over the end of a segment, plainly."""
+        if space.facts or any(a.kind is not Kind.VAR or a.parts for a in tile.terms):
+            return False
+        lo, hi = low(tile.const, tile.terms), high(tile.const, tile.terms)
+        if lo is None or hi is None or self.ends is None:
+            return False
+        return any(lo < end < hi + 1 - slack for end in self.ends[:-1])
+
     def start_at(self, tile: int | None, *, upper: bool) -> int | None:
         """A bound for the start of a tile that is at most (at least) `tile`."""
         if tile is None:
             return None
-        if any(count.terms for _, count in self.segments):
+        if self.ends is None:
             return tile * (self.largest if upper else self.smallest)
         position, left = 0, tile
         for size, count in self.segments:
@@ -113,7 +145,10 @@ def tiling(space: Space, cover: Cover) -> Tiling:
 
 def tile_start(space: Space, cover: Cover, tile: Linear, like: Expr | None = None) -> Linear:
     """Where tile number `tile` begins."""
-    tiles = tiling(space, cover)
+    return _start(space, tiling(space, cover), tile, like)
+
+
+def _start(space: Space, tiles: Tiling, tile: Linear, like: Expr | None = None) -> Linear:
     found = tiles.segment_of(space, tile, slack=1)
     if found is not None:
         size, first, position = found
@@ -129,12 +164,15 @@ def tile_start(space: Space, cover: Cover, tile: Linear, like: Expr | None = Non
     def build() -> Expr:
         return _rebuilt(TileStart, tiles.cover, tile, like)
 
-    return space.atom(Kind.START, (tiles.cover, tile), (tiles, tile.key()), bounds, build)
+    return space.atom(Kind.START, (tiles, tile), (tiles, tile.key()), bounds, build)
 
 
 def tile_size(space: Space, cover: Cover, tile: Linear, like: Expr | None = None) -> Linear:
     """How long tile number `tile` is."""
-    tiles = tiling(space, cover)
+    return _size(space, tiling(space, cover), tile, like)
+
+
+def _size(space: Space, tiles: Tiling, tile: Linear, like: Expr | None = None) -> Linear:
     found = tiles.segment_of(space, tile, slack=0)
     if found is not None:
         return constant(found[0])
@@ -147,7 +185,7 @@ def tile_size(space: Space, cover: Cover, tile: Linear, like: Expr | None = None
     def build() -> Expr:
         return _rebuilt(TileSize, tiles.cover, tile, like)
 
-    return space.atom(Kind.SIZE, (tiles.cover, tile), (tiles, tile.key()), bounds, build)
+    return space.atom(Kind.SIZE, (tiles, tile), (tiles, tile.key()), bounds, build)
 
 
 def _rebuilt(
@@ -162,12 +200,16 @@ def _rebuilt(
 
 def start_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
     """Symbolic bounds of a tile's start: by the tile's number, and by the whole extent."""
-    cover, tile = atom.parts
-    tiles = tiling(space, cover)
+    tiles, tile = atom.parts
     if space.never_negative(tile):
         yield scaled(tile, tiles.largest if upper else tiles.smallest)
     if upper and tiles.holds(space, tile):
         yield plus(tiles.total, constant(-tiles.smallest))
+
+
+def start_of(space: Space, size: Atom) -> Linear:
+    """Where the tile begins whose size this is."""
+    return _start(space, *size.parts)
 
 
 def tile_end(space: Space, form: Linear) -> Linear | None:
@@ -175,31 +217,31 @@ def tile_end(space: Space, form: Linear) -> Linear | None:
     for atom, k in form.terms.items():
         if atom.kind is not Kind.SIZE or k >= 0:
             continue
-        cover, tile = atom.parts
-        start = tile_start(space, cover, tile)
+        tiles, tile = atom.parts
+        start = start_of(space, atom)
         held = all(form.terms.get(a, 0) * q * k >= q * q * k * k for a, q in start.terms.items())
-        if held and tiling(space, cover).holds(space, tile):
+        if held and tiles.holds(space, tile):
             end = plus(start, Linear(0, {atom: 1}))
-            return plus(plus(form, end, -k), tiling(space, cover).total, k)
+            return plus(plus(form, end, -k), tiles.total, k)
     return None
 
 
 def divided(space: Space, atom: Atom, k: int, c: int) -> Linear | None:
     """`k · atom / c` for a start or size, if the sizes of the cover make it whole."""
-    cover, tile = atom.parts
-    tiles = tiling(space, cover)
+    tiles, tile = atom.parts
     if k * tiles.factor % c:
         return None
     g = gcd(tiles.factor, c)
-    smaller = Cover(tuple((size // g, count) for size, count in tiles.cover.segments))
     part = tile_start if atom.kind is Kind.START else tile_size
-    return scaled(part(space, smaller, tile), k * g // c)
+    return scaled(part(space, tiles.divided(g), tile), k * g // c)
 
 
 def tile_normal(space: Space, form: Linear) -> Linear:
     """Starts and sizes of tiles with the common factor of the tile sizes taken out, everywhere."""
     result = form
     for atom, k in form.terms.items():
+        if atom.kind is Kind.VAR:
+            continue
         new = _normal_atom(space, atom)
         if new is not None:
             result = plus(plus(result, Linear(0, {atom: k}), -1), new, k)
@@ -209,7 +251,7 @@ def tile_normal(space: Space, form: Linear) -> Linear:
 def _normal_atom(space: Space, atom: Atom) -> Linear | None:
     """The atom in normal form; None if it is that already."""
     if atom.kind is Kind.START or atom.kind is Kind.SIZE:
-        factor = tiling(space, atom.parts[0]).factor
+        factor = atom.parts[0].factor
         smaller = divided(space, atom, 1, factor) if factor > 1 else None
         return None if smaller is None else scaled(smaller, factor)
     if atom.kind is Kind.DIV or atom.kind is Kind.MOD:

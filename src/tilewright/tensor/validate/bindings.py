@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.itermap import Reason
 from tilewright.tensor.validate.codes import V101, V105, V107, V108
 from tilewright.tensor.validate.facts import Known, image_of
@@ -127,20 +128,34 @@ def _require_start(func: tir.Func, place: Place) -> None:
     """The first point of a reduction, which sets the start value, has all reduce iterators at 0."""
     if place.block.init is None or not place.reduce:
         return
-    zeros: dict[tir.Var, tir.Expr] = {loop.var: tir.Const(0) for loop in place.loops}
+    loops = {loop.var for loop in place.loops}
     for it, binding in place.reduce:
-        if isinstance(binding, tir.Var):
-            continue
-        first = Known({}).analyzer.simplify(substitute(binding, zeros))
-        if tir.int_value(first) != 0:
+        if not _starts_at_zero(binding, loops):
             raise ProgramError(
                 V108,
-                {"block": place.block.name, "iterator": it.var.name, "expected": 0, "found": first},
+                {"block": place.block.name, "iterator": it.var.name},
                 hint="reduce in rising order, or take the start value out with "
                 "`decompose_reduction` first",
                 program=func,
                 marks={"here": place.block},
             )
+
+
+def _starts_at_zero(expr: tir.Expr, loops: set[tir.Var]) -> bool:
+    """Is the expression zero where all loops are at zero?"""
+    match expr:
+        case tir.Var():
+            return expr in loops
+        case tir.Const(value=value):
+            return value == 0
+        case tir.Add(a=a, b=b):
+            return _starts_at_zero(a, loops) and _starts_at_zero(b, loops)
+        case tir.Mul(a=a, b=b):
+            return _starts_at_zero(a, loops) or _starts_at_zero(b, loops)
+        case tir.FloorDiv(a=a) | tir.FloorMod(a=a) | tir.TileStart(tile=a):
+            return _starts_at_zero(a, loops)
+    first = substitute(expr, dict.fromkeys(loops, tir.Const(0)))
+    return tir.int_value(Analyzer({}).simplify(first)) == 0
 
 
 def require_counted_once(func: tir.Func, found: Bound, depth: int, maps: Maps) -> None:

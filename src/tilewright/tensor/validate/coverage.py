@@ -147,11 +147,25 @@ def _covers(
             extents[inside] = span.extent
             start = start + inside
         element.append(start)
+    known = Known(extents, conjuncts(reader.place.block.predicate))
     values = writer_of(place.block, written, element, maps)
     if values is None:
+        if _is_still(place, depth) and _holds_all(place.at(written), element, known):
+            return _Answer(covers=True)
         return _Answer(covers=False, because="it cannot be told which iteration writes it")
-    known = Known(extents, conjuncts(reader.place.block.predicate))
     return _runs(writer, values, known, depth, maps, in_bounds=whole)
+
+
+def _is_still(place: Place, depth: int) -> bool:
+    """Does the block run once, without condition, while the outer loops stand still?"""
+    outer = {loop.var for loop in place.loops[:depth]}
+    still = all(free_vars(b) <= outer for b in place.block.bindings)
+    return still and not place.reduce and place.block.predicate == tir.TRUE
+
+
+def _holds_all(box: tir.Region, element: Sequence[tir.Expr], known: Known) -> bool:
+    spans = zip(box.ranges, element, strict=True)
+    return all(known.within(at, span.start, span.extent) for span, at in spans)
 
 
 def _runs(

@@ -18,8 +18,8 @@ from tilewright.tensor.arith.itermap.system import (
     contains,
 )
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
-from tilewright.tensor.arith.tiles import tile_normal, tile_start, tiling
-from tilewright.tensor.expr import Cover, Var
+from tilewright.tensor.arith.tiles import start_of, tile_normal, tiling
+from tilewright.tensor.ir import Cover, Var
 
 __all__ = ["absorb_dividends", "absorb_guards", "absorb_tiles"]
 
@@ -63,15 +63,16 @@ def _tiles(system: System) -> Iterator[Tile | Refusal]:
             size = None if length is None else _only_size(length)
             if length is None or size is None:
                 continue
-            factor, (cover, tile) = length.terms[size], size.parts
-            cover = Cover(tuple((s * factor, n) for s, n in cover.segments))
-            start = tile_normal(system.space, tile_start(system.space, cover, tile))
+            factor, (tiles, tile) = length.terms[size], size.parts
+            # The sizes are in normal form, so what they are multiplied with is their factor.
+            start = tile_normal(system.space, scaled(start_of(system.space, size), factor))
             if contains(form, start) != k:
                 continue
             more = plus(length, Linear(0, {size: factor}), -1)
             reason = _window_fault(system, more)
             if reason is not None:
                 yield Refusal(reason, system.binding_of(leaf.owner), system.loops_in(form))
+            cover = Cover(tuple((s * factor, n) for s, n in tiles.cover.segments))
             yield inside, start, cover, tile, more
 
 

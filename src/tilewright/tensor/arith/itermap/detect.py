@@ -24,7 +24,7 @@ from tilewright.tensor.arith.itermap.plain import plain_uses
 from tilewright.tensor.arith.itermap.result import Refusal
 from tilewright.tensor.arith.itermap.solve import Problem, Solution, solve
 from tilewright.tensor.arith.itermap.system import Fused, Leaf, System, Tiled
-from tilewright.tensor.expr import Const, Expr, Var, as_index, int_value
+from tilewright.tensor.ir import Const, Expr, Var, as_index, int_value
 from tilewright.tensor.visit import substitute
 
 __all__ = ["IterMap", "compose", "detect"]

@@ -15,7 +15,7 @@ from tilewright.tensor.arith.itermap.result import Reason
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import tile_normal
-from tilewright.tensor.expr import Eq, Var
+from tilewright.tensor.ir import Eq, Var
 
 __all__ = ["Chain", "Digit", "Sum", "chain", "equal", "read", "source_extent"]
 

@@ -13,7 +13,7 @@ from tilewright.tensor.arith.itermap.digits import Chain
 from tilewright.tensor.arith.itermap.system import Fused, Leaf, System, Tiled
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.cover import regular_size
-from tilewright.tensor.expr import Const, Cover, Expr, Select, Var
+from tilewright.tensor.ir import Const, Cover, Expr, Select, Var
 
 __all__ = ["invert", "tile_of"]
 

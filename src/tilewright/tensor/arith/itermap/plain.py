@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.tensor.expr import Add, Const, Expr, Mul, Var
+from tilewright.tensor.ir import Add, Const, Expr, Mul, Var
 
 __all__ = ["plain_uses"]
 

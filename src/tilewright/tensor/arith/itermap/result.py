@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from tilewright.tensor.expr import Expr, Var
+from tilewright.tensor.ir import Expr, Var
 
 __all__ = ["Reason", "Refusal"]
 

@@ -23,7 +23,7 @@ from tilewright.tensor.arith.linear import Linear, constant, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import NotAffine, Space
 from tilewright.tensor.arith.tiles import tile_normal
-from tilewright.tensor.expr import BitAnd, Const, Expr, Lt, Var
+from tilewright.tensor.ir import BitAnd, Const, Expr, Lt, Var
 
 __all__ = ["Problem", "Solution", "solve"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tilewright.tensor.arith.analyzer import Analyzer
 from tilewright.tensor.arith.linear import Kind, Linear, plus
 from tilewright.tensor.arith.rebuild import expression
-from tilewright.tensor.expr import Cover, Expr, Var
+from tilewright.tensor.ir import Cover, Expr, Var
 
 __all__ = ["Fused", "Group", "Leaf", "System", "Tiled", "contains", "variables"]
 
