@@ -15,7 +15,7 @@ from typing import NoReturn
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.nests import replace_buffer
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import substitute, walk, walk_stmts
+from tilewright.tensor.visit import substitute, walk
 
 __all__ = ["Namer", "Names", "fresh", "names_of", "uniquely_named"]
 
@@ -57,18 +57,43 @@ class Names:
 
 
 def names_of(func: tir.Func) -> Names:
-    """Index the names of a program; O(statements)."""
-    names = Names(func, buffers={b.name: b for b in func.params})
-    for stmt in walk_stmts(func):
-        match stmt:
-            case tir.For():
-                names.loops[stmt.var.name] = stmt
-            case tir.Block():
-                names.blocks[stmt.name] = stmt
-            case tir.Alloc():
-                names.buffers[stmt.buffer.name] = stmt.buffer
-    names.taken = {*names.loops, *names.blocks, *names.buffers, *_size_names(func)}
+    """Index the names of a program; O(statements), and at once for the program asked for last.
+
+    A step asks several times: to find its handles, and for fresh names.
+    """
+    global _last  # noqa: PLW0603 (one entry; programs are values, so it can never be stale)
+    names = _last
+    if names is None or names.func is not func:
+        names = _last = _indexed(func)
     return names
+
+
+_last: Names | None = None
+
+
+def _indexed(func: tir.Func) -> Names:
+    loops: dict[str, tir.For] = {}
+    blocks: dict[str, tir.Block] = {}
+    buffers = {b.name: b for b in func.params}
+    stack: list[tir.Stmt] = [func.body]
+    while stack:
+        stmt = stack.pop()
+        if type(stmt) is tir.For:
+            loops[stmt.var.name] = stmt
+            stack.append(stmt.body)
+        elif type(stmt) is tir.Block:
+            blocks[stmt.name] = stmt
+            if stmt.init is not None:
+                stack.append(stmt.init)
+            stack.append(stmt.body)
+        elif type(stmt) is tir.Seq:
+            stack += stmt.body[::-1]
+        elif type(stmt) is tir.Alloc:
+            buffers[stmt.buffer.name] = stmt.buffer
+            stack.append(stmt.body)
+        elif type(stmt) is tir.If:
+            stack += [stmt.then] if stmt.otherwise is None else [stmt.otherwise, stmt.then]
+    return Names(func, loops, blocks, buffers, {*loops, *blocks, *buffers, *_size_names(func)})
 
 
 def _size_names(func: tir.Func) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, dataclass_transform
 
-__all__ = ["Node", "node"]
+__all__ = ["Node", "node", "set_free"]
 
 _C = TypeVar("_C", bound=type)
 
@@ -18,9 +18,10 @@ _C = TypeVar("_C", bound=type)
 class Node:
     """Base of all IR nodes. `fields` names the constructor's arguments in order."""
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_free", "_hash")
     fields: tuple[str, ...] = ()
     _hash: int
+    _free: frozenset[Node]  # what `visit.free_vars` has found
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; build a new one")
@@ -59,6 +60,8 @@ class Node:
 
 
 _set_hash = Node.__dict__["_hash"].__set__
+set_free = Node.__dict__["_free"].__set__
+"""Remembers the free variables of a node; see `visit.free_vars`."""
 
 
 @dataclass_transform(frozen_default=True)

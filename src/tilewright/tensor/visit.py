@@ -1,17 +1,17 @@
 """Walking and rewriting programs. Rewriters return the same object where nothing changed.
 
-The shape of each node class (which fields hold children) is read once from its annotations, so a
-new node class needs no code here.
+Schedules spend most of their time here: statements are followed along their own fields, and
+expressions know their free variables, so that a rewriting leaves alone what it cannot change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import TypeVar
 
 from tilewright.tensor import ir as tir
-from tilewright.tensor.node import Node
+from tilewright.tensor.fields import LEAVES, children_of, rebuild, same_or
+from tilewright.tensor.node import Node, set_free
 
 __all__ = [
     "children",
@@ -28,38 +28,12 @@ __all__ = [
 
 T = TypeVar("T", bound=Node)
 
-# Leaves of a walk: nodes with identity or without expressions inside.
-_LEAVES = (tir.Const, tir.Var, tir.Buffer)
-_NO_DEFAULTS: dict[str, object] = {}
+NOTHING: frozenset[tir.Var] = frozenset()
 
 
-@cache
-def _child_fields(kind: type[Node]) -> tuple[tuple[str, bool], ...]:
-    """(field, is it a tuple of nodes) for each field that holds children."""
-    if issubclass(kind, _LEAVES):
-        return ()
-    found: list[tuple[str, bool]] = []
-    annotations: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        annotations |= base.__dict__.get("__annotations__", {})
-    for name in kind.fields:
-        text = str(annotations.get(name, ""))
-        if any(word in text for word in ("Expr", "Stmt", "Range", "Region", "Iter,", "Cover", "Var")):
-            found.append((name, text.startswith("tuple")))
-    return tuple(found)
-
-
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly inside `node`."""
-    if type(node) is tir.Cover:
-        yield from (count for _, count in node.segments)
-        return
-    for name, many in _child_fields(type(node)):
-        value = getattr(node, name)
-        if many:
-            yield from value
-        elif value is not None:
-            yield value
+    return children_of[type(node)](node)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -68,40 +42,22 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        if not isinstance(top, _LEAVES):
-            stack.extend(reversed(tuple(children(top))))
+        inside = children_of[type(top)](top)
+        if inside:
+            stack += inside[::-1]
 
 
 def map_children(node: T, change: Callable[[Node], Node]) -> T:
     """`node` with `change` applied to each direct child; the same object if none changed."""
-    if type(node) is tir.Cover:
-        counts = tuple((size, change(count)) for size, count in node.segments)
-        same = all(a is b for (_, a), (_, b) in zip(counts, node.segments, strict=True))
-        return node if same else tir.Cover(counts)  # type: ignore[return-value, arg-type]
-    changes: dict[str, object] = {}
-    for name, many in _child_fields(type(node)):
-        old = getattr(node, name)
-        if many:
-            new = tuple([change(child) for child in old])
-            if any(a is not b for a, b in zip(new, old, strict=True)):
-                changes[name] = new
-        elif old is not None:
-            new_child = change(old)
-            if new_child is not old:
-                changes[name] = new_child
-    if not changes:
-        return node
-    if getattr(node, "defaults", _NO_DEFAULTS).get("dtype", ...) is None:
-        changes["dtype"] = None  # follows from the new children
-    return node.with_fields(**changes)
+    return rebuild[type(node)](node, change)  # type: ignore[no-any-return]
 
 
 def rewrite(node: T, change: Callable[[Node], Node | None]) -> T:
     """Bottom-up: children first, then `change`; it returns None to keep a node."""
 
     def visit(part: Node) -> Node:
-        if not isinstance(part, _LEAVES):
-            part = map_children(part, visit)
+        if not isinstance(part, LEAVES):
+            part = rebuild[type(part)](part, visit)
         new = change(part)
         return part if new is None else new
 
@@ -116,50 +72,117 @@ def substitute(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
     """
     if not values:
         return node
+    wanted = values.keys()
 
     def visit(part: Node) -> Node:
-        if type(part) is tir.Var:
-            return values.get(part, part)
-        if type(part) is tir.Const or type(part) is tir.Buffer:
-            return part
-        if type(part) is tir.Block and not any(i.var in values for i in part.iters):
-            return part.with_fields(
-                bindings=_same_or(part.bindings, tuple([visit(b) for b in part.bindings])),
-                predicate=visit(part.predicate),
-            )
-        return map_children(part, visit)
+        if isinstance(part, tir.Expr):
+            if isinstance(part, tir.Var):
+                return values.get(part, part)
+            if wanted.isdisjoint(free_vars(part)):
+                return part
+        elif type(part) is tir.Block and not any(i.var in values for i in part.iters):
+            bindings = same_or(part.bindings, [visit(b) for b in part.bindings])
+            predicate = visit(part.predicate)
+            if bindings is part.bindings and predicate is part.predicate:
+                return part
+            return part.with_fields(bindings=bindings, predicate=predicate)  # type: ignore[no-any-return]
+        return rebuild[type(part)](part, visit)  # type: ignore[no-any-return]
 
     return visit(node)  # type: ignore[return-value]
 
 
-def _same_or(old: tuple[Node, ...], new: tuple[Node, ...]) -> tuple[Node, ...]:
-    return old if all(a is b for a, b in zip(old, new, strict=True)) else new
+def free_vars(node: Node) -> frozenset[tir.Var]:
+    """The variables that `node` uses and does not bind.
+
+    Nodes remember theirs: the question is asked for every index in every schedule step.
+    """
+    try:
+        return node._free  # type: ignore[return-value]
+    except AttributeError:
+        found = _free_vars(node)
+        set_free(node, found)
+        return found
+
+
+def _free_vars(node: Node) -> frozenset[tir.Var]:
+    match node:
+        case tir.Var():
+            return frozenset((node,))
+        case tir.Const() | tir.Buffer():
+            return NOTHING
+        case tir.For():
+            return free_vars(node.extent) | (free_vars(node.body) - {node.var})
+        case tir.Let():
+            return free_vars(node.value) | (free_vars(node.body) - {node.var})
+        case tir.Iter():
+            return free_vars(node.extent)
+        case tir.Block():
+            return _union(children(node)) - {i.var for i in node.iters}
+    return _union(children(node))
+
+
+def _union(nodes: tuple[Node, ...]) -> frozenset[tir.Var]:
+    sets = [s for s in map(free_vars, nodes) if s]
+    return sets[0].union(*sets[1:]) if sets else NOTHING
 
 
 def replace_node(root: T, old: Node, new: Node) -> T:
     """Replace one node, found by identity, along its path; everything else is shared."""
+    if isinstance(old, tir.Stmt) and isinstance(root, tir.Func | tir.Stmt):
+        return _replace_stmt(root, old, new)
 
     def visit(part: Node) -> Node:
         if part is old:
             return new
-        if isinstance(part, tir.Expr):
-            return part
-        return map_children(part, visit)
+        return rebuild[type(part)](part, visit)  # type: ignore[no-any-return]
 
     return visit(root)  # type: ignore[return-value]
 
 
-def free_vars(node: Node) -> set[tir.Var]:
-    """All variables mentioned in an expression (or used without being bound in a statement)."""
-    bound: set[tir.Var] = set()
-    used: set[tir.Var] = set()
-    for part in walk(node):
-        match part:
-            case tir.Var():
-                used.add(part)
-            case tir.For(var=var) | tir.Let(var=var) | tir.Iter(var=var):
-                bound.add(var)
-    return used - bound
+def _replace_stmt(root: T, old: tir.Stmt, new: Node) -> T:
+    """The path to `old`, rebuilt from the inside out."""
+    if root is old:
+        return new  # type: ignore[return-value]
+    path = _path(root, old)
+    if path is None:
+        return root
+    before: Node = old
+    after: Node = new
+    for part in reversed(path):
+        after = rebuild[type(part)](part, lambda c, a=before, b=after: b if c is a else c)
+        before = part
+    return after  # type: ignore[return-value]
+
+
+def _path(root: Node, target: Node) -> list[Node] | None:
+    """The nodes from `root` to the one that holds `target`; None if it is not inside."""
+    path: list[Node] = []
+
+    def search(part: Node) -> bool:
+        path.append(part)
+        for child in _inner_stmts(part):
+            if child is target or search(child):
+                return True
+        path.pop()
+        return False
+
+    return path if search(root) else None
+
+
+def _inner_stmts(part: Node) -> tuple[tir.Stmt, ...]:
+    """The statements directly inside a statement or program."""
+    kind = type(part)
+    if kind is tir.For or kind is tir.Alloc or kind is tir.Func:
+        return (part.body,)  # type: ignore[attr-defined]
+    if kind is tir.Seq:
+        return part.body  # type: ignore[attr-defined, no-any-return]
+    if kind is tir.Block:
+        init = part.init  # type: ignore[attr-defined]
+        return (part.body,) if init is None else (part.body, init)  # type: ignore[attr-defined]
+    if kind is tir.If:
+        other = part.otherwise  # type: ignore[attr-defined]
+        return (part.then,) if other is None else (part.then, other)  # type: ignore[attr-defined]
+    return ()
 
 
 def find_block(root: Node, name: str) -> tir.Block | None:
@@ -173,28 +196,19 @@ def find_block(root: Node, name: str) -> tir.Block | None:
 def walk_stmts(node: Node) -> Iterator[tir.Stmt]:
     """Statements only, outermost first, in program order."""
     if isinstance(node, tir.Func):
-        yield from walk_stmts(node.body)
-    elif isinstance(node, tir.Stmt):
-        yield node
-        for child in children(node):
-            if isinstance(child, tir.Stmt):
-                yield from walk_stmts(child)
+        node = node.body
+    if not isinstance(node, tir.Stmt):
+        return
+    stack: list[tir.Stmt] = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        inside = _inner_stmts(top)
+        if inside:
+            stack += inside[::-1]
 
 
 def enclosing(root: Node, target: Node) -> tuple[tir.Stmt, ...]:
     """The statements around `target`, outermost first, without itself; () if it is not inside."""
-
-    def search(part: Node, path: tuple[tir.Stmt, ...]) -> tuple[tir.Stmt, ...] | None:
-        if part is target:
-            return path
-        if isinstance(part, tir.Expr):
-            return None
-        inside = (*path, part) if isinstance(part, tir.Stmt) else path
-        for child in children(part):
-            if isinstance(child, tir.Stmt):
-                found = search(child, inside)
-                if found is not None:
-                    return found
-        return None
-
-    return search(root, ()) or ()
+    path = _path(root, target) or ()
+    return tuple([part for part in path if isinstance(part, tir.Stmt)])

@@ -1,4 +1,5 @@
-from tilewright.dtypes import f32
+from tilewright.dtypes import f32, index
+from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor import library
 from tilewright.tensor.build import compute, func, make_block, placeholder, size
@@ -64,9 +65,16 @@ def test_falling_index_gives_a_box():
     assert box((t - i, tir.Const(3) - j), (4, 4)) == ["A[t - 3:t - 3 + 4, 0:4]"]
 
 
-def test_irregular_index_gives_the_whole_dimension():
-    assert box((i // 3, t), (4, 1)) == ["A[0:64, t]"]
-    assert box((i * j, t), (4, 4)) == ["A[0:64, t]"]
+def test_index_that_grows_in_steps_gives_a_box():
+    assert box((i // 3, t), (4, 1)) == ["A[0:2, t]"]
+    tiles = covers.of((6, 4), (4, 2))
+    inside = covers.start(tiles, i) + j
+    assert box((inside, t), (6, covers.size(tiles, i))) == ["A[0:32, t]"]
+
+
+def test_index_that_depends_on_data_gives_the_whole_dimension():
+    c = tir.Buffer("C", (tir.Const(8),), index)
+    assert box((c[i], t), (4, 1)) == ["A[0:64, t]", "C[0:4]"]
 
 
 def test_inner_blocks_speak_through_their_signature():

@@ -47,7 +47,16 @@ class Space:
     The operations that need rules are declared here and defined by the `Analyzer`.
     """
 
-    __slots__ = ("_atoms", "_size_ranks", "extents", "facts", "ranks", "steps", "tilings")
+    __slots__ = (
+        "_atoms",
+        "_size_ranks",
+        "extents",
+        "facts",
+        "lengths",
+        "ranks",
+        "steps",
+        "tilings",
+    )
 
     def __init__(self, extents: Mapping[Var, Expr | int]) -> None:
         self.extents = dict(extents)
@@ -55,6 +64,7 @@ class Space:
         self.facts: list[Linear] = []
         self.steps = 0  # what is left to the search for a proof, see `nonneg.py`
         self.tilings: dict[Any, Any] = {}  # see `tiles.py`
+        self.lengths: dict[Var, Linear] = {}  # see `itermap/digits.py`
         self._atoms: dict[Hashable, Atom | int] = {}
         self._size_ranks: dict[Var, int] | None = None
 

@@ -35,8 +35,17 @@ class Tiling:
     `ends` are the numbers of the tiles at which segments end, if all counts are constant.
     """
 
-    __slots__ = ("_smaller", "count", "cover", "ends", "factor", "largest", "segments")
-    __slots__ += ("smallest", "total")
+    __slots__ = (
+        "_smaller",
+        "count",
+        "cover",
+        "ends",
+        "factor",
+        "largest",
+        "segments",
+        "smallest",
+        "total",
+    )
 
     def __init__(self, space: Space, cover: Cover) -> None:
         pairs = [(size, space.linear(n), n) for size, n in cover.segments]

@@ -11,7 +11,7 @@ from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.validate.bindings import Bound
 from tilewright.tensor.validate.codes import V104, V110
-from tilewright.tensor.validate.elements import is_identity, writer_of
+from tilewright.tensor.validate.elements import fills_buffer, is_identity, writer_of
 from tilewright.tensor.validate.facts import Known, image_of
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.places import Place, conjuncts
@@ -135,8 +135,7 @@ def _covers(
     place = writer.place
     fixed = {loop.var for loop in place.loops[:depth]}
     moving = any(fixed & free_vars(b) for b in place.block.bindings)
-    whole = is_identity(place.block, written)
-    if whole and writer.fills and not moving:
+    if writer.fills and not moving and fills_buffer(place.block, written, maps):
         return _Answer(covers=True)
     extents = reader.place.extents()
     element: list[tir.Expr] = []
@@ -153,7 +152,7 @@ def _covers(
         if _is_still(place, depth) and _holds_all(place.at(written), element, known):
             return _Answer(covers=True)
         return _Answer(covers=False, because="it cannot be told which iteration writes it")
-    return _runs(writer, values, known, depth, maps, in_bounds=whole)
+    return _runs(writer, values, known, depth, maps, in_bounds=is_identity(place.block, written))
 
 
 def _is_still(place: Place, depth: int) -> bool:

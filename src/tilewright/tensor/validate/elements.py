@@ -10,7 +10,7 @@ from tilewright.tensor.arith.itermap import IterMap
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.visit import free_vars, substitute
 
-__all__ = ["determined", "is_identity", "writer_of"]
+__all__ = ["determined", "fills_buffer", "is_identity", "writer_of"]
 
 ZERO, ONE = tir.Const(0), tir.Const(1)
 
@@ -27,6 +27,17 @@ def is_identity(block: tir.Block, region: tir.Region) -> bool:
             return False
         seen.add(var)
     return True
+
+
+def fills_buffer(block: tir.Block, region: tir.Region, maps: Maps) -> bool:
+    """Does the block write every element of the buffer while its iterators take all values?"""
+    if is_identity(block, region):
+        return True
+    if any(tir.int_value(span.extent) != 1 for span in region.ranges):
+        return False
+    loops = [(it.var, it.extent) for it in block.iters if it.kind is tir.IterKind.SPATIAL]
+    starts = [span.start for span in region.ranges]
+    return isinstance(maps.detect(starts, region.buffer.shape, loops), IterMap)
 
 
 def _offset(start: tir.Expr, var: tir.Var) -> int | None:

@@ -6,7 +6,7 @@ told at a glance; everything else goes to `arith.itermap`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from tilewright.tensor import cover as covers
@@ -83,7 +83,7 @@ def _grouped(place: Place) -> list[Group]:
     owners: dict[tir.Var, int] = {}
     merged: list[tuple[list[Pair], list[tir.Expr], set[tir.Var]]] = []
 
-    def add(pair: Pair | None, cond: tir.Expr | None, used: set[tir.Var]) -> None:
+    def add(pair: Pair | None, cond: tir.Expr | None, used: Set[tir.Var]) -> None:
         touched = sorted({owners[v] for v in used if v in owners})
         target = touched[0] if touched else len(merged)
         if not touched:
@@ -117,7 +117,7 @@ def _grouped(place: Place) -> list[Group]:
     return groups
 
 
-def _reach(expr: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> set[tir.Var]:
+def _reach(expr: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> Set[tir.Var]:
     """The loops that an expression depends on, also through the extents of loops."""
     found = {expr} if type(expr) is tir.Var else free_vars(expr)
     for var in tuple(found):

@@ -37,11 +37,11 @@ def test_copy_out_of_a_register_tile(golden, rng):
 def test_epilogue_at_an_outer_loop(rng):
     program = dense(12, 8, 6, relu=True)
     s = Schedule(program)
-    s.split("i", 4)
-    s.split("j", 4)
-    s.reorder("i_0", "j_0", "i_1", "j_1", "k")
-    s.reverse_compute_at("D", "j_0")
-    s.reverse_compute_at("E", "i_0")
+    rows, row = s.split("i", 4)
+    columns, column = s.split("j", 4)
+    s.reorder(rows, columns, row, column, "k")
+    s.reverse_compute_at("D", columns)
+    s.reverse_compute_at("E", rows)
     assert [s.loop(n).extent for n in s.loops("E")] == [tir.Const(n) for n in (3, 4, 8)]
     assert_same_meaning(s, program, rng)
 
@@ -49,9 +49,9 @@ def test_epilogue_at_an_outer_loop(rng):
 def test_position_is_behind_the_last_producer(rng):
     program = dense(12, 8, 6, relu=True)
     s = Schedule(program)
-    s.split("i", 4)
-    s.decompose_reduction("C", "i_1")
-    s.reverse_compute_at("D", "i_0")
+    tile, row = s.split("i", 4)
+    s.decompose_reduction("C", row)
+    s.reverse_compute_at("D", tile)
     assert s.blocks() == ("C_init", "C", "D", "E")
     assert_same_meaning(s, program, rng)
 
@@ -59,10 +59,10 @@ def test_position_is_behind_the_last_producer(rng):
 def test_gaps_between_the_elements_are_noticed():
     """The outer loop runs inside: one iteration computes every fourth element."""
     s = Schedule(chain(12))
-    s.split("i", 4)
-    s.reorder("i_1", "i_0")
+    tile, inside = s.split("i", 4)
+    s.reorder(inside, tile)
     with raises_code("S212", text="is not what block `C` reads"):
-        s.reverse_compute_at("C", "i_1_1")
+        s.reverse_compute_at("C", inside)
 
 
 def test_stencil_does_not_read_one_to_one():

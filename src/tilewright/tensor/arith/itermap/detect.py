@@ -25,7 +25,7 @@ from tilewright.tensor.arith.itermap.result import Refusal
 from tilewright.tensor.arith.itermap.solve import Problem, Solution, solve
 from tilewright.tensor.arith.itermap.system import Fused, Leaf, System, Tiled
 from tilewright.tensor.ir import Const, Expr, Var, as_index, int_value
-from tilewright.tensor.visit import substitute
+from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = ["IterMap", "compose", "detect"]
 
@@ -78,13 +78,36 @@ def detect(
     extents = tuple([as_index(extent) for extent in domain])
     problem = Problem(tuple(bindings), extents, nest, predicate, outer or {})
     if type(predicate) is Const and predicate.value:
-        uses = plain_uses(problem.bindings, extents, nest)
-        if uses is not None:
-            used = {var for group in uses for var in group}
-            left = tuple([v for v, e in nest if v not in used and int_value(e) != 1])
-            return IterMap(problem, uses, (False,) * len(uses), left)
+        found = _in_parts(problem)
+        if found is not None:
+            return found
     solution = solve(problem)
     return solution if isinstance(solution, Refusal) else _answer(problem, solution)
+
+
+def _in_parts(problem: Problem) -> IterMap | Refusal | None:
+    """Plain bindings at a glance, the others by themselves if they share nothing with these."""
+    uses = plain_uses(problem.bindings, problem.domain, problem.loops)
+    taken = {var for group in uses for var in group or ()}
+    left = [n for n, group in enumerate(uses) if group is None]
+    loops = tuple([(v, e) for v, e in problem.loops if v not in taken])
+    unused = tuple([v for v, e in loops if int_value(e) != 1])
+    if not left:
+        return IterMap(problem, tuple(uses), (False,) * len(uses), unused)  # type: ignore[arg-type]
+    bindings = tuple(problem.bindings[n] for n in left)
+    rest = (*bindings, *(e for _, e in loops))
+    if len(left) == len(uses) or not taken.isdisjoint(v for e in rest for v in free_vars(e)):
+        return None
+    domain = tuple(problem.domain[n] for n in left)
+    part = Problem(bindings, domain, loops, problem.predicate, problem.outer)
+    solution = solve(part)
+    if isinstance(solution, Refusal):
+        return None  # the whole problem says it in its own numbers
+    found = _answer(part, solution)
+    overlapping = [False] * len(uses)
+    for n, own, repeats in zip(left, found.uses, found.overlapping, strict=True):
+        uses[n], overlapping[n] = own, repeats
+    return IterMap(problem, tuple(uses), tuple(overlapping), found.unused)  # type: ignore[arg-type]
 
 
 def _answer(problem: Problem, solution: Solution) -> IterMap:

@@ -79,8 +79,12 @@ def _loop_factor(space: Space, atom: Atom, first: int) -> tuple[Atom | None, Lin
 
 def source_extent(space: Space, source: Var) -> Linear:
     """How many values a loop or group has."""
-    extent = space.extents[source]
-    return constant(extent) if isinstance(extent, int) else tile_normal(space, space.linear(extent))
+    found = space.lengths.get(source)
+    if found is None:
+        extent = space.extents[source]
+        whole = constant(extent) if isinstance(extent, int) else space.linear(extent)
+        found = space.lengths[source] = tile_normal(space, whole)
+    return found
 
 
 def _digit(space: Space, atom: Atom) -> tuple[Var, Linear, Linear] | None:

@@ -6,7 +6,7 @@ refusal, to the full algorithm. It computes with plain numbers and builds no for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.tensor.ir import Add, Const, Expr, Mul, Var
@@ -16,32 +16,37 @@ __all__ = ["plain_uses"]
 
 def plain_uses(
     bindings: Sequence[Expr], domain: Sequence[Expr], loops: Sequence[tuple[Var, Expr]]
-) -> tuple[tuple[Var, ...], ...] | None:
-    """The loops of each binding if all bindings are plain; None leaves the question open."""
-    sizes: dict[Var, int] = {}
-    for var, extent in loops:
-        if type(extent) is not Const:
-            return None
-        sizes[var] = extent.value  # type: ignore[assignment]
-    uses: list[tuple[Var, ...]] = []
+) -> list[tuple[Var, ...] | None]:
+    """The loops of each plain binding; None leaves the question of a binding open."""
+    sizes = {v: int(e.value) for v, e in loops if type(e) is Const}
+    uses: list[tuple[Var, ...] | None] = []
     taken: set[Var] = set()
     for binding, extent in zip(bindings, domain, strict=True):
-        factors: dict[Var, int] = {}
-        if type(extent) is not Const or not _collect(binding, 1, factors):
+        used = _mixed_radix(binding, extent, sizes)
+        if used is None or not taken.isdisjoint(used):
+            uses.append(None)
+        else:
+            taken.update(used)
+            uses.append(used)
+    return uses
+
+
+def _mixed_radix(binding: Expr, extent: Expr, sizes: Mapping[Var, int]) -> tuple[Var, ...] | None:
+    """The loops of a binding that is an exact mixed radix number of its extent."""
+    factors: dict[Var, int] = {}
+    if type(extent) is not Const or not _collect(binding, 1, factors):
+        return None
+    reach = 1
+    for var, factor in sorted(factors.items(), key=lambda item: item[1]):
+        size = sizes.get(var)
+        if size == 1:
+            continue
+        if size is None or factor != reach:
             return None
-        reach = 1
-        for var, factor in sorted(factors.items(), key=lambda item: item[1]):
-            size = sizes.get(var)
-            if size == 1:
-                continue
-            if size is None or factor != reach or var in taken:
-                return None
-            taken.add(var)
-            reach *= size
-        if reach != extent.value:
-            return None
-        uses.append(tuple(v for v in sizes if v in factors and sizes[v] != 1))
-    return tuple(uses)
+        reach *= size
+    if reach != extent.value:
+        return None
+    return tuple([v for v, size in sizes.items() if v in factors and size != 1])
 
 
 def _collect(expr: Any, factor: int, factors: dict[Var, int]) -> bool:
