@@ -50,7 +50,7 @@ def softmax(rows: int, n: int) -> Program:
     x = placeholder("x", (rows, n))
     r, q = reduce_axis(n, "r"), reduce_axis(n, "q")
     top = compute("top", (rows,), lambda i: max_over(x[i, r], r))
-    power = compute("power", (rows, n), lambda i, j: call("exp", x[i, j] - top[i]))
+    power = compute("power", (rows, n), lambda i, j: call("exp_bounded", x[i, j] - top[i]))
     total = compute("total", (rows,), lambda i: sum_over(power[i, q], q))
     scale = compute("scale", (rows,), lambda i: 1.0 / total[i])
     y = compute("y", (rows, n), lambda i, j: power[i, j] * scale[i])

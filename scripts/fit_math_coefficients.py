@@ -94,6 +94,7 @@ QUARTER_PI2 = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
 Entry = tuple[str, Function, object, object, Function, dict[str, int]]
 TABLE: tuple[Entry, ...] = (
     ("EXP", exp_tail, -HALF_LN2, HALF_LN2, _relative(exp_tail), {"f32": 4, "f64": 9}),
+    ("EXP_WHOLE", mp.exp, -HALF_LN2, HALF_LN2, _relative(mp.exp), {"f32": 5, "f64": 11}),
     (
         "LOG",
         log_tail,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.interpret import interpret
-from tilewright.tensor.layout import packing_of
+from tilewright.tensor.packing import packing_of
 from tilewright.tensor.regions import outputs
 from tilewright.testing.inputs import shape_of
 
@@ -16,7 +16,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def packed_inputs(func: tir.Func, logical: Mapping[str, np.ndarray]) -> Arrays:
-    """The arrays for the inputs of `func`, from those for the program before its layouts changed."""
+    """The arrays for the inputs of `func`, from those of the program before its layouts changed."""
     written = outputs(func)
     packed: Arrays = {}
     for param in func.params:

@@ -12,9 +12,10 @@ from tilewright.tensor import cover
 from tilewright.tensor import ir as tir
 
 Values = dict[tir.Var, int]
+Covers = tuple[tir.Cover, ...]
 
 
-class NoTile(Exception):
+class NoTile(Exception):  # noqa: N818 (a point to skip)
     """A tile number that its cover does not have: nothing is promised there."""
 
 
@@ -95,10 +96,24 @@ class Scope:
         return found[:count]
 
 
-@st.composite
-def scopes(draw: st.DrawFn) -> Scope:
-    """One to five variables: constant, symbolic, rounded, tiled and dependent extents."""
-    n = tir.Var("n")
+def _extent(rng: random.Random, earlier: list[tir.Var], n: tir.Var, covers: Covers) -> tir.Expr:
+    choice = rng.randrange(8 if earlier else 6)
+    if choice < 3:
+        return tir.Const(rng.choice((1, 2, 3, 4, 5, 6, 8)))
+    if choice == 3:
+        return n
+    if choice == 4:
+        return (n + 3) // 4
+    if choice == 5:
+        return cover.count(rng.choice(covers))
+    if choice == 6:
+        return tir.TileSize(rng.choice(covers), rng.choice(earlier))
+    return tir.minimum(4, n - rng.choice(earlier))
+
+
+def scope_from(seed: int, variables: int) -> Scope:
+    """Variables with constant, symbolic, rounded, tiled and dependent extents."""
+    rng, n = random.Random(seed), tir.Var("n")
     covers = (
         cover.of((6, 3), (4, 2)),
         cover.of((8, 2), (4, 3), (2, 1)),
@@ -106,70 +121,76 @@ def scopes(draw: st.DrawFn) -> Scope:
         tir.Cover(((6, n // 6), (4, tir.Const(2)))),
     )
     extents: dict[tir.Var, tir.Expr] = {}
-    for name in "ijklt"[: draw(st.integers(1, 5))]:
-        earlier = list(extents)
-        kinds = [
-            st.sampled_from((1, 2, 3, 4, 5, 6, 8)).map(tir.as_index),
-            st.just(n),
-            st.just((n + 3) // 4),
-            st.sampled_from(covers).map(cover.count),
-        ]
-        if earlier:
-            var = st.sampled_from(earlier)
-            kinds.append(st.builds(tir.TileSize, st.sampled_from(covers), var))
-            kinds.append(var.map(lambda v: tir.minimum(4, n - v)))
-        extents[tir.Var(name)] = draw(st.one_of(kinds))
+    for name in "ijklt"[:variables]:
+        extents[tir.Var(name)] = _extent(rng, list(extents), n, covers)
     mentioned = any("n" in repr(extent) for extent in extents.values())
     return Scope(extents, (n,) if mentioned else (), covers)
 
 
-NUMBERS = st.sampled_from((-4, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16))
+def scopes() -> st.SearchStrategy[Scope]:
+    """Scopes of one to five variables. Only seeds and sizes are drawn: failures shrink fast."""
+    return st.builds(scope_from, st.integers(0, 10_000), st.integers(1, 5))
 
 
-def expressions(scope: Scope, *, leaves: int = 8) -> st.SearchStrategy[tir.Expr]:
-    """Index expressions over a scope."""
-    variables = st.sampled_from(scope.variables)
-    numbers = NUMBERS.map(tir.Const)
-    leaf = st.one_of(variables, variables, numbers)
-
-    def grow(inner: st.SearchStrategy[tir.Expr]) -> st.SearchStrategy[tir.Expr]:
-        def pair(kind: type[tir.Binary], right: st.SearchStrategy[tir.Expr]) -> object:
-            return st.builds(kind, inner, right)
-
-        compare = st.builds(
-            lambda k, a, b: k(a, b), st.sampled_from((tir.Lt, tir.Eq)), inner, inner
-        )
-        covers = st.sampled_from(scope.covers)
-        return st.one_of(
-            pair(tir.Add, inner),
-            pair(tir.Sub, inner),
-            pair(tir.Mul, numbers),
-            pair(tir.FloorDiv, numbers),
-            pair(tir.FloorMod, numbers),
-            pair(tir.Add, inner),
-            pair(tir.Mul, variables),
-            pair(tir.FloorDiv, variables),
-            pair(tir.FloorMod, variables),
-            pair(tir.Min, inner),
-            pair(tir.Max, inner),
-            st.builds(tir.Select, compare, inner, inner),
-            st.builds(tir.TileStart, covers, st.one_of(variables, inner)),
-            st.builds(tir.TileSize, covers, st.one_of(variables, inner)),
-        )
-
-    return st.recursive(leaf, grow, max_leaves=leaves)
+NUMBERS = (-4, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
 
 
-def conditions(scope: Scope, *, leaves: int = 5) -> st.SearchStrategy[tir.Expr]:
+def expression_from(scope: Scope, seed: int, depth: int) -> tir.Expr:
+    """An index expression over a scope."""
+    return _Grower(scope, random.Random(seed)).index(depth)
+
+
+def condition_from(scope: Scope, seed: int, depth: int) -> tir.Expr:
     """Comparisons of index expressions, and what is made from them."""
-    side = expressions(scope, leaves=leaves)
-    kinds = st.sampled_from((tir.Lt, tir.Le, tir.Eq, tir.Ne))
-    leaf = st.builds(lambda kind, a, b: kind(a, b), kinds, side, side)
+    return _Grower(scope, random.Random(seed)).condition(depth)
 
-    def grow(inner: st.SearchStrategy[tir.Expr]) -> st.SearchStrategy[tir.Expr]:
-        joined = st.builds(
-            lambda kind, a, b: kind(a, b), st.sampled_from((tir.BitAnd, tir.BitOr)), inner, inner
-        )
-        return st.one_of(joined, st.builds(tir.Not, inner))
 
-    return st.recursive(leaf, grow, max_leaves=3)
+def expressions(scope: Scope) -> st.SearchStrategy[tir.Expr]:
+    return st.builds(expression_from, st.just(scope), st.integers(0, 1 << 20), st.integers(1, 4))
+
+
+def conditions(scope: Scope) -> st.SearchStrategy[tir.Expr]:
+    return st.builds(condition_from, st.just(scope), st.integers(0, 1 << 20), st.integers(1, 3))
+
+
+class _Grower:
+    def __init__(self, scope: Scope, rng: random.Random) -> None:
+        self.scope, self.rng = scope, rng
+
+    def leaf(self) -> tir.Expr:
+        rng = self.rng
+        return rng.choice(self.scope.variables) if rng.random() < 0.8 else self.number()
+
+    def number(self) -> tir.Expr:
+        return tir.Const(self.rng.choice(NUMBERS))
+
+    def index(self, depth: int) -> tir.Expr:
+        rng = self.rng
+        if depth == 0 or rng.random() < 0.1:
+            return self.leaf()
+        kind = rng.choice(KINDS)
+        if kind in (tir.TileStart, tir.TileSize):
+            tile = self.leaf() if rng.random() < 0.6 else self.index(depth - 1)
+            return kind(rng.choice(self.scope.covers), tile)
+        first = self.index(depth - 1)
+        if kind is tir.Select:
+            return tir.Select(self.condition(0), first, self.index(depth - 1))
+        if kind in (tir.Mul, tir.FloorDiv, tir.FloorMod):
+            plain = rng.random() < 0.85
+            return kind(first, self.number() if plain else rng.choice(self.scope.variables))
+        return kind(first, self.index(depth - 1))
+
+    def condition(self, depth: int) -> tir.Expr:
+        rng = self.rng
+        choice = rng.random()
+        if depth > 0 and choice < 0.25:
+            join = rng.choice((tir.BitAnd, tir.BitOr))
+            return join(self.condition(depth - 1), self.condition(depth - 1))
+        if depth > 0 and choice < 0.35:
+            return tir.Not(self.condition(depth - 1))
+        compare = rng.choice((tir.Lt, tir.Le, tir.Eq, tir.Ne))
+        return compare(self.index(depth), self.index(rng.randint(0, depth)))
+
+
+KINDS = (tir.Add,) * 6 + (tir.Sub,) * 3 + (tir.Mul,) * 4 + (tir.FloorDiv,) * 4 + (tir.FloorMod,) * 4
+KINDS += (tir.Min, tir.Max, tir.Select, tir.TileStart, tir.TileStart, tir.TileSize)

@@ -1,7 +1,7 @@
 """Blocks that are moved, copied and inlined keep what the program means.
 
-The steps are aimed: loops are cut first, then producers go to loops of their consumers and the other
-way round, so that most of them are accepted and halos, covers, reductions and symbolic sizes meet.
+The steps are aimed: loops are cut first, then producers go to loops of their consumers and the
+other way round, so that most are accepted and halos, covers, reductions and symbolic sizes meet.
 """
 
 from __future__ import annotations
@@ -70,13 +70,14 @@ def moving_steps(draw: st.DrawFn, schedule: Schedule) -> Step:
 
 def _pairs(names: Names) -> list[tuple[str, str]]:
     """Every producer with each of its consumers, by name."""
-    found = []
-    for producer in names.blocks.values():
-        written = {r.buffer for r in producer.writes}
-        for consumer in names.blocks.values():
-            if consumer is not producer and any(r.buffer in written for r in consumer.reads):
-                found.append((producer.name, consumer.name))
-    return found
+    blocks = names.blocks.values()
+    return [
+        (producer.name, consumer.name)
+        for producer in blocks
+        for consumer in blocks
+        if consumer is not producer
+        and {w.buffer for w in producer.writes} & {r.buffer for r in consumer.reads}
+    ]
 
 
 def _to_loop(draw: st.DrawFn, names: Names, primitive: str, block: str, target: str) -> Step:

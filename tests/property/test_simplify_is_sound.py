@@ -19,7 +19,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.printer import print_node
 
-PER_EXAMPLE = 8  # expressions in one scope: making a scope costs more than using it
+PER_EXAMPLE = 20  # expressions in one scope: making a scope costs more than using it
 
 
 def describe(scope: Scope, expr: tir.Expr) -> None:

@@ -132,6 +132,27 @@ def exp(x: tir.Expr) -> tir.Expr:
     )
 
 
+@_function("exp_bounded", 3, "x ≤ 88 (709 in double); results below 2⁻¹²⁶ (2⁻¹⁰²²) may be zero")
+def exp_bounded(x: tir.Expr) -> tir.Expr:
+    """e^x where it cannot overflow, as in a softmax: a third cheaper than `exp`."""
+    form = _format(x)
+    # At this bound the power of two becomes zero, and so does everything below.
+    clamped = tir.maximum(x, -form.bias * math.log(2))
+    table = co.EXP_WHOLE_F64 if _is_double(x) else co.EXP_WHOLE_F32
+
+    def scaled(shifted: tir.Expr, c: tir.Expr) -> tir.Expr:
+        whole = shifted - form.magic
+        rest = (c - whole * form.ln2_high) - whole * form.ln2_low
+        n = tir.Reinterpret(_bits_type(x), shifted)
+        return let("r", rest, lambda r: _polynomial(table, r)) * _power_of_two(n, form, x)
+
+    return let(
+        "c",
+        clamped,
+        lambda c: let("s", c * (1 / math.log(2)) + form.magic, lambda s: scaled(s, c)),
+    )
+
+
 def _scale_by_power(value: tir.Expr, n: tir.Expr, form: _Format) -> tir.Expr:
     """value·2ⁿ for n modulo a power of two, right also where 2ⁿ itself is not a normal number."""
 

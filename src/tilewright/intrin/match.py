@@ -76,7 +76,7 @@ def match(
     given = [loop for loop in loops if loop.extent != 1]
     units = {loop.var: tir.Const(0) for loop in loops if loop.extent == 1}
     best: Mismatch | None = None
-    for accesses in _unified(intrinsic.meaning.store, store):
+    for accesses in unified(intrinsic.meaning.store, store):
         if isinstance(accesses, Mismatch):
             best = _better(best, accesses)
             continue
@@ -103,7 +103,7 @@ Accesses = tuple[tuple[tir.Buffer, tuple[tir.Expr, ...], tir.Buffer, tuple[tir.E
 """(operand, its indices, buffer, its indices) for every access."""
 
 
-def _unified(meaning: tir.Store, store: tir.Store) -> Iterator[Accesses | Mismatch]:
+def unified(meaning: tir.Store, store: tir.Store) -> Iterator[Accesses | Mismatch]:
     """Every way to read `store` as an instance of `meaning`."""
     target = (meaning.buffer, meaning.indices, store.buffer, store.indices)
     if meaning.buffer.dtype != store.buffer.dtype:

@@ -17,7 +17,8 @@ from tilewright.dtypes import DTYPES
 from tilewright.errors import Code, ParseError, ProgramError
 from tilewright.llvm.emit import scratch_symbol, symbol
 from tilewright.tensor import ir as tir
-from tilewright.tensor.layout import Packing, packing_of, parse_step
+from tilewright.tensor.layout import parse_step
+from tilewright.tensor.packing import Packing, packing_of
 from tilewright.tensor.regions import outputs, sizes
 
 if TYPE_CHECKING:

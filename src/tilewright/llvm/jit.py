@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from contextlib import ExitStack
 from typing import Any
 
 from llvmlite import binding
@@ -15,8 +17,12 @@ __all__ = ["MachineCode", "load"]
 class MachineCode:
     """Machine code in memory, which lives as long as this object: who has an address keeps it."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Any, resources: ExitStack) -> None:
         self._engine = engine
+        # The engine must go before the context of its module. The garbage collector knows no
+        # order, so the two are held from outside of any cycle that this object may be part of.
+        self._release = weakref.finalize(self, resources.close)
+        self._release.atexit = False
 
     def address(self, symbol: str) -> int:
         """Where a function is; 0 if there is none of this name."""
@@ -25,8 +31,11 @@ class MachineCode:
 
 def load(text: str, target: Target) -> MachineCode:
     """Compile LLVM text for this machine."""
-    module, machine = parse(text), machine_for(target, jit=True)
-    optimise(module, machine)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return MachineCode(engine)
+    with ExitStack() as resources:
+        context = resources.enter_context(binding.create_context())
+        module = resources.enter_context(parse(text, context))
+        machine = machine_for(target, jit=True)
+        optimise(module, machine)
+        engine = resources.enter_context(binding.create_mcjit_compiler(module, machine))
+        engine.finalize_object()
+        return MachineCode(engine, resources.pop_all())

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +22,7 @@ from llvmlite import binding
 from tilewright.errors import Code, InternalError
 from tilewright.target import Target
 
-__all__ = ["assembly_of", "machine_for", "object_of", "optimise", "parse"]
+__all__ = ["assembly_of", "machine_for", "object_of", "optimise", "parse", "parsed"]
 
 I110 = Code("I110", "LLVM does not accept a generated module: {problem}")
 
@@ -55,10 +57,20 @@ def machine_for(target: Target, *, jit: bool = False) -> Any:
     )
 
 
-def parse(text: str) -> Any:
-    """The module that `text` describes, in a context of its own."""
+@contextmanager
+def parsed(text: str) -> Iterator[Any]:
+    """The module that `text` describes, in a context of its own, while it is needed.
+
+    A context must outlive its module; left to the garbage collector, either may go first.
+    """
+    with binding.create_context() as context, parse(text, context) as module:
+        yield module
+
+
+def parse(text: str, context: Any) -> Any:
+    """The module that `text` describes; its context is the caller's to close, after the module."""
     try:
-        module = binding.parse_assembly(text, binding.create_context())
+        module = binding.parse_assembly(text, context)
         module.verify()
     except RuntimeError as problem:
         facts = {"problem": str(problem).strip(), "module": _saved(text)}
@@ -77,23 +89,25 @@ def _saved(text: str) -> str:
 
 def optimise(module: Any, machine: Any) -> None:
     """Run the passes over a module, in place."""
-    options = binding.create_pipeline_tuning_options(speed_level=LEVEL)
-    builder = binding.create_pass_builder(machine, options)
-    passes = binding.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.run(module, builder)
+    with (
+        binding.create_pipeline_tuning_options(speed_level=LEVEL) as options,
+        binding.create_pass_builder(machine, options) as builder,
+        binding.create_new_module_pass_manager() as passes,
+    ):
+        passes.add_sroa_pass()
+        passes.run(module, builder)
 
 
 def object_of(text: str, target: Target) -> bytes:
     """LLVM text as object code for any target."""
-    machine, module = machine_for(target), parse(text)
-    optimise(module, machine)
-    return bytes(machine.emit_object(module))
+    with parsed(text) as module, machine_for(target) as machine:
+        optimise(module, machine)
+        return bytes(machine.emit_object(module))
 
 
 def assembly_of(text: str, target: Target) -> str:
     """LLVM text as assembly for any target, with LLVM's remarks on loops and spills."""
-    machine, module = machine_for(target), parse(text)
-    optimise(module, machine)
-    machine.set_asm_verbosity(True)
-    return str(machine.emit_assembly(module))
+    with parsed(text) as module, machine_for(target) as machine:
+        optimise(module, machine)
+        machine.set_asm_verbosity(True)
+        return str(machine.emit_assembly(module))

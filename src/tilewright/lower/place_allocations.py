@@ -102,7 +102,7 @@ def _home(
             case tir.Seq():
                 inside = [part for part in stmt.body if buffer in touched[id(part)]]
             case tir.For() if _may_enter(stmt, buffer):
-                inside = [stmt.body] if _stays_in_iteration(stmt.var, accesses) else []
+                inside = [stmt.body] if _stays_in_iteration(stmt, accesses) else []
             case tir.If() if not _loaded(stmt.cond, frozenset((buffer,))):
                 sides = (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
                 inside = [side for side in sides if buffer in touched[id(side)]]
@@ -119,10 +119,16 @@ def _may_enter(loop: tir.For, buffer: tir.Buffer) -> bool:
     return not is_vector and not _loaded(loop.extent, frozenset((buffer,)))
 
 
-def _stays_in_iteration(var: tir.Var, accesses: list[Access]) -> bool:
-    """Is everything that an iteration of loop `var` reads written by the same iteration before?"""
+def _stays_in_iteration(loop: tir.For, accesses: list[Access]) -> bool:
+    """Is everything that an iteration reads written by the same iteration before?
+
+    The iterations of a parallel loop run in any order, so in a legal program it is. Each thread
+    then gets a buffer of its own, without which iterations that fill it alike would race.
+    """
+    if loop.kind is tir.LoopKind.PARALLEL:
+        return True
     writes = [a for a in accesses if a.writes]
-    return all(any(_covers(w, r, var) for w in writes) for r in accesses if not r.writes)
+    return all(any(_covers(w, r, loop.var) for w in writes) for r in accesses if not r.writes)
 
 
 def _covers(write: Access, read: Access, var: tir.Var) -> bool:
@@ -138,13 +144,18 @@ def _covers(write: Access, read: Access, var: tir.Var) -> bool:
         shared += 1
     own = write.loops[shared:]
     moving = {v for form in write.indices for v, _ in write.loops if forms.mentions(form, v)}
-    if any(v not in moving and (tir.int_value(e) or 0) < 1 for v, e in own):
+    if any(v not in moving and not _runs(e) for v, e in own):
         return False
     first = {v: ZERO for v, _ in write.loops[outside:] if v not in moving}
     if not all(_harmless(c, write, read, first) for c in write.conditions):
         return False
     own = tuple([(v, e) for v, e in own if v in moving])
     return fills_box(write.indices, own) and _inside(write, own, read, read.loops[shared:])
+
+
+def _runs(extent: tir.Expr) -> bool:
+    """Does a loop surely have an iteration? Tiles and sizes are never empty."""
+    return (tir.int_value(extent) or 0) > 0 or isinstance(extent, (tir.TileSize, tir.Var))
 
 
 def _harmless(
@@ -176,13 +187,16 @@ def _only_bounds(condition: tir.Expr, write: Access) -> bool:
 
 
 def _inside(write: Access, own: Loops, read: Access, other: Loops) -> bool:
-    """Is the box that is read within the box that is written?"""
+    """Is the box that is read within the box that is written? No access leaves the shape."""
     for w, r, size in zip(write.indices, read.indices, write.buffer.shape, strict=True):
-        written = extremes(w, own)
-        wanted = extremes(r, other)
-        if wanted is None:  # at most everything
-            wanted = {}, forms.minus(forms.form_of(size), forms.constant(1))
-        if written is None or not (_at_most(written[0], wanted[0]) and _at_most(wanted[1], written[1])):
+        written, wanted = extremes(w, own), extremes(r, other)
+        if written is None:
+            return False
+        least, greatest = [{}], [forms.minus(forms.form_of(size), forms.constant(1))]
+        if wanted is not None:
+            least, greatest = [*least, wanted[0]], [*greatest, wanted[1]]
+        low = any(_at_most(written[0], end) for end in least)
+        if not low or not any(_at_most(end, written[1]) for end in greatest):
             return False
     return True
 

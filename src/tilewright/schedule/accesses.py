@@ -31,16 +31,30 @@ __all__ = [
 class Ranges:
     """The variables in scope with their extents; analyzers are made when first asked for."""
 
-    __slots__ = ("_analyzer", "_keeper", "extents")
+    __slots__ = ("_analyzer", "_extents", "_keeper", "_loop", "_outer")
 
-    def __init__(self, extents: dict[tir.Var, tir.Expr]) -> None:
-        self.extents = extents
+    def __init__(
+        self,
+        extents: dict[tir.Var, tir.Expr] | None,
+        outer: Ranges | None = None,
+        loop: tir.For | None = None,
+    ) -> None:
+        self._extents, self._outer, self._loop = extents, outer, loop
         self._analyzer: Analyzer | None = None
         self._keeper: Analyzer | None = None
 
     @classmethod
     def of_block(cls, block: tir.Block) -> Ranges:
         return cls({it.var: it.extent for it in block.iters})
+
+    @property
+    def extents(self) -> dict[tir.Var, tir.Expr]:
+        """The extent of each variable, outermost first."""
+        if self._extents is None:
+            assert self._outer is not None
+            assert self._loop is not None
+            self._extents = {**self._outer.extents, self._loop.var: self._loop.extent}
+        return self._extents
 
     @property
     def analyzer(self) -> Analyzer:
@@ -64,7 +78,7 @@ class Ranges:
         return tuple([self.simplify(p) for p in parts])
 
     def with_loop(self, loop: tir.For) -> Ranges:
-        return Ranges({**self.extents, loop.var: loop.extent})
+        return Ranges(None, self, loop)
 
 
 def _two_or_more(extent: tir.Expr) -> tir.Expr:
@@ -105,13 +119,7 @@ def change_block(block: tir.Block, change: Change) -> tir.Block:
     if body is block.body and init is block.init:
         return block
     reads, writes = block_regions(block.iters, body, init)
-    return block.with_fields(  # type: ignore[no-any-return]
-        reads=_kept(block.reads, reads), writes=_kept(block.writes, writes), body=body, init=init
-    )
-
-
-def _kept(old: tuple[tir.Region, ...], new: tuple[tir.Region, ...]) -> tuple[tir.Region, ...]:
-    return old if old == new else new
+    return block.with_fields(reads=reads, writes=writes, body=body, init=init)  # type: ignore[no-any-return]
 
 
 def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
@@ -134,11 +142,15 @@ def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
             moved = stmt.with_fields(indices=stmt.indices if same else indices, value=value)
             return change.store(moved, ranges)
         case tir.For():
-            inner = change_stmt(stmt.body, change, ranges.with_loop(stmt))
-            return stmt.with_fields(body=inner)  # type: ignore[no-any-return]
+            body = change_stmt(stmt.body, change, ranges.with_loop(stmt))
+            return stmt if body is stmt.body else stmt.with_fields(body=body)
         case tir.Alloc():
             body = change_stmt(stmt.body, change, ranges)
             return stmt.with_fields(buffer=change.buffer(stmt.buffer), body=body)  # type: ignore[no-any-return]
+        case tir.Seq():
+            parts = tuple([change_stmt(part, change, ranges) for part in stmt.body])
+            same = all(a is b for a, b in zip(parts, stmt.body, strict=True))
+            return stmt if same else tir.Seq(parts)
 
     def part(node: Node) -> Node:
         if isinstance(node, tir.Stmt):

@@ -43,13 +43,14 @@ def is_fill(block: tir.Block) -> bool:
     return FILL in block.notes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Place:
     """A block, the statements around it (outermost first), and its number in program order."""
 
     block: tir.Block
     around: tuple[tir.Stmt, ...]
     number: int
+    _analyzer: Analyzer | None = None
 
     @property
     def loops(self) -> tuple[tir.For, ...]:
@@ -78,8 +79,10 @@ class Place:
 
     @property
     def analyzer(self) -> Analyzer:
-        """Knows the ranges of all loops around the block."""
-        return Analyzer({loop.var: loop.extent for loop in self.loops})
+        """Knows the ranges of all loops around the block; made once."""
+        if self._analyzer is None:
+            self._analyzer = Analyzer({loop.var: loop.extent for loop in self.loops})
+        return self._analyzer
 
     @property
     def values(self) -> dict[tir.Var, tir.Expr]:

@@ -126,7 +126,7 @@ def iterations(
     for index, span, size in zip(region.ranges, box, region.buffer.shape, strict=True):
         digit, offset = _shifted_digit(index.start)
         if digit is not None and tir.int_value(index.extent) == 1:
-            moved = span if span is None else Span(span.lo - offset, span.hi - offset)
+            moved = span if span is None else Span(span.lo - offset, span.length)
             digits.setdefault(digit.var, []).append((digit, moved))
             continue
         if span is None:
@@ -178,7 +178,7 @@ def _from_digits(
     """The values of one iterator from spans of its digits; None if digits are missing."""
     group.sort(key=lambda pair: -pair[0].weight)
     lo: tir.Expr = ZERO
-    hi: tir.Expr = ZERO
+    length: tir.Expr = tir.Const(1)
     exact, above = True, None
     for digit, span in group:
         if above is None:
@@ -190,14 +190,14 @@ def _from_digits(
         else:
             radix = tir.Const(digit.radix)
         if span is None:
-            span = Span(ZERO, radix - 1)
-        if above is not None and not is_single(Span(lo, hi)):
+            span = Span(ZERO, radix)
+        if above is not None and tir.int_value(length) != 1:
             exact = exact and is_whole(span, radix, analyzer)
-        lo, hi = lo + span.lo * digit.weight, hi + span.hi * digit.weight
+        lo, length = lo + span.lo * digit.weight, length + (span.length - 1) * digit.weight
         above = digit
     assert above is not None
-    hi = hi + (above.weight - 1)  # digits that do not appear are free
-    return Part(Span(analyzer.simplify(lo), analyzer.simplify(hi)), exact)
+    length = length + (above.weight - 1)  # digits that do not appear are free
+    return Part(Span(analyzer.simplify(lo), analyzer.simplify(length)), exact)
 
 
 def _from_sum(
@@ -218,20 +218,24 @@ def _from_sum(
     if not factors or length is None or len(free_vars(index.start)) != len(factors):
         return None
     factors.sort(key=lambda pair: -pair[0])
-    lo, hi = span.lo - offset, span.hi - offset
-    if len(factors) == 1:
-        factor, var = factors[0]
-        first = (lo - (length - 1) + (factor - 1)) // factor if factor > 1 else lo - (length - 1)
-        part = Span(analyzer.simplify(first), analyzer.simplify(hi // factor))
-        return {var: Part(part, length == 1 or _aligned(lo, hi, length, factor, analyzer))}
-    return _mixed_radix(factors, length, Span(lo, hi), iters, analyzer)
+    moved = Span(span.lo - offset, span.length)
+    if len(factors) > 1:
+        return _mixed_radix(factors, length, moved, iters, analyzer)
+    factor, var = factors[0]
+    first = moved.lo - (length - 1)
+    if factor == 1:
+        more = span.length if length == 1 else analyzer.simplify(span.length + (length - 1))
+        part = Span(analyzer.simplify(first), more)
+    else:
+        first = analyzer.simplify((first + (factor - 1)) // factor)
+        part = Span.between(first, analyzer.simplify(moved.hi // factor), analyzer)
+    return {var: Part(part, length == 1 or _aligned(moved, length, factor, analyzer))}
 
 
-def _aligned(lo: tir.Expr, hi: tir.Expr, length: int, step: int, analyzer: Analyzer) -> bool:
+def _aligned(span: Span, length: int, step: int, analyzer: Analyzer) -> bool:
     """Do accesses of this length, one every `step`, fit into the span without crossing its ends?"""
-    return length <= step and all(
-        analyzer.divisor(analyzer.simplify(end)) % step == 0 for end in (lo, hi + 1)
-    )
+    ends = (span.lo, span.lo + span.length)
+    return length <= step and all(analyzer.divisor(end) % step == 0 for end in ends)
 
 
 def _mixed_radix(
@@ -251,14 +255,13 @@ def _mixed_radix(
     parts: dict[tir.Var, Part] = {}
     lo, hi = analyzer.simplify(span.lo), analyzer.simplify(span.hi)
     for weight, var in factors:
-        own = Span(analyzer.simplify(lo // weight), analyzer.simplify(hi // weight))
-        rest = Span(analyzer.simplify(lo % weight), analyzer.simplify(hi % weight))
-        if not is_single(own):
-            exact = weight == 1 or is_whole(rest, tir.Const(weight), analyzer)
-            parts[var] = Part(own, exact)
+        first, last = analyzer.simplify(lo // weight), analyzer.simplify(hi // weight)
+        lo, hi = analyzer.simplify(lo % weight), analyzer.simplify(hi % weight)
+        if first != last:
+            whole = lo == ZERO and bool(analyzer.prove_equal(hi + 1, tir.Const(weight)))
+            parts[var] = Part(Span.between(first, last, analyzer), weight == 1 or whole)
             return parts
-        parts[var] = Part(own, exact=True)
-        lo, hi = rest.lo, rest.hi
+        parts[var] = Part(Span(first), exact=True)
     return parts
 
 
@@ -272,7 +275,7 @@ def solved(
     box: list[Span | None] = []
     for index, value in zip(region.ranges, values, strict=True):
         if free_vars(index.start):
-            box.append(Span(value, value))
+            box.append(Span(value))
         elif analyzer.prove_equal(index.start, value):
             box.append(None)
         else:

@@ -1,8 +1,8 @@
 """Which part of a buffer is touched while some loops run and others stand still.
 
-`TileStart(c, t) + i` over `i < TileSize(c, t)` becomes the span from `TileStart(c, t)` of that size.
-Where an access is too irregular for that, the span is larger than needed, never smaller. `domains.py`
-goes the other way, from a box of a buffer to the iterations of a block that accesses it.
+`TileStart(c, t) + i` over `i < TileSize(c, t)` becomes the span from `TileStart(c, t)` of that
+size. Where an access is too irregular for that, the span is larger than needed, never smaller.
+`domains.py` goes the other way, from a box of a buffer to the iterations of a block.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ ZERO, ONE = tir.Const(0), tir.Const(1)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """All whole numbers from `lo` to `hi`, both included."""
+    """`length` whole numbers from `lo` on."""
 
     lo: tir.Expr
-    hi: tir.Expr
+    length: tir.Expr = ONE
 
-    def extent(self, analyzer: Analyzer) -> tir.Expr:
-        """How many numbers there are."""
-        return analyzer.simplify(self.hi - self.lo + 1)
+    @property
+    def hi(self) -> tir.Expr:
+        """The last number."""
+        return self.lo + self.length - 1
+
+    @classmethod
+    def between(cls, lo: tir.Expr, hi: tir.Expr, analyzer: Analyzer) -> Span:
+        """From `lo` to `hi`, both included and simplified."""
+        return cls(lo, ONE if lo == hi else analyzer.simplify(hi - lo + 1))
 
 
 def swept(expr: tir.Expr, inner: Sequence[tir.For], analyzer: Analyzer) -> Span | None:
-    """The least and greatest value of an index while the inner loops (outermost first) run.
+    """The values of an index while the inner loops (outermost first) run, and what lies between.
 
     None if there is no bound that can be written down.
     """
     (found,) = region_bounds((expr,), [(loop.var, loop.extent) for loop in inner], analyzer)
-    if found is None:
-        return None
-    if found.extent == ONE:
-        return Span(found.start, found.start)
-    return Span(found.start, analyzer.simplify(found.start + found.extent - 1))
+    return None if found is None else Span(found.start, found.extent)
 
 
 def swept_region(
@@ -51,31 +53,33 @@ def swept_region(
     spans: list[Span] = []
     for part, size in zip(region.ranges, region.buffer.shape, strict=True):
         first = swept(part.start, inner, analyzer)
-        length: Span | None = Span(ONE, ONE)
-        if tir.int_value(part.extent) != 1:
-            length = swept(part.extent, inner, analyzer)
-        if first is None or length is None:
-            spans.append(Span(ZERO, analyzer.simplify(size - 1)))
-        else:
-            spans.append(Span(first.lo, analyzer.simplify(first.hi + length.hi - 1)))
+        if first is not None and part.extent != ONE:
+            more = swept(part.extent, inner, analyzer)
+            length = None if more is None else analyzer.simplify(first.length + more.hi - 1)
+            first = None if length is None else Span(first.lo, length)
+        spans.append(Span(ZERO, size) if first is None else first)
     return tuple(spans)
 
 
 def hull(a: Span, b: Span, analyzer: Analyzer) -> Span:
     """The least span that holds both."""
-    return Span(
-        analyzer.simplify(tir.minimum(a.lo, b.lo)), analyzer.simplify(tir.maximum(a.hi, b.hi))
-    )
+    if a == b:
+        return a
+    lo = analyzer.simplify(tir.minimum(a.lo, b.lo))
+    ends = tir.maximum(a.lo + a.length - lo, b.lo + b.length - lo)
+    return Span(lo, analyzer.simplify(ends))
 
 
 def is_whole(span: Span, size: tir.Expr, analyzer: Analyzer) -> bool:
     """Does the span cover a dimension of this size?"""
-    return span.lo == ZERO and bool(analyzer.prove_equal(span.hi + 1, size))
+    if span.lo != ZERO:
+        return False
+    return span.length == size or bool(analyzer.prove_equal(span.length, size))
 
 
 def is_single(span: Span) -> bool:
     """Does the span hold exactly one number?"""
-    return span.lo == span.hi
+    return span.length == ONE
 
 
 def terms(expr: tir.Expr, factor: int = 1) -> list[tuple[int, tir.Expr]]:

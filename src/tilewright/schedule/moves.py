@@ -76,18 +76,14 @@ def moved_nest(
     varying = {loop.var for loop in around}
     for number, it in enumerate(block.iters):
         span = needed.get(it.var)
-        extent = None
-        if span is not None and not is_whole(span, it.extent, analyzer):
-            extent = span.extent(analyzer)
-            if not exact and not _is_fixed(extent, varying):
-                span = Span(_without(tir.Max, span.lo), _without(tir.Min, span.hi))
-                extent = _fixed_extent(span, it.extent, varying, analyzer)
-        if span is None or extent is None:
+        if span is not None and not exact:
+            span = _fixed(span, it.extent, varying, analyzer)
+        if span is None or is_whole(span, it.extent, analyzer):
             parts.append((ZERO, it.extent))
             continue
-        parts.append((span.lo, extent))
+        parts.append((span.lo, span.length))
         below = not _is_least(span.lo, ZERO, around, analyzer)
-        above = not _is_most(span.lo + extent, it.extent, around, analyzer)
+        above = not _is_most(span.lo + span.length, it.extent, around, analyzer)
         if below or above:
             guards.append((number, below, above))
     made, loops = nest(names, block.with_fields(predicate=tir.TRUE), parts)
@@ -120,7 +116,7 @@ def _is_fixed(extent: tir.Expr, varying: set[tir.Var]) -> bool:
 
 
 def _without(kind: type[tir.Binary], expr: tir.Expr) -> tir.Expr:
-    """The expression without limits: what remains of a `min` is never less, of a `max` never more."""
+    """Without its limits: what remains of a `min` is never less, of a `max` never more."""
     match expr:
         case tir.Add(a=a, b=tir.Const() as b):
             return _without(kind, a) + b
@@ -131,18 +127,19 @@ def _without(kind: type[tir.Binary], expr: tir.Expr) -> tir.Expr:
     return expr
 
 
-def _fixed_extent(
-    span: Span, domain: tir.Expr, varying: set[tir.Var], analyzer: Analyzer
-) -> tir.Expr | None:
-    """A bound of the extent that is the same in all iterations; None for the whole domain."""
-    extent = span.extent(analyzer)
-    if not _is_fixed(extent, varying):
-        most = analyzer.bounds(extent).hi
+def _fixed(span: Span, domain: tir.Expr, varying: set[tir.Var], analyzer: Analyzer) -> Span | None:
+    """The span, or a larger one whose length is the same in all iterations; None for everything."""
+    if _is_fixed(span.length, varying):
+        return span
+    lo, hi = _without(tir.Max, span.lo), _without(tir.Min, analyzer.simplify(span.hi))
+    larger = Span.between(lo, hi, analyzer)
+    if not _is_fixed(larger.length, varying):
+        most = analyzer.bounds(larger.length).hi
         if most is None:
             return None
-        extent = tir.Const(most)
-    length, whole = tir.int_value(extent), tir.int_value(domain)
-    return None if length is not None and whole is not None and length >= whole else extent
+        larger = Span(lo, tir.Const(most))
+    length, whole = tir.int_value(larger.length), tir.int_value(domain)
+    return None if length is not None and whole is not None and length >= whole else larger
 
 
 def _guarded(made: tir.Stmt, guards: list[tuple[int, bool, bool]]) -> tir.Stmt:

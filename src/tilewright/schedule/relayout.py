@@ -13,7 +13,7 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.accesses import Change, Ranges, change_stmt, redirected
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.layout import LayoutStep, appended
+from tilewright.tensor.layout import LayoutStep, appended, word_of
 
 __all__ = [
     "last_step",
@@ -53,7 +53,7 @@ def last_step(func: tir.Func, buffer: tir.Buffer, kind: type[LayoutStep]) -> Lay
     if buffer.layout and isinstance(buffer.layout[-1], kind):
         return buffer.layout[-1]
     found = f"`{buffer.layout[-1]}`" if buffer.layout else "no layout step"
-    facts = {"expected": kind.__name__.lower(), "found": found}
+    facts = {"expected": word_of(kind), "found": found}
     hint = "undo the steps that came after it first, in reverse order"
     raise ScheduleError(S302, facts, program=func, marks={"buffer": buffer}, hint=hint)
 

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tilewright.tensor.node import Node, node
 
-if TYPE_CHECKING:
-    from tilewright.tensor.expr import Buffer
-
 __all__ = [
     "STEPS",
     "Fuse",
     "LayoutStep",
-    "Packing",
     "Pad",
     "Reorder",
     "Split",
@@ -34,8 +30,8 @@ __all__ = [
     "Unfold",
     "appended",
     "logical_shape",
-    "packing_of",
     "parse_step",
+    "word_of",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -70,7 +66,7 @@ class LayoutStep(Node):
 
     def __str__(self) -> str:
         values = [_text(getattr(self, name)) for name in self.fields]
-        return f"{_word(type(self))}({', '.join(values)})"
+        return f"{word_of(type(self))}({', '.join(values)})"
 
 
 @node
@@ -278,61 +274,6 @@ STEPS: dict[str, type[LayoutStep]] = {
 """All kinds of steps by class name."""
 
 
-@node
-class Packing(Node):
-    """What brings logical arrays into the memory of a buffer whose layout is `steps`.
-
-    `logical_shape` has numbers for known sizes and expressions for symbolic ones.
-    """
-
-    steps: tuple[LayoutStep, ...]
-    logical_shape: Dims
-    physical_shape: Dims
-
-    @property
-    def guests(self) -> tuple[StoreAt, ...]:
-        """The buffers stored in this one, in the order in which `pack` wants their arrays."""
-        return tuple([step for step in self.steps if isinstance(step, StoreAt)])
-
-    def pack(self, array: Array, *guests: Array) -> Array:
-        """A contiguous packed copy; the arrays of `guests` follow in their order."""
-        rest = iter(guests)
-        for step in self.steps:
-            if isinstance(step, StoreAt):
-                guest = _guest_packing(step).pack(next(rest))
-                array = step.pack_with(array, guest)
-            else:
-                array = step.pack(array)
-        return np.ascontiguousarray(array)
-
-    def unpack(self, array: Array, shape: tuple[int, ...] | None = None) -> Array:
-        """The logical array of a packed one; `shape` helps where symbolic sizes were fused."""
-        shapes = self._shapes(shape)
-        for step, before in zip(reversed(self.steps), reversed(shapes), strict=True):
-            symbolic = isinstance(step, Fuse) and before is not None
-            array = array.reshape(before) if symbolic else step.unpack(array)
-        return np.ascontiguousarray(array)
-
-    def unpack_guests(self, array: Array) -> tuple[Array, ...]:
-        """The logical arrays of the guests, in order."""
-        found: list[Array] = []
-        for step in reversed(self.steps):
-            if isinstance(step, StoreAt):
-                found.append(_guest_packing(step).unpack(step.unpack_guest(array)))
-            array = step.unpack(array)
-        return tuple(reversed(found))
-
-    def _shapes(self, shape: tuple[int, ...] | None) -> list[tuple[int, ...] | None]:
-        """The concrete shape before each step."""
-        if shape is None:
-            return [None] * len(self.steps)
-        shapes: list[tuple[int, ...] | None] = []
-        for step in self.steps:
-            shapes.append(shape)
-            shape = tuple(int(d) for d in step.shape(shape))
-        return shapes
-
-
 def logical_shape(shape: Dims, layout: Sequence[LayoutStep]) -> Dims:
     """The shape before all steps of a layout."""
     for step in reversed(layout):
@@ -360,18 +301,6 @@ def _is_identity(step: LayoutStep) -> bool:
     return isinstance(step, Reorder) and step.order == tuple(range(len(step.order)))
 
 
-def packing_of(buffer: Buffer) -> Packing | None:
-    """How arrays for this buffer are packed; None if they are stored as they are."""
-    if not buffer.layout:
-        return None
-    logical = tuple(map(_plain, logical_shape(buffer.shape, buffer.layout)))
-    return Packing(buffer.layout, logical, tuple(map(_plain, buffer.shape)))
-
-
-def _guest_packing(step: StoreAt) -> Packing:
-    return Packing(step.layout, logical_shape(step.size, step.layout), step.size)
-
-
 def parse_step(text: str, resolve: Callable[[str], object] | None = None) -> LayoutStep:
     """The inverse of `str(step)`; `resolve` gives the expression for a symbolic size's text."""
     step = _step(ast.parse(text, mode="eval").body, resolve)
@@ -380,11 +309,12 @@ def parse_step(text: str, resolve: Callable[[str], object] | None = None) -> Lay
     return step
 
 
-def _word(kind: type[LayoutStep]) -> str:
+def word_of(kind: type[LayoutStep]) -> str:
+    """The word for a kind of step in texts: `store_at` for `StoreAt`."""
     return "store_at" if kind is StoreAt else kind.__name__.lower()
 
 
-_BY_WORD = {_word(kind): kind for kind in STEPS.values()}
+_BY_WORD = {word_of(kind): kind for kind in STEPS.values()}
 
 
 def _step(tree: ast.expr, resolve: Callable[[str], object] | None) -> Any:
@@ -407,12 +337,6 @@ def _text(value: object) -> str:
     if isinstance(value, LayoutStep):
         return str(value)
     return str(getattr(value, "name", None) or repr(value))
-
-
-def _plain(dim: Dim) -> Dim:
-    """A known size as a number."""
-    value = getattr(dim, "value", None)
-    return value if isinstance(value, int) else dim
 
 
 def _replaced(values: Dims, position: int, new: Dim) -> Dims:

@@ -158,7 +158,8 @@ class _Printer:
         bindings = [self.expr.text(b) for b in block.bindings]  # named before the iterators
         variables = [i.var for i in block.iters]
         arguments = [quoted(block.name)]
-        for it, bound in zip(block.iters, bindings, strict=True):
+        bindings += ["..."] * (len(block.iters) - len(bindings))  # errors show ill-formed programs
+        for it, bound in zip(block.iters, bindings, strict=False):
             extent = self.expr.text(it.extent)
             arguments.append(f"{self.names.of(it.var)}={it.kind.value}({extent}, {bound})")
         tail = ""

@@ -56,15 +56,17 @@ def block_regions(
 ) -> tuple[tuple[tir.Region, ...], tuple[tir.Region, ...]]:
     """(reads, writes) of a block, each region once, in order of appearance.
 
-    An accumulator's read of the very element that the block stores is not listed.
+    What an accumulator reads of its own is not listed: the very element that it stores, or for a
+    tile that is updated in place the very box.
     """
     found = _Touched({it.var: it.extent for it in iters})
     if init is not None:
         found.statement(init, ())
     found.statement(body, ())
     own = found.stores
-    reads = dict.fromkeys(region for region, access in found.reads if access not in own)
-    return tuple(reads), tuple(dict.fromkeys(found.writes))
+    writes = dict.fromkeys(found.writes)
+    reads = [region for region, access in found.reads if access not in own]
+    return tuple(dict.fromkeys(r for r in reads if r not in writes)), tuple(writes)
 
 
 class _Touched:

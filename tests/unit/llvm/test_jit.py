@@ -1,5 +1,6 @@
 import ctypes
 import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -37,6 +38,18 @@ def test_code_lives_as_long_as_its_object():
     sizes, found = np.array([21]), np.zeros(2, np.int64)
     SCRATCH(kept.address("test_scratch"))(sizes.ctypes.data, found.ctypes.data)
     assert found.tolist() == [42, 0]
+
+
+def test_code_in_a_cycle_is_collected():
+    """The collector may see all parts of a cycle in any order; LLVM's parts have one."""
+    text = emit(function([], tir.Seq(())), Target.host())
+    for _ in range(20):
+        holder = {"code": load(text, Target.host())}
+        holder["itself"] = holder
+        alive = weakref.ref(holder["code"])
+        del holder
+        gc.collect()
+        assert alive() is None
 
 
 def test_unknown_symbol_has_no_address():

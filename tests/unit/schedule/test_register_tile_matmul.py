@@ -83,8 +83,8 @@ def test_sum_split_over_depth(golden, rng):
     """`rfactor` over blocks of depth, the partial tile in registers under the tile loops."""
     program = dense(13, 20, 12, relu=True)
     s = Schedule(program)
-    i_0, j_0, k_0, *_ = tiled(s, 6, 16, 4)
-    assert s.rfactor(k_0) == "C_rf"
+    depth = tiled(s, 6, 16, 4)[2]
+    assert s.rfactor(depth) == "C_rf"
     fold = s.loops("C")
     tiles, inside, blocks = fold[:2], fold[2:4], fold[4]
     s.reorder(*tiles, blocks, *inside)

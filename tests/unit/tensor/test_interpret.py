@@ -181,7 +181,9 @@ def test_gather_scatter_and_masks():
     def f(A: f32[16], B: f32[16]):
         for i in range(2):
             B[ramp(i * 8, 1, 8)] = broadcast(0.0, 8)
-            B[ramp(i, 2, 8)] = select(A[ramp(i, 2, 8)] < broadcast(4.0, 8), A[ramp(i, 2, 8)], broadcast(9.0, 8))
+            B[ramp(i, 2, 8)] = let(
+                v := A[ramp(i, 2, 8)], select(v < broadcast(4.0, 8), v, broadcast(9.0, 8))
+            )
         B[0] = reduce_min(A[ramp(2, 3, 4)]) + reduce_mul(A[ramp(1, 1, 3)])
     """
     a = np.arange(16, dtype=np.float32)
@@ -244,17 +246,20 @@ MISUSE = {
     "undefined output": ("V202", "def f(B: f32[1]):\n    B[0] = B[0] + 1.0", {}),
     "undefined lane": (
         "V202",
-        "def f(B: f32[1]):\n    T = alloc(f32[2])\n    T[0] = 1.0\n    B[0] = reduce_add(T[ramp(0, 1, 2)])",
+        "def f(B: f32[1]):\n    T = alloc(f32[2])\n    T[0] = 1.0\n"
+        "    B[0] = reduce_add(T[ramp(0, 1, 2)])",
         {},
     ),
     "memory of an earlier iteration": (
         "V202",
-        "def f(B: f32[2]):\n    for i in range(2):\n        T = alloc(f32[2])\n        T[i] = 1.0\n        B[i] = T[0]",
+        "def f(B: f32[2]):\n    for i in range(2):\n        T = alloc(f32[2])\n"
+        "        T[i] = 1.0\n        B[i] = T[0]",
         {},
     ),
     "iterator outside of its domain": (
         "V203",
-        'def f(B: f32[4]):\n    for i in range(5):\n        with block("B", vi=S(4, i)):\n            B[vi] = 0.0',
+        "def f(B: f32[4]):\n    for i in range(5):\n"
+        "        with block('B', vi=S(4, i)):\n            B[vi] = 0.0",
         {},
     ),
     "output not written": ("V204", "def f(B: f32[4]):\n    B[0] = 0.0", {}),

@@ -17,9 +17,9 @@ from tilewright.tensor.layout import (
     StoreAt,
     Unfold,
     appended,
-    packing_of,
     parse_step,
 )
+from tilewright.tensor.packing import packing_of
 
 CASES = {
     Split(1, 3): ((4, 6), (4, 2, 3)),
@@ -106,7 +106,11 @@ def test_inverse_steps_vanish():
     assert appended((*layout, Reorder((1, 2, 0))), Reorder((2, 0, 1))) == layout
     assert appended((Reorder((1, 0)),), Reorder((1, 0))) == ()
     assert appended((), Reorder((0, 1))) == ()
-    assert appended((*layout, Split(1, 4)), Fuse(0, (2, 2))) == (*layout, Split(1, 4), Fuse(0, (2, 2)))
+    assert appended((*layout, Split(1, 4)), Fuse(0, (2, 2))) == (
+        *layout,
+        Split(1, 4),
+        Fuse(0, (2, 2)),
+    )
 
 
 def test_packed_arrays_are_contiguous():

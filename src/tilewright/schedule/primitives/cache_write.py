@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tilewright.errors import Code, ScheduleError
-from tilewright.schedule.accesses import Ranges, change_block, redirected
+from tilewright.schedule.accesses import change_block, redirected
 from tilewright.schedule.copies import box_nest, iters_over
 from tilewright.schedule.dataflow import Outline, Place, edited, require_scope
-from tilewright.schedule.footprints import is_whole, swept_region
+from tilewright.schedule.domains import solved
 from tilewright.schedule.handles import fresh, names_of
 from tilewright.schedule.nests import allocate
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 
 __all__ = ["cache_write"]
 
@@ -74,13 +75,19 @@ def _written(outline: Outline, place: Place) -> tir.Buffer:
 
 
 def _fills(block: tir.Block, buffer: tir.Buffer) -> bool:
-    """Does the block write every element, by the bounds of its indices over its whole domain?"""
-    ranges = Ranges.of_block(block)
-    loops = [tir.For(it.var, it.extent, block) for it in block.iters]
+    """Does the block write every element? Each must tell the iteration that writes it."""
+    iters = {it.var: it.extent for it in block.iters if it.kind is tir.IterKind.SPATIAL}
     for region in block.writes:
-        if region.buffer is buffer:
-            spans = swept_region(region, loops, ranges.analyzer)
-            whole = zip(spans, buffer.shape, strict=True)
-            if all(is_whole(span, size, ranges.analyzer) for span, size in whole):
-                return True
+        starts = tuple([part.start for part in region.ranges])
+        if region.buffer is not buffer:
+            continue
+        if starts == tuple(iters) and tuple(iters.values()) == buffer.shape:
+            return True
+        at = tuple([tir.Var(f"at{d}") for d in range(len(starts))])
+        analyzer = Analyzer(dict(zip(at, buffer.shape, strict=True)))
+        found = solved(iters, region, at, analyzer)
+        if found is not None and all(
+            analyzer.prove((value >= 0) & (value < iters[var])) for var, value in found.items()
+        ):
+            return True
     return False

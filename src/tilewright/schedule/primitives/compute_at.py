@@ -54,7 +54,7 @@ def compute_at(func: tir.Func, block: tir.Block, loop: tir.For) -> Edit:
     target = consumers[0][0]
     require_unchanged_inputs(outline, place, target, loop)
     around = target.loops_to(loop)
-    analyzer = Analyzer({part.var: part.extent for part in around})
+    analyzer = target.analyzer
     needed = _needed(place.block, consumers, loop, analyzer)
     own = outline.own(place)
     names = names_without(names_of(func), own)
@@ -67,30 +67,25 @@ def compute_at(func: tir.Func, block: tir.Block, loop: tir.For) -> Edit:
 def _consumers(outline: Outline, place: Place, loop: tir.For) -> list[Read]:
     """Every read, inside the loop, of what the block writes; refuses reads elsewhere."""
     found: list[Read] = []
+    elsewhere: list[Read] = []
     for buffer in dict.fromkeys(r.buffer for r in place.block.writes):
         outline.require_intermediate(buffer)
         outline.require_sole_writer(place, buffer)
         for reader in outline.readers(buffer):
-            if not reader.is_inside(loop):
-                raise ScheduleError(
-                    S207,
-                    {"consumer": reader.block.name},
-                    program=outline.func,
-                    marks={
-                        "block": place.block,
-                        "loop": loop,
-                        "buffer": buffer,
-                        "reader": reader.block,
-                    },
-                    hint=f"name a loop around all readers of `{buffer.name}`",
-                )
-            found += [(reader, r) for r in reader.block.reads if r.buffer is buffer]
+            reads = [(reader, r) for r in reader.block.reads if r.buffer is buffer]
+            (found if reader.is_inside(loop) else elsewhere).extend(reads)
+    marks = {"block": place.block, "loop": loop}
     if not found:
+        facts = {"expected": "a loop around the blocks that read its results"}
+        raise ScheduleError(S206, facts, program=outline.func, marks=marks)
+    if elsewhere:
+        reader, region = elsewhere[0]
         raise ScheduleError(
-            S206,
-            {"expected": "a loop around the blocks that read its results"},
+            S207,
+            {"consumer": reader.block.name},
             program=outline.func,
-            marks={"block": place.block, "loop": loop},
+            marks={**marks, "buffer": region.buffer, "reader": reader.block},
+            hint=f"name a loop around all readers of `{region.buffer.name}`",
         )
     found.sort(key=lambda read: read[0].number)
     return found

@@ -13,7 +13,7 @@ from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import replace_node, substitute
 
-__all__ = ["fuse"]
+__all__ = ["digits", "fuse"]
 
 S105 = Code("S105", "loop `{inner}` is not the whole body of loop `{outer}`")
 
@@ -37,7 +37,7 @@ def fuse(func: tir.Func, *loops: tir.For) -> Edit:
         hint = "tiles of several sizes cannot be fused; fuse before the loop is split"
         require_independent(func, inner, around, hint)
     var = tir.Var(fresh(names_of(func), "_".join(loop.var.name for loop in loops)))
-    extent, values = _digits(loops, var)
+    extent, values = digits([(loop.var, loop.extent) for loop in loops], var)
     body = substitute(loops[-1].body, values)
     return Edit(replace_node(func, loops[0], tir.For(var, extent, body)), (var.name,))
 
@@ -58,15 +58,17 @@ def _require_whole_body(func: tir.Func, outer: tir.For, inner: tir.For) -> None:
     )
 
 
-def _digits(loops: Sequence[tir.For], var: tir.Var) -> tuple[tir.Expr, dict[tir.Var, tir.Expr]]:
-    """The fused extent, and each loop variable as a digit of the fused one."""
+def digits(
+    parts: Sequence[tuple[tir.Var, tir.Expr]], var: tir.Var
+) -> tuple[tir.Expr, dict[tir.Var, tir.Expr]]:
+    """The product of the extents, and each variable (outermost first) as a digit of `var`."""
     values: dict[tir.Var, tir.Expr] = {
-        loop.var: tir.Const(0) for loop in loops if tir.int_value(loop.extent) == 1
+        part: tir.Const(0) for part, extent in parts if tir.int_value(extent) == 1
     }
-    real = [loop for loop in loops if loop.var not in values] or [loops[0]]
+    real = [pair for pair in parts if pair[0] not in values] or [parts[0]]
     weight: tir.Expr = tir.Const(1)
-    for loop in reversed(real):
+    for part, extent in reversed(real):
         digit = var // weight
-        values[loop.var] = digit if loop is real[0] else digit % loop.extent
-        weight = loop.extent * weight if weight != tir.Const(1) else loop.extent
+        values[part] = digit if part is real[0][0] else digit % extent
+        weight = extent * weight if weight != tir.Const(1) else extent
     return weight, values

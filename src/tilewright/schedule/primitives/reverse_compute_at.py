@@ -65,12 +65,11 @@ def reverse_compute_at(func: tir.Func, block: tir.Block, loop: tir.For) -> Edit:
     _require_unread_outputs(outline, place, loop)
     around = last.loops_to(loop)
     _require_finished(outline, producers, around, loop)
-    analyzer = Analyzer({part.var: part.extent for part in around})
     ready = _ready(outline, place, producers, around, loop)
     _require_reduction_once(outline, place, ready, around)
     own = outline.own(place)
     names = names_without(names_of(func), own)
-    nest, made = moved_nest(names, block, ready, around, analyzer, exact=True)
+    nest, made = moved_nest(names, block, ready, around, last.analyzer, exact=True)
     body = insert_after(loop.body, last.child_of(loop), nest)
     new = edited(func, (own, ()), (loop, (loop.with_fields(body=body),)))
     return Edit(new, made)
@@ -213,8 +212,11 @@ def _gapless(
     for part in inner:
         if part.var in used:
             steps = steps * part.extent
-    whole = Span(span.lo, scope.simplify(span.hi + length - 1))
-    return whole if scope.prove_equal(steps, whole.hi - whole.lo + 1) else None
+    whole = span
+    if length != ONE:
+        whole = Span(span.lo, scope.simplify(span.length + length - 1))
+    found = steps == whole.length or scope.prove_equal(steps, whole.length)
+    return whole if found else None
 
 
 def _require_reduction_once(

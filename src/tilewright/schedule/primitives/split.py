@@ -56,12 +56,21 @@ def _tiling(
     if isinstance(tiles, int):
         if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
             return _split_of_tile(func, loop, tiles, tile)
-        cover = covers.uniform(loop.extent, tiles)
+        cover = _multiple(loop.extent, tiles) or covers.uniform(loop.extent, tiles)
     else:
         cover = covers.of(*tiles)
         if covers.total(cover) != loop.extent:
             raise _does_not_fill(func, loop, tiles)
     return covers.count(cover), covers.start(cover, tile), covers.size(cover, tile)
+
+
+def _multiple(extent: tir.Expr, size: int) -> tir.Cover | None:
+    """The cover of an extent that is plainly a multiple of the tile: `n * 16` by 8."""
+    if type(extent) is tir.Mul:
+        factor = tir.int_value(extent.b)
+        if factor is not None and factor % size == 0:
+            return covers.of((size, extent.a * (factor // size)))
+    return None
 
 
 def _split_of_tile(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilewright.errors import Code, ScheduleError
 from tilewright.intrin import FAMILIES, lookup
@@ -13,9 +13,10 @@ from tilewright.schedule.nests import chain_from, replace_block, vars_by_kind
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.primitives.blockize import enclose
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node
 from tilewright.tensor.regions import block_regions
-from tilewright.tensor.visit import map_children, substitute
+from tilewright.tensor.visit import map_children, rewrite, substitute, walk
 
 __all__ = ["tensorize"]
 
@@ -108,7 +109,23 @@ def _computation(
         if extent is not None
     ]
     values = {it.var: b for it, b in zip(inner.iters, inner.bindings, strict=True)}
-    return loops, substitute(inner.body, values)
+    return loops, _simplified(substitute(inner.body, values), tile, chain.loops)
+
+
+def _simplified(store: tir.Store, tile: tir.Block, loops: Sequence[tir.For]) -> tir.Store:
+    """Indices like `(i_0 * 8 + i_1) // 8`, which layouts leave behind, become plain."""
+    if not any(type(n) in (tir.FloorDiv, tir.FloorMod) for n in walk(store)):
+        return store
+    extents = {it.var: it.extent for it in tile.iters} | {p.var: p.extent for p in loops}
+    analyzer = Analyzer(extents)
+
+    def change(part: Node) -> Node | None:
+        if isinstance(part, tir.Load | tir.Store):
+            indices = tuple(map(analyzer.simplify, part.indices))
+            return part.with_fields(indices=indices)  # type: ignore[no-any-return]
+        return None
+
+    return rewrite(store, change)
 
 
 def _instantiated(

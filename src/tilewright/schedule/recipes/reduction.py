@@ -10,6 +10,8 @@ and the sums stay in registers while the window or the column is walked.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
@@ -30,6 +32,9 @@ _VECTORS = 4
 
 # Vectors that are joined before their lanes are.
 _FOLDED_VECTORS = 16
+
+# The same where a fold runs together with the stage that computes its input.
+_JOINED_VECTORS = 8
 
 # A window of at most this many elements is unrolled.
 _WINDOW = 25
@@ -53,18 +58,59 @@ def schedule_rows(context: Context, blocks: tuple[str, ...], shared: int) -> Non
     row = s.fuse(*loops) if len(loops) > 1 else loops[0]
     for block in reversed(blocks[:-1]):
         s.compute_at(block, row)
+    joined = _join_folds(context, blocks, row)
     for block in blocks:
-        _finish_row(context, block, row)
+        if block not in joined:
+            _finish_row(context, block, row)
     parallelize(context, row, cycles)
+
+
+def _join_folds(context: Context, blocks: tuple[str, ...], row: str) -> set[str]:
+    """Fold what a stage of the row computes while it computes it; the blocks that are done."""
+    done: set[str] = set()
+    for producer, fold in pairwise(blocks):
+        if producer not in done and _reads_along(context, producer, fold):
+            lanes = lanes_of(context, producer)
+            inside = _inside(context, producer, row)
+            if len(inside) == 1 and (extent_of(context, inside[0]) or 0) > _JOINED_VECTORS * lanes:
+                _join_fold(context, producer, fold, inside[0], lanes)
+                done |= {producer, fold}
+    return done
+
+
+def _join_fold(context: Context, producer: str, fold: str, loop: str, lanes: int) -> None:
+    s = context.schedule
+    tiles, lane = s.split(loop, _JOINED_VECTORS * lanes)
+    s.reverse_compute_at(fold, tiles)
+    s.decompose_reduction(fold, tiles)
+    s.vectorize(lane)
+    s.vectorize(s.loops(fold)[-1])
+
+
+def _reads_along(context: Context, producer: str, fold: str) -> bool:
+    """Whether a fold walks the row that an elementwise block has just written, and nothing else."""
+    first, second = context.schedule.block(producer), context.schedule.block(fold)
+    if kind_of(first) is not Kind.ELEMENTWISE or kind_of(second) is not Kind.REDUCTION:
+        return False
+    loads = loads_of(second)
+    order = tuple(it.var for it in second.iters)
+    return [(load.buffer, tuple(load.indices)) for load in loads] == [
+        (first.writes[0].buffer, order)
+    ]
+
+
+def _inside(context: Context, block: str, row: str) -> list[str]:
+    """The loops of a block inside the row loop, without those of one iteration."""
+    loops = context.schedule.loops(block)
+    inside = loops[loops.index(row) + 1 :]
+    return [loop for loop in inside if extent_of(context, loop) != 1]
 
 
 def _finish_row(context: Context, block: str, row: str) -> None:
     """Vectorise one stage inside the row loop, and keep small results in registers."""
     s = context.schedule
-    loops = s.loops(block)
-    inside = loops[loops.index(row) + 1 :]
     lanes = lanes_of(context, block)
-    longer = [loop for loop in inside if extent_of(context, loop) != 1]
+    longer = _inside(context, block, row)
     if not longer:
         return
     vectors = _VECTORS

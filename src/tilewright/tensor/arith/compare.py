@@ -14,6 +14,7 @@ from tilewright.tensor.arith.fold import FALSE, TRUE
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus, scaled
 from tilewright.tensor.arith.rebuild import expression, same_tree
 from tilewright.tensor.arith.recombine import recombine, without_remainders
+from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import NotAffine, Space
 from tilewright.tensor.ir import BitAnd, Compare, Eq, Expr, Le, Lt, Not
 
@@ -32,6 +33,7 @@ def decide(space: Space, kind: type[Compare], a: Linear, b: Linear) -> bool | No
     return equal if equal is None or kind is Eq else not equal
 
 
+@law("x*a + b == 0", "False", "b % a > 0")
 def _is_zero(space: Space, gap: Linear) -> bool | None:
     """Whether a form is always zero (True), never (False), or it depends (None)."""
     if not gap.terms:
@@ -68,6 +70,9 @@ def simplify_compare(space: Space, expr: Compare) -> Expr:
     return expr if same_tree(made, expr) else made
 
 
+@law("x*a + b < 0", "x + b // a < 0", "a > 0")
+@law("x*a + y*a == 0", "x + y == 0", "a > 0")
+@law("x <= y", "x - y - 1 < 0")
 def _sides(kind: type[Compare], gap: Linear) -> tuple[Linear, Linear]:
     """`gap <kind> 0` with the negative terms moved to the right."""
     g = gcd(*gap.terms.values())

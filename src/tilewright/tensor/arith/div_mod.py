@@ -205,7 +205,7 @@ def keep_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
     return plus(Linear(lower.const - carry * g, lower.terms), top, g)
 
 
-@MOD_RULES.rule("((x % (c*d))*e + f) % c", "(x*e + f) % c", "c > 0 and d > 0")
+@MOD_RULES.rule("((x % d)*e + f) % c", "(x*e + f) % c", "c > 0 and d > 0 and (d*e) % c == 0")
 def unwrap_remainder(space: Space, x: Linear, c: int) -> Linear | None:
     """A remainder by a multiple of the divisor is as good as its dividend.
 

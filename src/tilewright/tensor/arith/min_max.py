@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from tilewright.tensor.arith.linear import Kind, Linear, Terms, high, low, plus
 from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import Space, order_of
 from tilewright.tensor.ir import Expr, Max, Min
 
@@ -44,6 +45,8 @@ def extreme(space: Space, kind: Kind, operands: list[Linear], like: Expr | None 
     return plus(space.atom(kind, tuple(rest), ident, bounds, build), Linear(0, shared))
 
 
+@law("min(min(x, y) + z, v)", "min(min(x + z, y + z), v)")
+@law("max(max(x, y) + z, v)", "max(max(x + z, y + z), v)")
 def _flattened(kind: Kind, operand: Linear) -> list[Linear]:
     """`min(a, b) + c` inside a minimum is `a + c`, `b + c`."""
     for atom, k in operand.terms.items():
@@ -63,11 +66,15 @@ def _undominated(space: Space, kind: Kind, operands: list[Linear]) -> list[Linea
     return kept
 
 
+@law("min(x, y)", "x", "x <= y")
+@law("max(x, y)", "x", "y <= x")
 def _wins(space: Space, kind: Kind, a: Linear, b: Linear) -> bool:
     """Whether b never matters beside a."""
     return space.never_negative(plus(b, a, -1) if kind is Kind.MIN else plus(a, b, -1))
 
 
+@law("min(x + z, y + z)", "min(x, y) + z")
+@law("max(x + z, y + z)", "max(x, y) + z")
 def _shared(operands: list[Linear]) -> Terms:
     first, *others = operands
     return {a: k for a, k in first.terms.items() if all(x.terms.get(a) == k for x in others)}

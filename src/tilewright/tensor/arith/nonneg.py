@@ -14,6 +14,7 @@ from typing import Final
 
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus
 from tilewright.tensor.arith.recombine import recombine
+from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import start_bounds, tile_end
 
@@ -61,6 +62,7 @@ def _innermost_first(atom: Atom) -> tuple[int, int]:
     return -atom.depth, -atom.kind
 
 
+@law("x >= 0", "True", "x - y*a >= 0 and y >= 0 and a > 0")
 def _without_facts(space: Space, form: Linear) -> Iterator[Linear]:
     """`form − k·fact` with k > 0 such that a term cancels: enough to show that it is ≥ 0."""
     for fact in space.facts:
@@ -80,6 +82,10 @@ def _cases(atom: Atom, *, upper: bool) -> tuple[Linear, ...]:
     return ()
 
 
+@law("x // c <= z // c", "True", "x <= z and c > 0")
+@law("x % c <= c - 1", "True", "c > 0")
+@law("min(x, y) <= x", "True")
+@law("max(x, y) >= x", "True")
 def _bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
     """Forms that bound the atom from one side and do not mention it."""
     kind, parts = atom.kind, atom.parts
@@ -111,16 +117,20 @@ def _relaxed(space: Space, form: Linear, *, upper: bool) -> Iterator[Linear]:
             return
 
 
+@law("x*a <= z*a", "True", "x <= z and a >= 0")
 def _product_bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
     """Replace one factor by its bound where the other factors are not negative."""
     factors: list[Atom] = list(atom.parts)
     for n in sorted(range(len(factors)), key=lambda n: _innermost_first(factors[n])):
         others = factors[:n] + factors[n + 1 :]
         if all(f.lo is not None and f.lo >= 0 for f in others):
-            for bound in _bounds(space, factors[n], upper=upper):
+            bounds = list(_bounds(space, factors[n], upper=upper))
+            end = factors[n].hi if upper else factors[n].lo
+            for bound in bounds or ([] if end is None else [constant(end)]):
                 yield space.multiply(bound, space.product(others))
 
 
+@law("x // c", "a", "c > 0 and a*c <= x and x < (a + 1)*c")
 def quotient_of_range(space: Space, x: Linear, c: int) -> int | None:
     """The one value of `x // c` (c > 0) over all of x's range, if there is only one."""
     lo, hi = low(x.const, x.terms), high(x.const, x.terms)

@@ -18,7 +18,7 @@ from tilewright.tensor.arith.linear import (
     plus,
     scaled,
 )
-from tilewright.tensor.arith.rules import RuleTable
+from tilewright.tensor.arith.rules import RuleTable, law
 from tilewright.tensor.arith.space import Space
 
 __all__ = ["SUM_RULES", "recombine", "without_remainders"]
@@ -107,6 +107,7 @@ def make_multiple(space: Space, form: Linear, atom: Atom, k: int) -> Linear | No
     return _replaced(form, x, atom, whole, -k)
 
 
+@law("x % y", "x - (x // y)*y", "y > 0")
 def without_remainders(space: Space, form: Linear) -> Linear:
     """Every `x % c` written as `x - (x // c)·c`."""
     result = constant(form.const)

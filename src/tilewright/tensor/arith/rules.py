@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Law", "Rule", "RuleTable", "TABLES"]
+__all__ = ["LAWS", "TABLES", "Law", "Rule", "RuleTable", "law"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,3 +67,17 @@ class RuleTable(Generic[F]):
 
 TABLES: dict[str, RuleTable[Any]] = {}
 """All tables by name; the tests walk over them."""
+
+LAWS: dict[str, list[Law]] = {}
+"""Laws of functions that are no rules of a table, by the function's name."""
+
+
+def law(left: str, right: str, given: str = "True") -> Callable[[F], F]:
+    """Say what makes the decorated function right; z3 checks it as the laws of rules."""
+
+    def add(function: F) -> F:
+        name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        LAWS.setdefault(name, []).append(Law(left, right, given))
+        return function
+
+    return add

@@ -17,6 +17,7 @@ from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, p
 from tilewright.tensor.arith.min_max import extreme
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.recombine import recombine
+from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import NotAffine
 from tilewright.tensor.arith.tiles import start_of, tile_size, tile_start
 from tilewright.tensor.ir import Expr, Range, Var
@@ -74,6 +75,7 @@ class _Sweep:
                 return extreme(self.space, atom.kind, [plus(rest, part) for part in atom.parts])
         return recombine(self.space, length)
 
+    @law("(x + a) // c - x // c <= (a + c - 1) // c", "True", "c > 0")
     def _most(self, length: Linear) -> int | None:
         """The greatest value of an extent; quotients a fixed distance apart are taken together."""
         for up, k in length.terms.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.tensor.arith.linear import Atom, Kind, Linear, Terms, constant, plus
+from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
@@ -120,22 +120,19 @@ def _is_below(space: Space, x: Linear, divisor: Linear) -> bool:
 
 def _split(space: Space, x: Linear, divisor: Linear) -> tuple[Linear, Linear]:
     """(out, rest) with x = out·divisor + rest."""
-    single = divisor.single()
-    if single is None:
-        return _split_by_sum(x, divisor)
-    wanted, c = single
-    out: Linear = constant(0)
-    rest: Terms = {}
+    lead = max(divisor.terms, key=lambda a: (len(a.parts) if a.kind is Kind.PRODUCT else 1, a.key))
+    c = divisor.terms[lead]
+    out, rest = constant(0), x
     for atom, k in x.terms.items():
-        others = _without(atom, wanted)
-        q = k // c if k >= 0 else -(-k // c)
-        if others is None or not q:
-            rest[atom] = k
-            continue
-        out = plus(out, space.product(others), q)
-        if k != q * c:
-            rest[atom] = k - q * c
-    return out, Linear(x.const, rest)
+        others = _without(atom, lead)
+        q = k // c if k * c >= 0 else -(-k // c)
+        if others is not None and q:
+            part = scaled(space.product(others), q)
+            out, rest = plus(out, part), plus(rest, space.multiply(part, divisor), -1)
+    if len(divisor.terms) > 1 or divisor.const:
+        simpler = len(rest.terms) < len(x.terms)
+        return (out, rest) if simpler else (constant(0), x)
+    return out, rest
 
 
 def _without(atom: Atom, wanted: Atom) -> list[Atom] | None:
@@ -147,15 +144,3 @@ def _without(atom: Atom, wanted: Atom) -> list[Atom] | None:
             return None
         have.remove(factor)
     return have
-
-
-def _split_by_sum(x: Linear, divisor: Linear) -> tuple[Linear, Linear]:
-    """A constant multiple of a divisor that is a sum."""
-    for atom, c in divisor.terms.items():
-        k = x.terms.get(atom, 0)
-        if not k or k % c:
-            return constant(0), x
-        if all(x.terms.get(a) == q * (k // c) for a, q in divisor.terms.items()):
-            return constant(k // c), plus(x, divisor, -(k // c))
-        break
-    return constant(0), x

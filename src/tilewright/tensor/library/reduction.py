@@ -61,13 +61,14 @@ def cumulative_sum(length: Dim, dtype: DType = f32) -> tir.Func:
 
 
 def softmax(rows: Dim, columns: Dim, dtype: DType = f32) -> tir.Func:
-    """exp(X - max) / Σ exp(X - max) along rows, in four blocks."""
+    """exp(X - max) / Σ exp(X - max) along rows; one division for each row."""
     x = placeholder("X", (rows, columns), dtype)
     k, r = reduce_axis(columns, "k"), reduce_axis(columns, "r")
     greatest = compute("M", (rows,), lambda i: max_over(x[i, k], k))
-    power = compute("E", (rows, columns), lambda i, j: call("exp", x[i, j] - greatest[i]))
+    power = compute("E", (rows, columns), lambda i, j: call("exp_bounded", x[i, j] - greatest[i]))
     norm = compute("S", (rows,), lambda i: sum_over(power[i, r], r))
-    y = compute("Y", (rows, columns), lambda i, j: (power[i, j] / norm[i]).to(dtype))
+    scale = compute("R", (rows,), lambda i: 1.0 / norm[i])
+    y = compute("Y", (rows, columns), lambda i, j: (power[i, j] * scale[i]).to(dtype))
     return func("softmax", [x], [y])
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.validate.bindings import Bound, bound, require_counted_once
-from tilewright.tensor.validate.coverage import Need, require_ready, unready
+from tilewright.tensor.validate.coverage import Need, require_ready, require_written, unready
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.kinds import require_kinds
 from tilewright.tensor.validate.places import Place, places_of, top_statements
@@ -69,9 +69,9 @@ def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
             nest.checked.add(outside)
         for need in nest.needs:
             buffer = need.region.buffer
-            before = _writers(nests[:number], buffer)
-            if before or buffer not in params:
-                require_ready(func, need, before, _writers(nests[number + 1 :], buffer), cache.maps)
+            before, after = _writers(nests[:number], buffer), _writers(nests[number + 1 :], buffer)
+            if before or after or buffer not in params:
+                require_ready(func, need, before, after, cache.maps)
 
 
 def _writers(nests: list[_Nest], buffer: tir.Buffer) -> list[Bound]:
@@ -111,4 +111,5 @@ def _level(
         if place.inner:
             inside, _ = _level(func, place.inner, maps, known)
             require_kinds(func, inside, frozenset(), maps)
+            require_written(func, block, inside, maps)
     return blocks, needs

@@ -6,7 +6,7 @@ results, at fewer points. A reduction adds each point once for each start value.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -76,7 +76,7 @@ def _require_scope(func: tir.Func, place: Place, sizes: frozenset[tir.Var]) -> N
         _require_known(func, place, free_vars(place.block.predicate) - known)
 
 
-def _require_known(func: tir.Func, place: Place, unknown: Set[tir.Var]) -> None:
+def _require_known(func: tir.Func, place: Place, unknown: AbstractSet[tir.Var]) -> None:
     for var in unknown:
         raise ProgramError(
             V105,

@@ -17,7 +17,7 @@ from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.places import Place, conjuncts
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["Need", "require_ready", "unready"]
+__all__ = ["Need", "covers", "require_ready", "require_written", "unready"]
 
 
 @dataclass(slots=True, eq=False)
@@ -260,7 +260,7 @@ def require_ready(
 ) -> None:
     """V104 unless blocks of earlier nests provide what a block needs.
 
-    A parameter that nothing writes before has its value from the call.
+    A parameter that nothing else writes has its value from the call.
     """
     buffer = need.region.buffer
     because = "nothing writes it" if not after else "it is written later"
@@ -269,9 +269,26 @@ def require_ready(
         if answer.covers:
             return
         because = answer.because
-    if not before and any(buffer is p for p in func.params):
+    if not before and not after and any(buffer is p for p in func.params):
         return
     _refuse(func, need.reader, need.region, before[0] if before else None, because)
+
+
+def require_written(func: tir.Func, outer: Bound, inside: Sequence[Bound], maps: Maps) -> None:
+    """What a block says it writes must be written by the blocks inside of it."""
+    place = outer.place
+    own = place.block.with_fields(
+        bindings=tuple(i.var for i in place.block.iters), predicate=tir.TRUE
+    )
+    loops = place.inner_loops
+    end = Bound(Place(own, loops, loops, len(inside)), [], [])
+    for region in place.block.writes:
+        writers = [
+            w for w in inside if any(r.buffer is region.buffer for r in w.place.block.writes)
+        ]
+        if writers and not any(covers(w, end, region, len(loops), maps).covers for w in writers):
+            because = "the blocks inside do not write all of it"
+            _refuse(func, outer, region, writers[0], because)
 
 
 def _refuse(

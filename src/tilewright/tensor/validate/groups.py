@@ -6,12 +6,13 @@ told at a glance; everything else goes to `arith.itermap`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
-from tilewright.tensor.arith.itermap import IterMap, Refusal, detect
+from tilewright.tensor.arith.itermap import IterMap, Reason, Refusal, detect
 from tilewright.tensor.validate.places import Place, conjuncts
 from tilewright.tensor.visit import free_vars
 
@@ -83,7 +84,7 @@ def _grouped(place: Place) -> list[Group]:
     owners: dict[tir.Var, int] = {}
     merged: list[tuple[list[Pair], list[tir.Expr], set[tir.Var]]] = []
 
-    def add(pair: Pair | None, cond: tir.Expr | None, used: Set[tir.Var]) -> None:
+    def add(pair: Pair | None, cond: tir.Expr | None, used: AbstractSet[tir.Var]) -> None:
         touched = sorted({owners[v] for v in used if v in owners})
         target = touched[0] if touched else len(merged)
         if not touched:
@@ -117,7 +118,7 @@ def _grouped(place: Place) -> list[Group]:
     return groups
 
 
-def _reach(expr: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> Set[tir.Var]:
+def _reach(expr: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> AbstractSet[tir.Var]:
     """The loops that an expression depends on, also through the extents of loops."""
     found = {expr} if type(expr) is tir.Var else free_vars(expr)
     for var in tuple(found):
@@ -128,7 +129,8 @@ def _reach(expr: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> Set[tir.Var]:
 
 
 def _solve(group: Group, extents: Mapping[tir.Var, tir.Expr], maps: Maps) -> None:
-    if not group.pairs:
+    if not group.pairs:  # a condition that no binding shows
+        group.refusal = Refusal(Reason.PREDICATE, None, tuple(p.var for p in group.loops))
         return
     if group.predicate is tir.TRUE and len(group.pairs) == 1 and _is_plain(group, extents):
         return

@@ -4,7 +4,7 @@ lanes that do not depend on each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
@@ -13,7 +13,7 @@ from tilewright.tensor.validate.bindings import Bound
 from tilewright.tensor.validate.codes import V102, V103, V106, V109
 from tilewright.tensor.validate.coverage import covers
 from tilewright.tensor.validate.elements import determined
-from tilewright.tensor.validate.groups import Maps
+from tilewright.tensor.validate.groups import Group, Maps
 from tilewright.tensor.visit import walk_stmts
 
 __all__ = ["require_kinds"]
@@ -39,7 +39,7 @@ def require_kinds(
                 _require_spatial(func, block, loop)
                 _require_no_race(func, blocks, block, loop, _shared(blocks, loop, outside), maps)
             elif loop.kind is VECTOR:
-                _require_lanes(func, block, loop)
+                _require_lanes(func, block, loop, maps)
                 if id(loop) not in checked:
                     checked.add(id(loop))
                     _require_innermost(func, loop)
@@ -129,18 +129,27 @@ def _is_disjoint(block: Bound, loop: tir.For, region: tir.Region, maps: Maps) ->
         return False
     if loop.var in group.unused or loop.var in group.overlapping:
         return False
-    driven = {it.var for it, _ in group.pairs if it.kind is tir.IterKind.SPATIAL}
-    return driven <= determined(block.place.block, region, maps)
+    return _spatial(group) <= determined(block.place.block, region, maps)
 
 
-def _require_lanes(func: tir.Func, block: Bound, loop: tir.For) -> None:
-    """A reduction over lanes is a plain fold whose start value is elsewhere."""
-    if not block.place.reduce or loop.var not in block.place.driven_by(block.place.reduce):
-        return
+def _spatial(group: Group) -> set[tir.Var]:
+    return {it.var for it, _ in group.pairs if it.kind is tir.IterKind.SPATIAL}
+
+
+def _require_lanes(func: tir.Func, block: Bound, loop: tir.For, maps: Maps) -> None:
+    """Lanes write different elements; a reduction over lanes is a fold without start value."""
     inner = block.place.block
-    if inner.init is not None or folding(inner) is None:
-        hint = "take the start value out with `decompose_reduction`, or `rfactor` the loop"
-        _refuse_reduction(func, block, loop, hint)
+    if block.place.reduce and loop.var in block.place.driven_by(block.place.reduce):
+        if inner.init is not None or folding(inner) is None:
+            hint = "take the start value out with `decompose_reduction`, or `rfactor` the loop"
+            _refuse_reduction(func, block, loop, hint)
+        return
+    group = block.group_of(loop.var)
+    driven = set() if group is None else _spatial(group)
+    for region in inner.writes:
+        if not driven <= determined(inner, region, maps):
+            facts = {"found": f"lanes that write the same element of `{region.buffer.name}`"}
+            _refuse_vector(func, loop, facts, inner)
 
 
 def _require_innermost(func: tir.Func, loop: tir.For) -> None:
@@ -159,7 +168,7 @@ def _is_bounded(extent: tir.Expr) -> bool:
 
 
 def _refuse_vector(
-    func: tir.Func, loop: tir.For, facts: dict[str, object], inner: tir.Stmt | None
+    func: tir.Func, loop: tir.For, facts: Mapping[str, object], inner: tir.Stmt | None
 ) -> None:
     marks: dict[str, object] = {"loop": loop}
     if inner is not None:

@@ -33,13 +33,18 @@ class Place:
     """Whether the block reads elements that it writes and that something else must prepare."""
     inner: tuple[Place, ...] = field(init=False)
     """The blocks inside this one."""
+    inner_loops: tuple[tir.For, ...] = field(init=False)
+    """The iterators, as loops around the blocks in the body."""
 
     def __post_init__(self) -> None:
         pairs = list(zip(self.block.iters, self.block.bindings, strict=True))
         self.spatial = [p for p in pairs if p[0].kind is tir.IterKind.SPATIAL]
         self.reduce = [p for p in pairs if p[0].kind is tir.IterKind.REDUCE]
         self.updates = reads_own_output(self.block)
-        self.inner = tuple(_inside(self.block))
+        self.inner_loops = tuple(
+            [tir.For(i.var, i.extent, self.block.body) for i in self.block.iters]
+        )
+        self.inner = tuple(_inside(self.block, self.inner_loops))
 
     def extents(self) -> dict[tir.Var, tir.Expr]:
         """The extent of each loop around."""
@@ -95,19 +100,21 @@ def places_of(stmt: tir.Stmt) -> tuple[Place, ...]:
     )
 
 
-def _inside(block: tir.Block) -> Iterator[Place]:
+def _inside(block: tir.Block, loops: tuple[tir.For, ...]) -> Iterator[Place]:
     """The blocks in the init and the body of a block; its iterators are loops there."""
-    prepared = frozenset(r.buffer for r in block.writes) if block.init is not None else frozenset()
-    # `init` runs for one value of the reduce iterators only.
-    spatial = tuple(i for i in block.iters if i.kind is tir.IterKind.SPATIAL)
-    parts = [] if block.init is None else [(block.init, spatial, frozenset[tir.Buffer]())]
-    parts.append((block.body, block.iters, prepared))
+    prepared: frozenset[tir.Buffer] = frozenset()
     number = 0
-    for stmt, iters, inherited in parts:
-        loops = tuple(tir.For(it.var, it.extent, stmt) for it in iters)
-        for inner, around, own in _walk(stmt, loops, loops):
-            yield Place(inner, around, own, number, inherited)
+    if block.init is not None:
+        prepared = frozenset(r.buffer for r in block.writes)
+        # It runs for one value of the reduce iterators only.
+        kinds = zip(block.iters, loops, strict=True)
+        spatial = tuple(p for it, p in kinds if it.kind is tir.IterKind.SPATIAL)
+        for inner, around, own in _walk(block.init, spatial, spatial):
+            yield Place(inner, around, own, number)
             number += 1
+    for inner, around, own in _walk(block.body, loops, loops):
+        yield Place(inner, around, own, number, prepared)
+        number += 1
 
 
 def _walk(

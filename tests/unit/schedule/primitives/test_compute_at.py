@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.moving import chain, diamond, dense, integers, stencil, windowed
+from tests.moving import chain, dense, diamond, integers, stencil, windowed
 from tests.programs import assert_same_meaning
 from tilewright.schedule import Schedule
 from tilewright.tensor import ir as tir
@@ -126,7 +126,7 @@ def test_region_that_can_leave_the_domain_is_guarded(rng):
 
 
 def test_same_layout_on_both_sides(golden, rng):
-    """Both accesses have the form `v // 4, v % 4`, so the tile is found although 6 does not fit 4."""
+    """Both accesses have the form `v // 4, v % 4`: the tile is found although 6 does not fit 4."""
     program = chain(24)
     s = Schedule(program)
     s.layout_split("B", 0, 4)

@@ -12,7 +12,8 @@ from tilewright.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder, size
 from tilewright.tensor.interpret import interpret
-from tilewright.tensor.layout import Pad, Reorder, Split, StoreAt, packing_of
+from tilewright.tensor.layout import Pad, Reorder, Split, StoreAt
+from tilewright.tensor.packing import packing_of
 from tilewright.tensor.structural import structural_equal
 
 

@@ -18,6 +18,7 @@ from tilewright.tensor.arith.itermap.system import (
     contains,
 )
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
+from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.tiles import start_of, tile_normal, tiling
 from tilewright.tensor.ir import Cover, Var
 
@@ -166,6 +167,8 @@ def _bounds_on_sum(system: System, guard: Linear) -> tuple[Linear, Linear, Linea
     return total, least, end
 
 
+@law("x // c <= y", "x <= y*c + c - 1", "c > 0")
+@law("x // c >= y", "x >= y*c", "c > 0")
 def _parted(system: System, guard: Linear) -> tuple[Linear, Linear, int]:
     """The loops' part of a guard with positive coefficients, the rest, and the part's sign.
 

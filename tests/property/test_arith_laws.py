@@ -1,0 +1,228 @@
+"""No rule without an oracle: every law goes to z3, every rule is run against plain evaluation.
+
+A rule table that is not listed here, a rule that never fires on random forms, and a law that does
+not hold all fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+import z3
+
+from tests.property.index_expressions import (
+    NoTile,
+    Values,
+    evaluate,
+    expression_from,
+    scope_from,
+)
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.arith.linear import Kind, Linear, constant, plus
+from tilewright.tensor.arith.rebuild import expression
+from tilewright.tensor.arith.rules import LAWS, TABLES, Law, Rule
+
+RULES = [(table.name, rule) for table in TABLES.values() for rule in table]
+NAMES = [f"{table}.{rule.name}" for table, rule in RULES]
+
+
+class _Translator(ast.NodeVisitor):
+    """Python's notation to z3, with floor division and remainder as Python has them."""
+
+    def __init__(self, constants: dict[str, int]) -> None:
+        self.constants = constants
+
+    def visit_Expression(self, tree: ast.Expression) -> object:
+        return self.visit(tree.body)
+
+    def visit_Constant(self, tree: ast.Constant) -> object:
+        return z3.BoolVal(tree.value) if isinstance(tree.value, bool) else z3.IntVal(tree.value)
+
+    def visit_Name(self, tree: ast.Name) -> object:
+        if tree.id in self.constants:
+            return z3.IntVal(self.constants[tree.id])
+        return z3.Int(tree.id)
+
+    def visit_UnaryOp(self, tree: ast.UnaryOp) -> object:
+        assert isinstance(tree.op, ast.USub)
+        return -self.visit(tree.operand)
+
+    def visit_BoolOp(self, tree: ast.BoolOp) -> object:
+        assert isinstance(tree.op, ast.And)
+        return z3.And(*(self.visit(value) for value in tree.values))
+
+    def visit_Compare(self, tree: ast.Compare) -> object:
+        a, b = self.visit(tree.left), self.visit(tree.comparators[0])
+        (kind,) = tree.ops
+        table = {ast.Lt: a < b, ast.LtE: a <= b, ast.Gt: a > b, ast.GtE: a >= b, ast.Eq: a == b}
+        return table[type(kind)]
+
+    def visit_Call(self, tree: ast.Call) -> object:
+        assert isinstance(tree.func, ast.Name)
+        a, b = (self.visit(value) for value in tree.args)
+        return z3.If(a <= b, *((a, b) if tree.func.id == "min" else (b, a)))
+
+    def visit_BinOp(self, tree: ast.BinOp) -> object:
+        a, b = self.visit(tree.left), self.visit(tree.right)
+        match tree.op:
+            case ast.Add():
+                return a + b
+            case ast.Sub():
+                return a - b
+            case ast.Mult():
+                return a * b
+            case ast.FloorDiv():
+                return a / b  # z3 rounds down where the divisor is positive, as all are here
+        assert isinstance(tree.op, ast.Mod)
+        return a % b
+
+
+def _constants(law: Law) -> Iterator[dict[str, int]]:
+    """Values for the constants of a law and for its divisors: what remains is linear."""
+    trees = [ast.parse(text, mode="eval") for text in (law.left, law.right, law.given)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    divided = [n.right for n in nodes if isinstance(n, ast.BinOp) and _divides(n)]
+    divisors = {n.id for d in divided for n in ast.walk(d) if isinstance(n, ast.Name)}
+    fixed = sorted(divisors | {name for name in names if name in "abcdefgh"})
+    ranges = [(1, 2, 3, 4, 6) if name in divisors else (-2, -1, 0, 1, 3) for name in fixed]
+    for values in itertools.product(*ranges):
+        yield dict(zip(fixed, values, strict=True))
+
+
+def _divides(node: ast.BinOp) -> bool:
+    return isinstance(node.op, ast.FloorDiv | ast.Mod)
+
+
+def refute(law: Law) -> str | None:
+    """Values for which a law fails; None if there are none."""
+    for constants in _constants(law):
+        translate = _Translator(constants)
+        texts = (law.left, law.right, law.given)
+        left, right, given = (translate.visit(ast.parse(text, mode="eval")) for text in texts)
+        solver = z3.Solver()
+        solver.add(given, left != right)
+        if solver.check() != z3.unsat:
+            return f"{constants}, {solver.model()}"
+    return None
+
+
+@pytest.mark.parametrize("rule", [rule for _, rule in RULES], ids=NAMES)
+def test_law_of_rule_holds_for_all_integers(rule):
+    assert refute(rule.law) is None
+
+
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_law_of_function_holds_for_all_integers(name):
+    for law in LAWS[name]:
+        assert refute(law) is None, law
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Law("(x + y) // c", "x // c + y // c", "c > 0"),
+        Law("(x % c) // d", "(x // d) % c", "c > 0 and d > 0"),
+        Law("min(x, y)", "x", "x <= y + 1"),
+        Law("x // c", "0", "x < c"),
+    ],
+    ids=str,
+)
+def test_wrong_law_is_refuted(law):
+    assert refute(law) is not None
+
+
+# How to run a rule of each table on a form: (operation, its two operands, the rule's answer).
+Runs = Iterator[tuple[Callable[[int, int], int], Linear, Linear, Linear]]
+
+
+def _first(a: int, _: int) -> int:
+    return a
+
+
+def _by_constant(divide: Callable[[int, int], int]) -> Callable[..., Runs]:
+    def run(rule: Rule, space: Analyzer, form: Linear) -> Runs:
+        for c in (1, 2, 3, 4, 6, 8, 12):
+            after = rule.apply(space, form, c)
+            if after is not None:
+                yield divide, form, constant(c), after
+
+    return run
+
+
+def _by_form(divide: Callable[[int, int], int]) -> Callable[..., Runs]:
+    def run(rule: Rule, space: Analyzer, form: Linear) -> Runs:
+        for var in [*space.extents, *space.sizes]:
+            for divisor in (space.linear(var), plus(space.linear(var), constant(2))):
+                if divisor.terms and space.never_negative(plus(divisor, constant(-1))):
+                    scaled = plus(form, space.multiply(form, divisor))
+                    for x in (form, scaled, plus(form, divisor, -1)):
+                        after = rule.apply(space, x, divisor)
+                        if after is not None:
+                            yield divide, x, divisor, after
+
+    return run
+
+
+def _in_sum(rule: Rule, space: Analyzer, form: Linear) -> Runs:
+    for c in (2, 3, 4):
+        quotient, remainder = space.floor_div(form, c), space.floor_mod(form, c)
+        for total in (
+            plus(remainder, quotient, c),
+            plus(form, quotient, -c),
+            plus(form, remainder, -1),
+        ):
+            for atom, k in total.terms.items():
+                if atom.kind in (Kind.DIV, Kind.MOD):
+                    after = rule.apply(space, total, atom, k)
+                    if after is not None:
+                        yield _first, total, constant(0), after
+
+
+WAYS: dict[str, Callable[..., Runs]] = {
+    "floor_div": _by_constant(lambda a, b: a // b),
+    "floor_mod": _by_constant(lambda a, b: a % b),
+    "symbolic_div": _by_form(lambda a, b: a // b),
+    "symbolic_mod": _by_form(lambda a, b: a % b),
+    "sum": _in_sum,
+}
+
+
+def test_every_table_has_a_way_to_be_checked():
+    assert WAYS.keys() == TABLES.keys()
+
+
+def _forms(seed: int) -> Iterator[tuple[Analyzer, Linear, list[Values]]]:
+    rng = random.Random(seed)
+    scope = scope_from(seed, 1 + seed % 4)
+    space = Analyzer(scope.extents)
+    points = scope.points(seed, count=12)
+    for _ in range(6):
+        expr = expression_from(scope, rng.randrange(1 << 20), rng.randint(1, 3))
+        yield space, space.linear(expr), points
+
+
+@pytest.mark.parametrize(("table", "rule"), RULES, ids=NAMES)
+def test_rule_agrees_with_evaluation(table, rule):
+    fired = 0
+    for seed in range(2500):
+        for space, form, points in _forms(seed):
+            for compute, x, y, after in WAYS[table](rule, space, form):
+                fired += 1
+                _check(compute, expression(x), expression(y), expression(after), points)
+        if fired >= 60:
+            return
+    assert fired >= 5, f"{rule.name} fired {fired} times: it is not tested"
+
+
+def _check(compute, x, y, after, points):
+    for values in points:
+        try:
+            expected = compute(evaluate(x, values), evaluate(y, values))
+        except NoTile:
+            continue
+        assert evaluate(after, values) == expected, (x, y, after, values)
