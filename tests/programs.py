@@ -124,7 +124,7 @@ def assert_same_meaning(
     rng: np.random.Generator,
     size_values: Mapping[str, int] | None = None,
 ) -> None:
-    """The scheduled program computes what the program did, and its trace replays to the same text."""
+    """The schedule computes what the program did, and its trace replays to the same text."""
     inputs = integers_for(program, rng, size_values)
     expected, found = interpret(program, inputs), interpret(schedule.func, inputs)
     assert expected.keys() == found.keys()

@@ -1,8 +1,9 @@
 """Lowered programs run by several threads in turn, in real arenas, with every race reported.
 
 Each thread is a generator that stops at barriers. Between two barriers the threads run one after
-another, so values are right only if the program needs no more meetings than it has; independently of
-the values, an element that one thread writes and another one touches between two barriers is a race.
+another, so values are right only if the program needs no more meetings than it has. Whatever the
+values are, an element that one thread writes and another one touches between two barriers is a
+race.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tilewright.tensor.evaluate import Evaluator, Memory
 from tilewright.tensor.regions import outputs
 
 
-class Race(AssertionError):
+class RaceError(AssertionError):
     """Two threads touch one element without meeting in between."""
 
 
@@ -28,7 +29,7 @@ def run_threaded(
     sizes: Mapping[tir.Var, int],
     threads: int,
 ) -> dict[str, np.ndarray]:
-    """Results by name, flat; `Race` if threads get into each other's way."""
+    """Results by name, flat; `RaceError` if threads get into each other's way."""
     world = _World(lowered, arrays, sizes)
     running = [_Thread(world, number, threads) for number in range(threads)]
     pending = {thread: thread.run(lowered.func.body) for thread in running}
@@ -108,7 +109,7 @@ class _Thread(Evaluator):
         users = self.world.touched.setdefault((arena, address), set())
         users.add((self.number, writes))
         if len({number for number, _ in users}) > 1 and any(wrote for _, wrote in users):
-            raise Race(f"{arena} at byte {address}: {sorted(users)}")
+            raise RaceError(f"{arena} at byte {address}: {sorted(users)}")
 
     def run(self, stmt: tir.Stmt) -> Iterator[str]:
         match stmt:
@@ -149,7 +150,8 @@ class _Thread(Evaluator):
             arena = self.world.shared_arena if shared else self.arena
             offset = int(self.value((lowered.shared if shared else lowered.local)[buffer]))
             end = offset + count * buffer.dtype.size_bytes
-            assert offset % 64 == 0 and end <= arena.size, f"{buffer.name} leaves its arena"
+            assert offset % 64 == 0, f"{buffer.name} is not aligned"
+            assert end <= arena.size, f"{buffer.name} leaves its arena"
             data = arena[offset:end].view(buffer.dtype.numpy)
             if shared:
                 self.places[buffer] = ("shared arena", offset)
@@ -157,4 +159,3 @@ class _Thread(Evaluator):
             assert buffer not in self.world.memory
             data = np.zeros(count, buffer.dtype.numpy)
         self.memory[buffer] = Memory(data, None)
-

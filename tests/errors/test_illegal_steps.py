@@ -35,7 +35,7 @@ class Illegal:
     step: Callable[[Schedule], object]
     code: str
     words: tuple[str, ...]
-    before: Callable[[Schedule], object] = lambda s: None
+    before: Callable[[Schedule], object] = lambda _: None
 
 
 def tiles(s: Schedule, i: int = 2, j: int = 3, k: int = 4, *, decompose: bool = True) -> None:
@@ -97,7 +97,7 @@ CASES = [
     Illegal("loop", vector_add, lambda s: s.split("x", 4), "S001", ("no loop `x`", "loops: i")),
     Illegal(
         "near_loop",
-        lambda: matmul(),
+        matmul,
         lambda s: s.unroll("kk"),
         "S001",
         ("no loop `kk`", "did you mean `k`"),
@@ -229,9 +229,7 @@ CASES = [
     Illegal("fuse_twice", copy_2d, lambda s: s.fuse("i", "i"), "S107", ("found: i, i",)),
     Illegal("fuse_order", copy_2d, lambda s: s.fuse("j", "i"), "S105", ("`i`", "`j`")),
     Illegal("fuse_gap", matmul, lambda s: s.fuse("i", "k"), "S105", ("whole body of loop `i`",)),
-    Illegal(
-        "fuse_two_nests", matmul_relu, lambda s: s.fuse("k", "x"), "S105", ("`x`", "loop `k`")
-    ),
+    Illegal("fuse_two_nests", matmul_relu, lambda s: s.fuse("k", "x"), "S105", ("`x`", "loop `k`")),
     Illegal(
         "fuse_imperfect",
         matmul,
@@ -327,7 +325,9 @@ CASES = [
         lambda s: (s.split("i", 2), s.blockize("i_1")),
     ),
     # unroll, vectorize, parallel
-    Illegal("unroll_symbolic", symbolic_add, lambda s: s.unroll("i"), "S110", ("depends on a size",)),
+    Illegal(
+        "unroll_symbolic", symbolic_add, lambda s: s.unroll("i"), "S110", ("depends on a size",)
+    ),
     Illegal(
         "unroll_twice",
         vector_add,
@@ -409,9 +409,7 @@ CASES = [
     Illegal("scope_output", matmul, lambda s: s.set_scope("C", "register"), "S270", ("`C`",)),
     Illegal("scope_name", matmul_relu, lambda s: s.set_scope("C", "L1"), "S271", ("`L1`",)),
     # decompose_reduction
-    Illegal(
-        "decompose_map", copy_2d, lambda s: s.decompose_reduction("C", "i"), "S250", ("`C`",)
-    ),
+    Illegal("decompose_map", copy_2d, lambda s: s.decompose_reduction("C", "i"), "S250", ("`C`",)),
     Illegal(
         "decompose_twice",
         matmul,
@@ -549,6 +547,55 @@ CASES = [
     Illegal(
         "pad_repeated", outer_iterator_only, lambda s: s.pad_einsum("C", [1, 4]), "S414", ("`vk`",)
     ),
+    # fuse_iters, split_iter
+    Illegal(
+        "fuse_iters_one", copy_2d, lambda s: s.fuse_iters("C", ["vi"]), "S430", ("two or more of",)
+    ),
+    Illegal(
+        "fuse_iters_twice",
+        copy_2d,
+        lambda s: s.fuse_iters("C", ["vi", "vi"]),
+        "S430",
+        ("found: vi, vi",),
+    ),
+    Illegal(
+        "fuse_iters_kinds",
+        matmul,
+        lambda s: s.fuse_iters("C", ["vj", "vk"]),
+        "S431",
+        ("differ in kind",),
+    ),
+    Illegal(
+        "fuse_iters_gap",
+        lambda: conv1d(10, 3, 2),
+        lambda s: s.fuse_iters("C", ["vr", "vc"]),
+        "S432",
+        ("directly inside each other",),
+    ),
+    Illegal(
+        "fuse_iters_parallel",
+        copy_2d,
+        lambda s: s.fuse_iters("C", ["vi", "vj"]),
+        "S101",
+        ("parallel",),
+        lambda s: s.parallel("i"),
+    ),
+    Illegal(
+        "split_iter_name", matmul, lambda s: s.split_iter("C", "k", 2), "S430", ("one of vi, vj",)
+    ),
+    Illegal(
+        "split_iter_rest", matmul, lambda s: s.split_iter("C", "vk", 3), "S433", ("extent of 8",)
+    ),
+    Illegal(
+        "split_iter_zero", matmul, lambda s: s.split_iter("C", "vk", 0), "S433", ("tiles of 0",)
+    ),
+    Illegal(
+        "split_iter_symbolic",
+        symbolic_matmul,
+        lambda s: s.split_iter("C", "vi", 2),
+        "S433",
+        ("symbolic",),
+    ),
     # tensorize
     Illegal(
         "tensorize_name",
@@ -558,9 +605,15 @@ CASES = [
         ("`f32.gem(4,4,4)`", "f32.gemm(m,n,k)"),
     ),
     Illegal(
-        "tensorize_parameters", matmul, lambda s: s.tensorize("i", "f32.gemm(4)"), "S420", ("known",)
+        "tensorize_parameters",
+        matmul,
+        lambda s: s.tensorize("i", "f32.gemm(4)"),
+        "S420",
+        ("known",),
     ),
-    Illegal("tensorize_zero", matmul, lambda s: s.tensorize("i", "f32.dot(0)"), "S420", ("f32.dot",)),
+    Illegal(
+        "tensorize_zero", matmul, lambda s: s.tensorize("i", "f32.dot(0)"), "S420", ("f32.dot",)
+    ),
     Illegal(
         "tensorize_leaf", matmul, lambda s: s.tensorize("C", "f32.gemm(4,6,8)"), "S421", ("`C`",)
     ),

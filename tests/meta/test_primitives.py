@@ -1,4 +1,4 @@
-"""Primitives keep their form: fixed parts in the docstring, and the codes that they really raise."""
+"""Primitives keep their form: fixed parts in the docstring, and the codes that they raise."""
 
 from __future__ import annotations
 

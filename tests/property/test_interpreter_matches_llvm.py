@@ -45,7 +45,8 @@ def _check(program: Program, trace: Trace | str, data: st.DataObject) -> None:
     try:
         kernel = pipeline.run(program.func).value
     except ProgramError as error:
-        assert error.code.id == "V301"  # a layout whose dimensions are no plain sizes
+        if error.code.id != "V301":  # a layout whose dimensions are no plain sizes
+            raise
         reject()
     arrays = [inputs[p.name] for p in kernel.params if not p.is_output]
     found = kernel(*arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, note
 from hypothesis import strategies as st
 
@@ -9,8 +10,6 @@ from tests.programs import assert_same_meaning
 from tilewright.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder, reduce_axis, sum_over
-
-import numpy as np
 
 SMALL = st.integers(1, 4)
 
@@ -24,7 +23,7 @@ def product(m: int, n: int, k: int, *, batch: int, swapped: bool) -> tir.Func:
         left, right = a[x, i, r], b[x, r, j]
         return sum_over(right * left if swapped else left * right, r)
 
-    return func("product", [a, b], [compute("C", (batch, m, n), lambda x, i, j: value(x, i, j))])
+    return func("product", [a, b], [compute("C", (batch, m, n), value)])
 
 
 @given(

@@ -172,7 +172,7 @@ def test_llvm_text_without_interface_is_refused():
 def test_dimensions_that_are_no_sizes_are_refused():
     n = size("n")
     x = placeholder("X", (n * 2,))
-    with raises_code("V301", text="`X`"):
+    with raises_code("V301", text="`n * 2`"):
         pipeline().run(func("twice", [x], [compute("Y", (n,), lambda i: x[i * 2])]))
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 
 from tilewright.cli import doctor, show
-from tilewright.errors import UserError
+from tilewright.errors import InternalError, UserError
 
 __all__ = ["main"]
 
@@ -31,6 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"tilewright: {error}", file=sys.stderr)
         return 2
+    except InternalError as error:
+        traceback.print_exc()
+        print(f"\ntilewright: this is a bug ({error.code.id}); please report it", file=sys.stderr)
+        return 70
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, for example `| head`
         return 0

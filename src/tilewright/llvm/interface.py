@@ -19,6 +19,7 @@ from tilewright.llvm.emit import scratch_symbol, symbol
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import parse_step
 from tilewright.tensor.packing import Packing, packing_of
+from tilewright.tensor.printer import print_node
 from tilewright.tensor.regions import outputs, sizes
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _dimension(param: tir.Buffer, size: int | tir.Expr) -> int | str:
             return int(number)
         case tir.Var(name=name):
             return name
-    facts = {"param": param.name, "dimension": size}
+    facts = {"param": param.name, "dimension": print_node(size)}
     hint = "let every dimension be a number or a `size` of its own, also after layout steps"
     raise ProgramError(V301, facts, hint=hint)
 

@@ -1,6 +1,7 @@
-"""Where a program reads and writes its buffers: indices as forms, with the loops and conditions around.
+"""Where a program reads and writes its buffers: indices as forms, with loops and conditions around.
 
-Used by the passes that place and shrink buffers. A vector index counts as a small loop over its lanes.
+Used by the passes that place and shrink buffers. A vector index counts as a small loop over its
+lanes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ __all__ = ["Access", "accesses_of", "conjuncts", "loads_in"]
 class Access:
     """One load or store. `number` grows in program order; a statement reads before it writes.
 
-    `around` are the statements it is in, outermost first, as (statement, side) where the side of an
-    `If` is what holds there.
+    `loops` are those around it, outermost first; `conditions` hold wherever it is executed.
     """
 
     buffer: tir.Buffer

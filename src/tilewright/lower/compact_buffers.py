@@ -5,9 +5,9 @@
         for i1 in range(8):             →           for i1 in range(8):
             T[i0*8 + i1] = …                            T[i1] = …
 
-The start of the region is subtracted from every index. Shapes must be known before any loop runs, so
-an extent that depends on loops outside of the allocation is replaced by its upper bound: a tile of a
-cover by the largest size. A dimension that cannot be bounded keeps its size.
+The start of the region is subtracted from every index. Shapes must be known before any loop runs,
+so an extent that depends on loops outside of the allocation is replaced by its upper bound: a tile
+of a cover by the largest size. A dimension that cannot be bounded keeps its size.
 """
 
 from __future__ import annotations

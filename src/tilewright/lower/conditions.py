@@ -1,8 +1,8 @@
 """For which iterations of a loop a comparison holds: the question behind every cut.
 
-An affine comparison `c·v + r < 0`, where r moves in [lo, hi] while the loops inside run, holds for a
-first range of v, is undecided for a second, and fails for the rest (or the other way round). Borders
-are forms in the variables outside of the loop.
+An affine comparison `c·v + r < 0`, where r moves in [lo, hi] while the loops inside run, holds for
+a first range of v, is undecided for a second, and fails for the rest (or the other way round).
+Borders are forms in the variables outside of the loop.
 """
 
 from __future__ import annotations

@@ -5,16 +5,16 @@ Three reasons to cut, one mechanism:
 * tiles of a cover: an unrolled or vectorised loop whose extent is `TileSize(cover, t)` needs a
   constant, so the loop over t is cut at the borders of the cover's segments;
 * inits: `if k == 0: S` at the start of a loop over k moves in front of it;
-* conditions: predicates and padding, affine in the loop variable, hold in one part of the loop, fail
-  in another, and are asked only in the (mostly empty) part between.
+* conditions: predicates and padding, affine in the loop variable, hold in one part of the loop,
+  fail in another, and are asked only in the (mostly empty) part between.
 
     for t in range(22):                           for t in range(21):
         for i in unrolled(TileSize(21×6 + 2, t))      for i in unrolled(6): …
             …                             →       for i in unrolled(2): …
 
 A parallel loop is never cut, as its iterations must be dealt to the threads as one range: there a
-test selects the specialised body. Only tiles must be cut; conditions are left alone where the copies
-would make the program too long.
+test selects the specialised body. Only tiles must be cut; conditions are left alone where the
+copies would make the program too long.
 """
 
 from __future__ import annotations
@@ -115,14 +115,10 @@ def _hoisted(loop: tir.For, body: tir.Stmt) -> tir.Stmt:
         return fold.branch(body.cond, then, None)
     var = tir.Var(loop.var.name)
     other = fold.substitute(body.otherwise, {loop.var: var})
-    return fold.branch(
-        body.cond, then, fold.loop(loop.with_fields(var=var), loop.extent, other)
-    )
+    return fold.branch(body.cond, then, fold.loop(loop.with_fields(var=var), loop.extent, other))
 
 
-def _cut_at_conditions(
-    loop: tir.For, whole: Piece, analyzer: Analyzer, copies: int
-) -> list[Piece]:
+def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: int) -> list[Piece]:
     """Cut at one comparison after the other, as long as the pieces still contain them."""
     pieces, seen = [whole], set[tir.Expr]()
     for comparison, inner in comparisons(whole.body):
@@ -150,7 +146,7 @@ def _condition_cut(
     constant = all(forms.const_of(b) is not None for b in found.borders)
     if not constant and None in found.values and first != last and _moves(found.borders, analyzer):
         return None  # parts of unknown length in every iteration of an outer loop
-    known = [{} if v is None else {comparison: _CONSTANTS[v]} for v in found.values]
+    known: list[Known] = [{} if v is None else {comparison: _CONSTANTS[v]} for v in found.values]
     return Cut(found.borders, tuple(known), must=False)
 
 
@@ -170,7 +166,9 @@ def _cut(loop: tir.For, piece: Piece, cut: Cut, analyzer: Analyzer) -> list[Piec
     ends = [_clamped(border, piece, analyzer) for border in cut.borders]
     parts = [
         (start, end, known)
-        for start, end, known in zip([piece.start, *ends], [*ends, piece.end], cut.known, strict=True)
+        for start, end, known in zip(
+            [piece.start, *ends], [*ends, piece.end], cut.known, strict=True
+        )
         if not _at_most(end, start, analyzer)
     ]
     if len(parts) <= 1:
@@ -262,7 +260,9 @@ def _tile_cuts(loop: tir.For) -> Iterator[Cut]:
         facts: tuple[Known, ...] = tile_facts(node.cover, node.tile)
         borders = [forms.minus(b, parts) for b in tile_borders(node.cover)]
         if factor == -1:
-            borders = [forms.plus(forms.scaled(b, -1), forms.constant(1)) for b in reversed(borders)]
+            borders = [
+                forms.plus(forms.scaled(b, -1), forms.constant(1)) for b in reversed(borders)
+            ]
             facts = tuple(reversed(facts))
         yield Cut(tuple(borders), facts, must=True)
 
@@ -297,7 +297,12 @@ def _weight(stmt: tir.Stmt) -> int:
         case tir.For(kind=kind, extent=extent):
             inner = _weight(stmt.body)
             times = tir.int_value(extent) or max(
-                (size for n in walk(extent) if type(n) is tir.TileSize for size, _ in n.cover.segments),
+                (
+                    size
+                    for n in walk(extent)
+                    if type(n) is tir.TileSize
+                    for size, _ in n.cover.segments
+                ),
                 default=1,
             )
             if kind is tir.LoopKind.UNROLLED:

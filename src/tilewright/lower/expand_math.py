@@ -1,6 +1,6 @@
 """Math functions become arithmetic; what remains of calls has an instruction of its own.
 
-The expansions are tensor IR and live in `intrin/functions.py`; they work on scalars and vectors alike.
+The expansions are tensor IR and live in `intrin/functions.py`; they work on scalars and on vectors.
 """
 
 from __future__ import annotations

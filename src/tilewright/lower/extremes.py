@@ -146,8 +146,10 @@ def merge_tiles(form: Form, loops: Loops) -> tuple[Form, Loops]:
         cover, tile = extent.cover, extent.tile
         outer = next((e for v, e in loops if v is tile), None)
         parts = forms.split(form, var)
-        if outer is None or parts is None or forms.form_of(outer) != forms.form_of(
-            covers.count(cover)
+        if (
+            outer is None
+            or parts is None
+            or forms.form_of(outer) != forms.form_of(covers.count(cover))
         ):
             continue
         k = forms.const_of(parts[0])
@@ -188,9 +190,9 @@ def _is_dense(form: Form, loops: Loops) -> bool:
             return False
         steps.append((abs(k), forms.form_of(extent)))
     reach = ONE
-    for k, extent in sorted(steps, key=lambda s: s[0]):
+    for k, length in sorted(steps, key=lambda s: s[0]):
         gap = forms.const_of(forms.minus(forms.constant(k), reach))
         if gap is None or gap > 0:
             return False
-        reach = forms.plus(reach, forms.scaled(forms.minus(extent, ONE), k))
+        reach = forms.plus(reach, forms.scaled(forms.minus(length, ONE), k))
     return True

@@ -58,7 +58,9 @@ class _Flatten(AccessRewriter):
         lanes: tir.Expr | None = None
         for index, stride in zip(indices, strides, strict=True):
             if index.dtype.lanes > 1:
-                lanes = _strided(index, stride) if lanes is None else lanes + _strided(index, stride)
+                lanes = (
+                    _strided(index, stride) if lanes is None else lanes + _strided(index, stride)
+                )
             else:
                 total = forms.plus(total, forms.times(forms.form_of(index), stride))
         start = forms.expr_of(total, self.order)

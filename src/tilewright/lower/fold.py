@@ -2,8 +2,8 @@
 
 The substitution of `tensor.visit` keeps every node as it was written; lowering puts constants into
 loop bodies thousands of times and needs `i * 512 + 8` to come out as one number, a comparison of
-numbers as a decision, and a decided `If` as one of its branches. O(n) in the nodes that change; what
-does not mention a variable stays the same object. Blocks are not expected here.
+numbers as a decision, and a decided `If` as one of its branches. O(n) in the nodes that change;
+what does not mention a variable stays the same object. Blocks are not expected here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def seq(*parts: tir.Stmt) -> tir.Stmt:
 
 
 def map_parts(stmt: tir.Stmt, change: Callable[[tir.Stmt], tir.Stmt]) -> tir.Stmt:
-    """`stmt` with `change` applied to the statements directly inside; the same one if none changes."""
+    """`stmt` with `change` applied to the statements directly inside; itself if none changes."""
     match stmt:
         case tir.Store() | tir.Barrier():
             return stmt
@@ -166,15 +166,11 @@ def _fold_index(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
     if kind is tir.Add:
         if x is not None:
             a, b, x, y = b, a, y, x
-        if y is None:
-            if type(a) is tir.Add and type(a.b) is tir.Const:  # (p + 3) + q is (p + q) + 3
-                return tir.Add(_fold_index(tir.Add, a.a, b), a.b, index)
-            return tir.Add(a, b, index)
-        if type(a) is tir.Add and type(a.b) is tir.Const:
-            a, y = a.a, y + a.b.value
-        elif type(a) is tir.Sub and type(a.b) is tir.Const:
-            a, y = a.a, y - a.b.value
-        return a if y == 0 else tir.Add(a, tir.Const(int(y)), index)
+        if y is not None:
+            return _plus_number(a, int(y))
+        if type(a) is tir.Add and type(a.b) is tir.Const:  # (p + 3) + q is (p + q) + 3
+            return tir.Add(_fold_index(tir.Add, a.a, b), a.b, index)
+        return tir.Add(a, b, index)
     if kind is tir.Sub and y is not None:
         return _fold_index(tir.Add, a, tir.Const(-int(y)))
     if kind is tir.Mul and (y == 0 or x == 1):
@@ -189,6 +185,13 @@ def _fold_index(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
         if kind is tir.Min or kind is tir.Max:
             return a
     return kind(a, b)
+
+
+def _plus_number(a: tir.Expr, number: int) -> tir.Expr:
+    if isinstance(a, (tir.Add, tir.Sub)) and type(a.b) is tir.Const:
+        inner = int(a.b.value)
+        a, number = a.a, number + (inner if type(a) is tir.Add else -inner)
+    return tir.Add(a, tir.Const(number), index) if number else a
 
 
 def _fold_logic(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:

@@ -3,13 +3,14 @@
 A form is a dictionary from the factors of a product (sorted, `()` for the constant) to its integer
 coefficient. An atom is a variable or anything that is not a sum or a product: a floor division, a
 minimum, the start of a tile. Forms make the questions of lowering cheap (how does this index move
-with that loop? by how much do two indices differ?); `expr_of` turns them back into a sum whose terms
-go from outer to inner loops, so that constants put in for inner variables fold at the end.
+with that loop? by how much do two indices differ?); `expr_of` turns them back into a sum whose
+terms go from outer to inner loops, so that constants put in for inner variables fold at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from tilewright.dtypes import index
 from tilewright.tensor import cover as covers
@@ -113,7 +114,7 @@ def _select(expr: tir.Select) -> Form:
     return _atom(tir.Select(expr.cond, tidy(expr.if_true), tidy(expr.if_false)))
 
 
-_ATOMS = {
+_ATOMS: Final[dict[type[tir.Expr], Callable[[Any], Form]]] = {
     tir.FloorDiv: _floor_div,
     tir.FloorMod: _floor_mod,
     tir.Min: _extreme,

@@ -1,14 +1,12 @@
 """Blocks become plain statements: bindings take the place of iterators, inits and predicates guard.
 
-First of the lowering passes: behind it there are only loops, conditions and stores, in the variables
-of loops. An init is guarded by one comparison per loop (`k0 == 0 and k1 == 0`, not `k0*4 + k1 == 0`),
-so that `cut_loops` can take each of them out on its own. All index arithmetic is simplified with the
-ranges of the loops around it; loops of one iteration vanish.
+First of the lowering passes: behind it there are only loops, conditions and stores, in the
+variables of loops. An init is guarded by one comparison per loop (`k0 == 0 and k1 == 0`, not
+`k0*4 + k1 == 0`), so that `cut_loops` can take each of them out on its own. All index arithmetic is
+simplified with the ranges of the loops around it; loops of one iteration vanish.
 """
 
 from __future__ import annotations
-
-from functools import reduce
 
 from tilewright.lower import fold, forms
 from tilewright.lower.context import Context
@@ -22,10 +20,9 @@ __all__ = ["lower_blocks"]
 def lower_blocks(func: tir.Func, context: Context) -> tir.Func:
     """Replace every block by its body."""
     del context
-    body = func.body
-    if any(type(s) is tir.Block for s in walk_stmts(body)):
-        body = _lowered(body)
-    return func.with_fields(body=simplified(body, func))  # type: ignore[no-any-return]
+    if not any(type(s) is tir.Block for s in walk_stmts(func)):
+        return func
+    return func.with_fields(body=simplified(_lowered(func.body), func))  # type: ignore[no-any-return]
 
 
 def _lowered(stmt: tir.Stmt) -> tir.Stmt:
@@ -60,8 +57,10 @@ def _opened(block: tir.Block) -> tir.Stmt:
 
 
 def _all_of(conditions: list[tir.Expr]) -> tir.Expr:
-    known = dict.fromkeys(conditions)
-    return reduce(lambda a, b: fold.fold_binary(tir.BitAnd, a, b), known, tir.TRUE)
+    result: tir.Expr = tir.TRUE
+    for condition in dict.fromkeys(conditions):
+        result = fold.fold_binary(tir.BitAnd, result, condition)
+    return result
 
 
 def _is_zero(expr: tir.Expr) -> list[tir.Expr]:

@@ -40,7 +40,9 @@ def tile_facts(cover: tir.Cover, tile: tir.Expr) -> tuple[dict[tir.Expr, tir.Exp
     for size, count in cover.segments:
         inside = forms.scaled(forms.minus(number, begin), size)
         start = forms.expr_of(forms.plus(position, inside))
-        facts.append({tir.TileSize(cover, tile): tir.Const(size), tir.TileStart(cover, tile): start})
+        facts.append(
+            {tir.TileSize(cover, tile): tir.Const(size), tir.TileStart(cover, tile): start}
+        )
         begin = forms.plus(begin, forms.form_of(count))
         position = forms.plus(position, forms.scaled(forms.form_of(count), size))
     return tuple(facts)

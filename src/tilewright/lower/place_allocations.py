@@ -2,7 +2,7 @@
 
 A buffer may move into a loop only if each iteration reads nothing but what the same iteration has
 written before; a value that flows from one iteration to a later one keeps the buffer outside. What
-cannot be shown is not assumed: the buffer then stays where it is, which costs memory and nothing else.
+cannot be shown is not assumed: the buffer then stays where it is, which costs only memory.
 
     T = alloc(f32[128])                     for i0 in range(16):
     for i0 in range(16):                        T = alloc(f32[128])
@@ -53,9 +53,9 @@ def place_allocations(func: tir.Func, context: Context) -> tir.Func:
 def _without_allocs(stmt: tir.Stmt, starts: dict[tir.Buffer, tir.Stmt]) -> tir.Stmt:
     """The statement without allocations; `starts` says where each one was."""
     if type(stmt) is tir.Alloc:
-        body = _without_allocs(stmt.body, starts)
-        starts[stmt.buffer] = body
-        return body
+        starts[stmt.buffer] = stmt  # takes its place in the order, outermost first
+        starts[stmt.buffer] = _without_allocs(stmt.body, starts)
+        return starts[stmt.buffer]
     if type(stmt) is tir.Seq:  # not flattened: the statements of an allocation stay together
         return tir.Seq(tuple([_without_allocs(part, starts) for part in stmt.body]))
     return fold.map_parts(stmt, lambda part: _without_allocs(part, starts))
@@ -77,7 +77,9 @@ def _touch(
                 found |= _touch(stmt.otherwise, buffers, touched)
         case tir.Store():
             found = frozenset(
-                n.buffer for n in walk(stmt) if type(n) in (tir.Load, tir.Store)  # type: ignore[attr-defined]
+                n.buffer
+                for n in walk(stmt)
+                if isinstance(n, (tir.Load, tir.Store))  # type: ignore[attr-defined]
             )
             found &= buffers
         case _:
@@ -114,7 +116,7 @@ def _home(
 
 
 def _may_enter(loop: tir.For, buffer: tir.Buffer) -> bool:
-    """Not if its extent reads the buffer; and the iterations of a vector loop have no own scopes."""
+    """Not if its extent reads the buffer; and iterations of a vector loop have no own scopes."""
     is_vector = loop.kind is tir.LoopKind.VECTOR
     return not is_vector and not _loaded(loop.extent, frozenset((buffer,)))
 
@@ -144,7 +146,7 @@ def _covers(write: Access, read: Access, var: tir.Var) -> bool:
         shared += 1
     own = write.loops[shared:]
     moving = {v for form in write.indices for v, _ in write.loops if forms.mentions(form, v)}
-    if any(v not in moving and not _runs(e) for v, e in own):
+    if any(v not in moving and not _runs(e, write.loops) for v, e in own):
         return False
     first = {v: ZERO for v, _ in write.loops[outside:] if v not in moving}
     if not all(_harmless(c, write, read, first) for c in write.conditions):
@@ -153,9 +155,11 @@ def _covers(write: Access, read: Access, var: tir.Var) -> bool:
     return fills_box(write.indices, own) and _inside(write, own, read, read.loops[shared:])
 
 
-def _runs(extent: tir.Expr) -> bool:
+def _runs(extent: tir.Expr, loops: Loops) -> bool:
     """Does a loop surely have an iteration? Tiles and sizes are never empty."""
-    return (tir.int_value(extent) or 0) > 0 or isinstance(extent, (tir.TileSize, tir.Var))
+    if isinstance(extent, tir.Var):
+        return all(extent is not var for var, _ in loops)
+    return (tir.int_value(extent) or 0) > 0 or type(extent) is tir.TileSize
 
 
 def _harmless(
@@ -192,7 +196,8 @@ def _inside(write: Access, own: Loops, read: Access, other: Loops) -> bool:
         written, wanted = extremes(w, own), extremes(r, other)
         if written is None:
             return False
-        least, greatest = [{}], [forms.minus(forms.form_of(size), forms.constant(1))]
+        least: list[Form] = [{}]
+        greatest = [forms.minus(forms.form_of(size), forms.constant(1))]
         if wanted is not None:
             least, greatest = [*least, wanted[0]], [*greatest, wanted[1]]
         low = any(_at_most(written[0], end) for end in least)

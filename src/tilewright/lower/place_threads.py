@@ -1,10 +1,11 @@
 """All threads run the whole program: who does what, and where they must wait for each other.
 
-A parallel loop is dealt to the threads; what stands outside of every parallel loop is done by thread 0
-alone; loops and conditions around parallel loops are run by all. Two stages with a dependence (one
-writes what the other touches) are separated by a barrier, also around the back edge of a loop. No
-barrier is needed between two stages of thread 0, nor between parallel loops of equal extent that keep
-to the same slice of each shared buffer: every thread then meets only its own values.
+A parallel loop is dealt to the threads; what stands outside of every parallel loop is done by
+thread 0 alone; loops and conditions around parallel loops are run by all. Two stages with a
+dependence (one writes what the other touches) are separated by a barrier, also around the back edge
+of a loop. No barrier is needed between two stages of thread 0, nor between parallel loops of equal
+extent that keep to the same slice of each shared buffer: every thread then meets only its own
+values.
 """
 
 from __future__ import annotations
@@ -21,24 +22,29 @@ from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import walk, walk_stmts
 
-__all__ = ["place_threads"]
+__all__ = ["ALONE", "place_threads"]
 
-THREAD = tir.Call("thread", (), index)
+ALONE = tir.Call("thread", (), index).eq(0)
+"""The condition under which what one thread does is done."""
 
 
 def place_threads(func: tir.Func, context: Context) -> tir.Func:
     """Guard what one thread does, and put barriers between dependent stages."""
     del context
-    if not _has_parallel(func.body):
+    if not _has_parallel(func.body) or _is_placed(func.body):
         return func
     body, _ = _Placer().place(_outermost_only(func.body), ())
     return func.with_fields(body=body)  # type: ignore[no-any-return]
 
 
-def _has_parallel(stmt: tir.Stmt) -> bool:
+def _is_placed(stmt: tir.Stmt) -> bool:
     return any(
-        type(s) is tir.For and s.kind is tir.LoopKind.PARALLEL for s in walk_stmts(stmt)
+        type(s) is tir.Barrier or (type(s) is tir.If and s.cond == ALONE) for s in walk_stmts(stmt)
     )
+
+
+def _has_parallel(stmt: tir.Stmt) -> bool:
+    return any(type(s) is tir.For and s.kind is tir.LoopKind.PARALLEL for s in walk_stmts(stmt))
 
 
 def _outermost_only(stmt: tir.Stmt, *, inside: bool = False) -> tir.Stmt:
@@ -71,7 +77,7 @@ class _Placer:
     def place(self, stmt: tir.Stmt, pending: Pending) -> tuple[tir.Stmt, Pending]:
         """The statement with guards and barriers, and the stages that still run behind it."""
         if not _has_parallel(stmt):
-            guarded = tir.If(THREAD.eq(0), stmt)
+            guarded = tir.If(ALONE, stmt)
             return self.behind(guarded, self.stage(stmt, alone=True), pending)
         match stmt:
             case tir.Seq():
@@ -87,9 +93,7 @@ class _Placer:
                 return self.branch(stmt, pending)
         raise TypeError(f"{type(stmt).__name__} cannot contain a parallel loop")
 
-    def behind(
-        self, stmt: tir.Stmt, stage: Stage, pending: Pending
-    ) -> tuple[tir.Stmt, Pending]:
+    def behind(self, stmt: tir.Stmt, stage: Stage, pending: Pending) -> tuple[tir.Stmt, Pending]:
         if any(_depends(stage, other) for other in pending):
             return fold.seq(tir.Barrier(), stmt), (stage,)
         return stmt, _joined(pending, (stage,))

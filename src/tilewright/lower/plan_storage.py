@@ -1,10 +1,11 @@
 """Every buffer in memory gets its place: the stack, or an offset in one of two arenas.
 
-What is allocated outside of parallel loops is shared by all threads; what is allocated inside, or by
-the part of the program that one thread does alone, belongs to a thread and is on its stack if it is
-small. Buffers whose lives do not overlap use the same bytes. In the arena of a thread life is counted
-in statements. In the shared one it is counted in barriers that all threads surely pass, because
-without a barrier a fast thread may write to the next buffer while a slow one still reads the last.
+What is allocated outside of parallel loops is shared by all threads; what is allocated inside, or
+by the part of the program that one thread does alone, belongs to a thread and is on its stack if it
+is small. Buffers whose lives do not overlap use the same bytes. In the arena of a thread life is
+counted in statements. In the shared one it is counted in barriers that all threads surely pass,
+because without a barrier a fast thread may write to the next buffer while a slow one still reads
+the last.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from tilewright.lower import forms
 from tilewright.lower.context import Context
 from tilewright.lower.lowered import Lowered
-from tilewright.lower.place_threads import THREAD
+from tilewright.lower.place_threads import ALONE
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.visit import children, walk, walk_stmts
@@ -30,13 +31,11 @@ STACK_TOTAL_BYTES = 1 << 16
 
 def plan_storage(func: tir.Func, context: Context) -> Lowered:
     """The program with a place for every buffer."""
-    parallel = any(
-        type(s) is tir.For and s.kind is tir.LoopKind.PARALLEL for s in walk_stmts(func)
-    )
+    parallel = any(type(s) is tir.For and s.kind is tir.LoopKind.PARALLEL for s in walk_stmts(func))
     plan = _Lives()
     plan.visit(func.body, alone=not parallel, straight=True)
     on_stack = _on_stack(plan)
-    shared, shared_bytes = _packed({b: life for b, life in plan.shared.items()})
+    shared, shared_bytes = _packed(plan.shared)
     local, local_bytes = _packed({b: life for b, life in plan.local.items() if b not in on_stack})
     return Lowered(
         func,
@@ -83,7 +82,7 @@ class _Lives:
                 return used
             case tir.Store():
                 self.statements += 1
-                used = {n.buffer for n in walk(stmt) if type(n) in (tir.Load, tir.Store)}  # type: ignore[attr-defined]
+                used = {n.buffer for n in walk(stmt) if isinstance(n, (tir.Load, tir.Store))}  # type: ignore[attr-defined]
             case tir.Alloc(buffer=buffer):
                 if buffer.scope is tir.Scope.MEMORY:
                     lives = self.local if alone else self.shared
@@ -104,7 +103,7 @@ class _Lives:
         self.statements += 1
         if type(stmt) is tir.For and stmt.kind is tir.LoopKind.PARALLEL:
             alone = True
-        if type(stmt) is tir.If and stmt.cond == THREAD.eq(0):
+        if type(stmt) is tir.If and stmt.cond == ALONE:
             alone = True
         used = {n.buffer for c in _exprs(stmt) for n in walk(c) if type(n) is tir.Load}
         for child in children(stmt):
@@ -114,7 +113,7 @@ class _Lives:
 
     def note(self, buffer: tir.Buffer, start: tuple[int, int]) -> None:
         if buffer in self.local:
-            self.local[buffer].include(start[0], self.statements)
+            self.local[buffer].include(start[0] + 1, self.statements)
         elif buffer in self.shared:
             self.shared[buffer].include(start[1], self.barriers)
 
@@ -142,31 +141,40 @@ def _on_stack(plan: _Lives) -> set[tir.Buffer]:
 
 
 def _packed(lives: dict[tir.Buffer, Life]) -> tuple[dict[tir.Buffer, tir.Expr], tir.Expr]:
-    """Offsets of buffers, large ones first, and the size of the arena."""
-    known = {b: n for b in lives if (n := tir.int_value(_bytes(b))) is not None}
-    offsets: dict[tir.Buffer, tir.Expr] = {}
-    placed: list[tuple[int, int, Life]] = []
-    for buffer in sorted(known, key=lambda b: -known[b]):
-        offset = 0
-        for begin, end, life in sorted(placed, key=lambda p: p[0]):
-            if life.overlaps(lives[buffer]) and begin < offset + known[buffer] and offset < end:
-                offset = end
-        end = offset + -(-known[buffer] // ALIGNMENT) * ALIGNMENT
-        placed.append((offset, end, lives[buffer]))
-        offsets[buffer] = tir.Const(offset)
-    total: tir.Expr = tir.Const(max((end for _, end, _ in placed), default=0))
+    """Offsets of buffers and the size of the arena; those of symbolic size come last."""
+    sizes = {buffer: _bytes(buffer) for buffer in lives}
+    known = {b: n for b, size in sizes.items() if (n := tir.int_value(size)) is not None}
+    numbers, end = _fitted(known, lives)
+    offsets: dict[tir.Buffer, tir.Expr] = {b: tir.Const(n) for b, n in numbers.items()}
+    total: tir.Expr = tir.Const(end)
     slots: list[tuple[tir.Expr, tir.Expr, list[Life]]] = []
-    for buffer in lives:
+    for buffer, size in sizes.items():
         if buffer in known:
             continue
-        size = _bytes(buffer)
-        for wanted, offset_expr, users in slots:
-            if wanted == size and not any(u.overlaps(lives[buffer]) for u in users):
-                users.append(lives[buffer])
-                offsets[buffer] = offset_expr
+        life = lives[buffer]
+        for wanted, offset, users in slots:
+            if wanted == size and not any(life.overlaps(user) for user in users):
+                users.append(life)
+                offsets[buffer] = offset
                 break
         else:
-            slots.append((size, total, [lives[buffer]]))
+            slots.append((size, total, [life]))
             offsets[buffer] = total
             total = forms.tidy(total + (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT)
     return offsets, total
+
+
+def _fitted(
+    known: dict[tir.Buffer, int], lives: dict[tir.Buffer, Life]
+) -> tuple[dict[tir.Buffer, int], int]:
+    """Each buffer at the lowest offset that is free during its life, large ones first."""
+    offsets: dict[tir.Buffer, int] = {}
+    placed: list[tuple[int, int, Life]] = []
+    for buffer, size in sorted(known.items(), key=lambda item: -item[1]):
+        offset = 0
+        for begin, end, life in sorted(placed, key=lambda p: p[0]):
+            if life.overlaps(lives[buffer]) and begin < offset + size and offset < end:
+                offset = end
+        placed.append((offset, offset + -(-size // ALIGNMENT) * ALIGNMENT, lives[buffer]))
+        offsets[buffer] = offset
+    return offsets, max((end for _, end, _ in placed), default=0)

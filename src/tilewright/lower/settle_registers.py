@@ -1,9 +1,9 @@
 """Register buffers get what they need to become registers, or become memory.
 
-A register buffer has a constant size and, once everything is unrolled, constant indices. Serial loops
-whose variable indexes one are therefore unrolled; a buffer for which that is not enough (its size is
-symbolic or large, an index comes from memory or from a loop outside) is moved to memory, with a
-remark.
+A register buffer has a constant size and, once everything is unrolled, constant indices. Serial
+loops whose variable indexes one are therefore unrolled; a buffer for which that is not enough (its
+size is symbolic or large, an index comes from memory or from a loop outside) is moved to memory,
+with a remark.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _indices(alloc: tir.Alloc) -> list[tir.Expr]:
     return [
         index
         for node in walk(alloc.body)
-        if type(node) in (tir.Load, tir.Store) and node.buffer is alloc.buffer  # type: ignore[attr-defined]
+        if isinstance(node, (tir.Load, tir.Store)) and node.buffer is alloc.buffer  # type: ignore[attr-defined]
         for index in node.indices  # type: ignore[attr-defined]
     ]
 

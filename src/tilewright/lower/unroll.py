@@ -10,7 +10,7 @@ from tilewright.lower import fold
 from tilewright.lower.context import Context
 from tilewright.lower.settle_registers import in_memory
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import free_vars, walk, walk_stmts
+from tilewright.tensor.visit import walk, walk_stmts
 
 __all__ = ["MAX_STATEMENTS", "unroll"]
 
@@ -48,11 +48,13 @@ def _loose_registers(func: tir.Func) -> list[tir.Buffer]:
     """Register buffers with an index that is not a number."""
     found: dict[tir.Buffer, None] = {}
     for node in walk(func.body):
-        if type(node) in (tir.Load, tir.Store) and node.buffer.scope is tir.Scope.REGISTER:  # type: ignore[attr-defined]
-            if any(free_vars(i) or _loads(i) for i in node.indices):  # type: ignore[attr-defined]
-                found[node.buffer] = None  # type: ignore[attr-defined]
+        if not isinstance(node, (tir.Load, tir.Store)) or node.buffer in found:
+            continue
+        if node.buffer.scope is tir.Scope.REGISTER and not all(map(_is_number, node.indices)):
+            found[node.buffer] = None
     return list(found)
 
 
-def _loads(expr: tir.Expr) -> bool:
-    return any(type(n) is tir.Load for n in walk(expr))
+def _is_number(index: tir.Expr) -> bool:
+    """A number, or a vector of numbers."""
+    return not any(isinstance(n, (tir.Var, tir.Load)) for n in walk(index))

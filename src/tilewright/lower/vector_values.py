@@ -2,8 +2,8 @@
 
 `VectorValues` rewrites expressions for the iterations `base, base + 1, …` of a loop variable. What
 does not depend on the variable is computed once and broadcast where a vector needs it. Indices that
-move evenly become a `Ramp`; whether they do is decided on their form, with the analyzer's help where
-there are divisions (`(8*t + lane) // 8` does not move at all).
+move evenly become a `Ramp`; whether they do is decided on their form, with the analyzer's help
+where there are divisions (`(8*t + lane) // 8` does not move at all).
 """
 
 from __future__ import annotations
@@ -92,6 +92,27 @@ class VectorValues:
             return tir.Ramp(start, tir.Const(step), self.lanes)
         steps = tir.Ramp(tir.Const(0), tir.Const(1), self.lanes)
         return spread(start, self.lanes) + steps * spread(forms.expr_of(factor), self.lanes)
+
+    def holds_everywhere(self, cond: tir.Expr) -> tir.Expr | None:
+        """A scalar condition that holds only if `cond` does in every lane; None if none is found.
+
+        A comparison of linear indices is decided by its worst lane, the first or the last.
+        """
+        if not self.moves(cond):
+            return cond
+        if type(cond) is tir.BitAnd:
+            left, right = self.holds_everywhere(cond.a), self.holds_everywhere(cond.b)
+            return None if left is None or right is None else tir.BitAnd(left, right)
+        if type(cond) not in (tir.Lt, tir.Le) or cond.a.dtype != index:  # type: ignore[attr-defined]
+            return None
+        lane = fold.substitute(cond, self.at)
+        assert isinstance(lane, tir.Compare)
+        parts = forms.split(forms.form_of(fold.fold_binary(tir.Sub, lane.a, lane.b)), self.lane)
+        step = None if parts is None else forms.const_of(parts[0])
+        if step is None:
+            return None
+        worst = tir.Const(self.lanes - 1 if step > 0 else 0)
+        return fold.substitute(lane, {self.lane: worst})
 
     def start(self, here: tir.Expr, rest: forms.Form) -> tir.Expr:
         """The index of lane 0, with the terms in the order they had."""

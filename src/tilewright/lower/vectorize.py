@@ -4,25 +4,33 @@
         C[j] = A[j] * 2         →   C[Ramp(8, 1, 8)]  = …
                                     C[Ramp(16, 1, 8)] = …
 
-Each statement is cut into chunks by itself (inner loops stay around all chunks of their body), which
-is the order in which vector hardware would run it. The last chunks get narrower, by powers of two.
-A reduction folds its lanes: `s = s + A[j]` becomes `s = s + Reduce(add, …)`. A body without a vector
-form stays a scalar loop, and a remark says why.
+Each statement is cut into chunks by itself (inner loops stay around all chunks of their body),
+which is the order in which vector hardware would run it. The last chunks get narrower, by powers of
+two. A reduction folds its lanes: `s = s + A[j]` becomes `s = s + Reduce(add, …)`. A body without a
+vector form stays a scalar loop, and a remark says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tilewright.intrin.functions import EXPANSIONS
-from tilewright.lower import fold
+from tilewright.lower import fold, forms
 from tilewright.lower.context import Context
 from tilewright.lower.simplify import analyzer_of
+from tilewright.lower.vector_reduction import (
+    PARTS,
+    Reduction,
+    in_registers,
+    reduction_in,
+    shared_store,
+)
 from tilewright.lower.vector_values import CannotVectorize, VectorValues
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.visit import free_vars, walk, walk_stmts
+from tilewright.tensor.node import Node
+from tilewright.tensor.visit import free_vars, rewrite, walk, walk_stmts
 
 __all__ = ["vectorize"]
 
@@ -31,13 +39,6 @@ MAX_CHUNKS: Final = 16
 
 INTERLEAVED: Final = 2
 """Vectors of a long polynomial that are computed side by side, which hides its latency."""
-
-FOLDS: Final = {
-    tir.Add: tir.Fold.ADD,
-    tir.Mul: tir.Fold.MUL,
-    tir.Min: tir.Fold.MIN,
-    tir.Max: tir.Fold.MAX,
-}
 
 
 def vectorize(func: tir.Func, context: Context) -> tir.Func:
@@ -108,7 +109,7 @@ class _LazyAnalyzer:
 def _scalar(loop: tir.For) -> tir.For:
     """The loop without vectors; unrolled if it runs over registers."""
     registers = any(
-        type(n) in (tir.Load, tir.Store)
+        isinstance(n, (tir.Load, tir.Store))
         and n.buffer.scope is tir.Scope.REGISTER  # type: ignore[attr-defined]
         and any(loop.var in free_vars(i) for i in n.indices)  # type: ignore[attr-defined]
         for n in walk(loop.body)
@@ -125,8 +126,8 @@ def _require_separate(loop: tir.For) -> None:
     for store in stores:
         if any(loop.var in free_vars(i) for i in store.indices):
             continue
-        uses = [n for n in walk(loop.body) if type(n) in (tir.Load, tir.Store)]
-        own = [n for n in walk(store) if type(n) in (tir.Load, tir.Store)]
+        uses = [n for n in walk(loop.body) if isinstance(n, (tir.Load, tir.Store))]
+        own = [n for n in walk(store) if isinstance(n, (tir.Load, tir.Store))]
         count = sum(n.buffer is store.buffer for n in uses)  # type: ignore[attr-defined]
         if count > sum(n.buffer is store.buffer for n in own):  # type: ignore[attr-defined]
             raise CannotVectorize(f"all iterations share an element of `{store.buffer.name}`")
@@ -146,20 +147,39 @@ class _Chunks:
 
     def long_loop(self, extent: int | None) -> tir.Stmt:
         """A loop over full vectors, then the rest."""
-        loop, lanes = self.loop, self.lanes
-        var = tir.Var(loop.var.name)
-        full = loop.extent // lanes
-        inner = _Chunks(loop, lanes, _bound(self.analyzer, tir.For(var, full, loop.body)))
-        main = fold.loop(
-            tir.For(var, full, fold.NOTHING), full, inner.over([(var * lanes, lanes)])
-        )
-        done = full * lanes
-        if extent is not None:
-            rest = self.over(self.chunks(extent // lanes * lanes, extent))
-            return fold.seq(main, _renewed(rest))
-        tail = tir.Var(loop.var.name)
-        body = fold.copied(loop.body, {loop.var: done + tail})
-        return fold.seq(main, tir.For(tail, loop.extent % lanes, body))
+        found = reduction_in(self.loop.body, self.loop.var)
+        if found is not None:
+            return self.long_reduction(found, extent)
+        full = self.loop.extent // self.lanes
+        var = tir.Var(self.loop.var.name)
+        body = self.within(var, full).over([(var * self.lanes, self.lanes)])
+        return fold.seq(tir.For(var, full, body), self.rest(full * self.lanes, extent))
+
+    def long_reduction(self, reduction: Reduction, extent: int | None) -> tir.Stmt:
+        """The same, with partial results in registers."""
+        length = self.lanes * PARTS
+        groups = self.loop.extent // length
+        var = tir.Var(self.loop.var.name)
+        make = self.within(var, groups).chunk
+        main = in_registers(reduction, var, groups, self.lanes, lambda base: make(base, self.lanes))
+        return fold.seq(main, self.rest(groups * length, extent))
+
+    def within(self, var: tir.Var, extent: tir.Expr) -> _Chunks:
+        """The same loop, seen from inside a loop over its vectors."""
+        around = (*self.analyzer.around, tir.For(var, extent, fold.NOTHING))
+        return _Chunks(self.loop, self.lanes, _LazyAnalyzer(self.analyzer.func, around))
+
+    def rest(self, start: tir.Expr, extent: int | None) -> tir.Stmt:
+        """The iterations from `start` on: fewer than the loop before takes at once."""
+        done = tir.int_value(start)
+        if extent is not None and done is not None:
+            return _renewed(self.over(self.chunks(done, extent)))
+        tail = tir.Var(self.loop.var.name)
+        body = fold.copied(self.loop.body, {self.loop.var: start + tail})
+        return tir.For(tail, forms.tidy(self.loop.extent - start), body)
+
+    def chunk(self, base: tir.Expr, lanes: int) -> VectorValues:
+        return VectorValues(self.loop.var, base, lanes, self.analyzer)
 
     def chunks(self, start: int, end: int) -> list[tuple[tir.Expr, int]]:
         """(first iteration, lanes) of each chunk: full vectors, then powers of two."""
@@ -175,11 +195,12 @@ class _Chunks:
     def over(self, chunks: Sequence[tuple[tir.Expr, int]]) -> tir.Stmt:
         if not chunks:
             return fold.NOTHING
-        values = [VectorValues(self.loop.var, base, n, self.analyzer) for base, n in chunks]
-        return self.vectors(self.loop.body, values)
+        return self.vectors(self.loop.body, [self.chunk(base, n) for base, n in chunks])
 
     def vectors(self, stmt: tir.Stmt, chunks: list[VectorValues]) -> tir.Stmt:
         match stmt:
+            case tir.Store(value=tir.Select(cond=cond)) if chunks[0].moves(cond):
+                return fold.seq(*(self.padded(stmt, chunk) for chunk in chunks))
             case tir.Store():
                 return _store(stmt, chunks)
             case tir.Seq():
@@ -192,16 +213,36 @@ class _Chunks:
                     then=self.vectors(stmt.then, chunks),
                     otherwise=None if other is None else self.vectors(other, chunks),
                 )
+            case tir.If():
+                return fold.seq(*(self.guarded(stmt, chunk) for chunk in chunks))
         reason = {
             tir.For: "an inner loop has another extent in each iteration",
-            tir.If: "a condition differs between iterations",
             tir.Alloc: "every iteration has a buffer of its own",
         }
         raise CannotVectorize(reason.get(type(stmt), "its body has no vector form"))
 
+    def padded(self, store: tir.Store, chunk: VectorValues) -> tir.Stmt:
+        """A value inside, another outside: a chunk that lies inside needs no clamped index."""
+        value = store.value
+        assert isinstance(value, tir.Select)
+        inside = _unclamped(value.if_true, value.cond)
+        everywhere = chunk.holds_everywhere(value.cond) if inside is not value.if_true else None
+        if everywhere is None or chunk.lanes == 1:
+            return _store(store, [chunk])
+        return tir.If(
+            everywhere,
+            _store(store.with_fields(value=inside), [chunk]),
+            _store(store, [chunk]),
+        )
 
-def _bound(analyzer: _LazyAnalyzer, loop: tir.For) -> _LazyAnalyzer:
-    return _LazyAnalyzer(analyzer.func, (*analyzer.around, loop))
+    def guarded(self, stmt: tir.If, chunk: VectorValues) -> tir.Stmt:
+        """A vector where the condition holds in all lanes of a chunk, else lane by lane."""
+        everywhere = chunk.holds_everywhere(stmt.cond)
+        if everywhere is None or stmt.otherwise is not None:
+            raise CannotVectorize("a condition differs between iterations")
+        steps = (fold.fold_binary(tir.Add, chunk.base, tir.Const(n)) for n in range(chunk.lanes))
+        alone = fold.seq(*(fold.copied(stmt, {chunk.var: step}) for step in steps))
+        return tir.If(everywhere, self.vectors(stmt.then, [chunk]), alone)
 
 
 def _renewed(stmt: tir.Stmt) -> tir.Stmt:
@@ -209,9 +250,36 @@ def _renewed(stmt: tir.Stmt) -> tir.Stmt:
     return fold.copied(stmt, {}) if any(type(s) is tir.For for s in walk_stmts(stmt)) else stmt
 
 
+def _unclamped(value: tir.Expr, cond: tir.Expr) -> tir.Expr:
+    """`value` where `cond` holds: minima and maxima of an index that it decides are gone."""
+    known = set(_conjuncts(cond))
+
+    def change(part: Node) -> Node | None:
+        if type(part) is tir.Min or type(part) is tir.Max:
+            for bound, free in ((part.a, part.b), (part.b, part.a)):
+                limit = tir.int_value(bound)
+                if limit is None:
+                    continue
+                below = {tir.Lt(free, tir.Const(limit + 1)), tir.Le(free, bound)}
+                above = {tir.Le(bound, free), tir.Lt(tir.Const(limit - 1), free)}
+                if known & (below if type(part) is tir.Min else above):
+                    return free
+        return None
+
+    return rewrite(value, change)
+
+
+def _conjuncts(cond: tir.Expr) -> Iterator[tir.Expr]:
+    if type(cond) is tir.BitAnd:
+        yield from _conjuncts(cond.a)
+        yield from _conjuncts(cond.b)
+    else:
+        yield cond
+
+
 def _store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:
     if not any(chunks[0].moves(i) for i in store.indices):
-        return _shared_store(store, chunks)
+        return shared_store(store, chunks)
     parts: list[tir.Stmt] = []
     for chunk in chunks:
         if chunk.lanes == 1:
@@ -222,45 +290,3 @@ def _store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:
             raise CannotVectorize("several iterations store to one element")
         parts.append(tir.Store(store.buffer, indices, chunk.vector(store.value)))
     return fold.seq(*parts)
-
-
-def _shared_store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:
-    """All iterations store to one element: a reduction, or the last one wins."""
-    element = tir.Load(store.buffer, store.indices)
-    if element not in set(walk(store.value)):
-        if any(n.buffer is store.buffer for n in walk(store.value) if type(n) is tir.Load):
-            raise CannotVectorize(f"an iteration reads what another one writes to `{store.buffer.name}`")
-        last = chunks[-1]
-        at = fold.fold_binary(tir.Add, last.base, tir.Const(last.lanes - 1))
-        return fold.substitute(store, {last.var: at})
-    kind = type(store.value)
-    if kind not in FOLDS or element not in (store.value.a, store.value.b):  # type: ignore[attr-defined]
-        raise CannotVectorize("it is no sum, product, minimum or maximum")
-    step = store.value.b if store.value.a == element else store.value.a  # type: ignore[attr-defined]
-    if any(n.buffer is store.buffer for n in walk(step) if type(n) is tir.Load):
-        raise CannotVectorize(f"an iteration reads what another one writes to `{store.buffer.name}`")
-    return tir.Store(store.buffer, store.indices, _folded(kind, element, step, chunks))
-
-
-def _folded(
-    kind: type[tir.Binary], start: tir.Expr, step: tir.Expr, chunks: list[VectorValues]
-) -> tir.Expr:
-    """`start` and all lanes of `step` folded into one value; equal chunks are joined first, as a
-    tree, so that no long chain of dependent operations arises.
-    """
-    equal: dict[int, list[tir.Expr]] = {}
-    for chunk in chunks:
-        alone = fold.substitute(step, {chunk.var: chunk.base}) if chunk.lanes == 1 else None
-        equal.setdefault(chunk.lanes, []).append(chunk.vector(step) if alone is None else alone)
-    result = start
-    for lanes, values in equal.items():
-        joined = _tree(kind, values)
-        result = kind(result, tir.Reduce(FOLDS[kind], joined) if lanes > 1 else joined)
-    return result
-
-
-def _tree(kind: type[tir.Binary], values: list[tir.Expr]) -> tir.Expr:
-    if len(values) == 1:
-        return values[0]
-    half = (len(values) + 1) // 2
-    return kind(_tree(kind, values[:half]), _tree(kind, values[half:]))

@@ -77,7 +77,9 @@ def moved_nest(
     for number, it in enumerate(block.iters):
         span = needed.get(it.var)
         if span is not None and not exact:
-            span = _fixed(span, it.extent, varying, analyzer)
+            span = _fixed(span, varying, analyzer)
+            if span is not None and _is_longer(span.length, it.extent):
+                span = None
         if span is None or is_whole(span, it.extent, analyzer):
             parts.append((ZERO, it.extent))
             continue
@@ -127,19 +129,22 @@ def _without(kind: type[tir.Binary], expr: tir.Expr) -> tir.Expr:
     return expr
 
 
-def _fixed(span: Span, domain: tir.Expr, varying: set[tir.Var], analyzer: Analyzer) -> Span | None:
+def _is_longer(length: tir.Expr, domain: tir.Expr) -> bool:
+    """Are there at least as many numbers as in the domain, as far as both are known?"""
+    known, whole = tir.int_value(length), tir.int_value(domain)
+    return known is not None and whole is not None and known >= whole
+
+
+def _fixed(span: Span, varying: set[tir.Var], analyzer: Analyzer) -> Span | None:
     """The span, or a larger one whose length is the same in all iterations; None for everything."""
     if _is_fixed(span.length, varying):
         return span
     lo, hi = _without(tir.Max, span.lo), _without(tir.Min, analyzer.simplify(span.hi))
     larger = Span.between(lo, hi, analyzer)
-    if not _is_fixed(larger.length, varying):
-        most = analyzer.bounds(larger.length).hi
-        if most is None:
-            return None
-        larger = Span(lo, tir.Const(most))
-    length, whole = tir.int_value(larger.length), tir.int_value(domain)
-    return None if length is not None and whole is not None and length >= whole else larger
+    if _is_fixed(larger.length, varying):
+        return larger
+    most = analyzer.bounds(larger.length).hi
+    return None if most is None else Span(lo, tir.Const(most))
 
 
 def _guarded(made: tir.Stmt, guards: list[tuple[int, bool, bool]]) -> tir.Stmt:

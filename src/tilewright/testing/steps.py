@@ -201,6 +201,23 @@ def _moved(draw: st.DrawFn, names: Names) -> Arguments:
     return {"block": block, "loop": draw(st.sampled_from(others or list(names.loops)))}
 
 
+def _iterators(draw: st.DrawFn, names: Names) -> Arguments:
+    block = names.blocks[_one(draw, names.blocks)]
+    kind = draw(st.sampled_from(tir.IterKind))
+    own = [it.var.name for it in block.iters if it.kind is kind] or [
+        it.var.name for it in block.iters
+    ]
+    first = draw(st.integers(0, max(0, len(own) - 2)))
+    return {"block": block.name, "iterators": tuple(own[first : first + 2])}
+
+
+def _iterator(draw: st.DrawFn, names: Names) -> Arguments:
+    block = names.blocks[_one(draw, names.blocks)]
+    own = [it.var.name for it in block.iters] or ["none"]
+    size = draw(st.integers(1, 4))
+    return {"block": block.name, "iterator": draw(st.sampled_from(own)), "size": size}
+
+
 def _of_rank(draw: st.DrawFn, names: Names, least: int) -> tir.Buffer:
     """A buffer of at least so many dimensions, if there is one."""
     fitting = [b for b in names.buffers.values() if len(b.shape) >= least]
@@ -233,6 +250,8 @@ _MAKERS: dict[str, Callable[[st.DrawFn, Names], Arguments]] = {
     "rfactor": _reducing,
     "pad_einsum": _padding,
     "tensorize": _instruction,
+    "fuse_iters": _iterators,
+    "split_iter": _iterator,
     "set_scope": _scope,
     "cache_read": _reader,
     "reindex": _reader,

@@ -133,6 +133,10 @@ def test_convolution_reads_stored_zeros(golden, rng):
     assert golden == s.func
     assert "select" not in str(s.func)
     assert_same_meaning(s, program, rng)
+    s.compute_at("A", rows)  # each tile of rows with its halo; the zeros stay outside
+    assert [tir.int_value(s.loop(n).extent) for n in s.loops("A")] == [2, 3, 6, 9]
+    assert s.block("A").predicate != tir.TRUE
+    assert_same_meaning(s, program, rng)
 
 
 def _padded(a: object, c: tir.Expr, h: tir.Expr, v: tir.Expr) -> tir.Expr:

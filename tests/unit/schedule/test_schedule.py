@@ -87,7 +87,7 @@ def test_errors_name_the_step_and_mark_the_program(golden):
     assert golden == str(caught.value)
 
 
-def test_empty_loops_can_be_split(rng):
+def test_empty_loops_can_be_split():
     schedule = Schedule(vector_add(0))
     schedule.split("i", 4)
     assert schedule.loop("i_0").extent == tir.Const(0)

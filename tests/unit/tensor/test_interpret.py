@@ -246,20 +246,26 @@ MISUSE = {
     "undefined output": ("V202", "def f(B: f32[1]):\n    B[0] = B[0] + 1.0", {}),
     "undefined lane": (
         "V202",
-        "def f(B: f32[1]):\n    T = alloc(f32[2])\n    T[0] = 1.0\n"
-        "    B[0] = reduce_add(T[ramp(0, 1, 2)])",
+        (
+            "def f(B: f32[1]):\n    T = alloc(f32[2])\n    T[0] = 1.0\n"
+            "    B[0] = reduce_add(T[ramp(0, 1, 2)])"
+        ),
         {},
     ),
     "memory of an earlier iteration": (
         "V202",
-        "def f(B: f32[2]):\n    for i in range(2):\n        T = alloc(f32[2])\n"
-        "        T[i] = 1.0\n        B[i] = T[0]",
+        (
+            "def f(B: f32[2]):\n    for i in range(2):\n        T = alloc(f32[2])\n"
+            "        T[i] = 1.0\n        B[i] = T[0]"
+        ),
         {},
     ),
     "iterator outside of its domain": (
         "V203",
-        "def f(B: f32[4]):\n    for i in range(5):\n"
-        "        with block('B', vi=S(4, i)):\n            B[vi] = 0.0",
+        (
+            "def f(B: f32[4]):\n    for i in range(5):\n"
+            "        with block('B', vi=S(4, i)):\n            B[vi] = 0.0"
+        ),
         {},
     ),
     "output not written": ("V204", "def f(B: f32[4]):\n    B[0] = 0.0", {}),

@@ -22,8 +22,8 @@ def layout_pad(func: tir.Func, buffer: tir.Buffer, dim: int, before: int, after:
     """Store zeros before and after the elements along a dimension.
 
     A read that chooses between an element and zero, because its index may be outside, reads the
-    stored zero instead. Around a buffer that the program writes, blocks `A_fill` write the zeros
-    first; for an input, packing does.
+    stored zero instead. Around a buffer that the program writes, blocks `A_lead0` and `A_tail0`
+    (for dimension 0) write the zeros first; for an input, packing does.
 
     Before:  A: f32[8];    … select(0 <= i - 1 and i - 1 < 8, A[max(min(i - 1, 7), 0)], 0.0) …
     After:   A: f32[10];   … A[i] …                                        (before = after = 1)
@@ -128,10 +128,11 @@ def _filled(func: tir.Func, buffer: tir.Buffer, step: Pad) -> Edit:
     inner = buffer.shape[step.dim] - (step.lead + step.tail)
     nests: list[tir.Stmt] = []
     made: list[str] = []
-    for length, offset in ((step.lead, tir.Const(0)), (step.tail, inner + step.lead)):
+    sides = (("lead", step.lead, tir.Const(0)), ("tail", step.tail, inner + step.lead))
+    for side, length, offset in sides:
         if length == 0:
             continue
-        name = fresh(names, f"{buffer.name}_fill", *made)
+        name = fresh(names, f"{buffer.name}_{side}{step.dim}", *made)
         made.append(name)
         box = (*buffer.shape[: step.dim], tir.Const(length), *buffer.shape[step.dim + 1 :])
         nests.append(_zeros(names, name, buffer, box, step.dim, offset))

@@ -34,15 +34,13 @@ def split_iter(func: tir.Func, block: tir.Block, iterator: str, size: int) -> Ed
     marks = {"block": block}
     if chosen is None:
         known = ", ".join(it.var.name for it in block.iters)
-        facts = {"expected": f"one of {known}", "found": iterator}
-        raise ScheduleError(S430, facts, program=func, marks=marks)
+        raise ScheduleError(
+            S430, {"expected": f"one of {known}", "found": iterator}, program=func, marks=marks
+        )
     extent = tir.int_value(chosen.extent)
     if size < 1 or extent is None or extent % size:
-        facts = {
-            "iterator": iterator,
-            "size": size,
-            "extent": "symbolic" if extent is None else extent,
-        }
+        found = "a symbolic extent" if extent is None else f"an extent of {extent}"
+        facts = {"iterator": iterator, "size": str(size), "found": found}
         raise ScheduleError(S433, facts, program=func, marks=marks, hint="pad the iterator first")
     (loop,) = own_loops(func, block, [chosen])
     require_sole_block(func, loop)

@@ -137,9 +137,9 @@ class _Work:
             s.reorder(*loops)
         axis_loops = [self._fused(part) for _, part in mapping.axes]
         self._pad(axis_loops)
-        for operand in self.chosen.operands:
-            if operand.dense > 1 or _is_mixed(operand.buffer, self.chosen):
-                self._pack(operand.buffer)
+        for part in self.chosen.operands:
+            if part.dense > 1 or _is_mixed(part.buffer, self.chosen):
+                self._pack(part.buffer)
         return self._tile(axis_loops, intrinsic)
 
     def _loop(self, iterator: str) -> str:
@@ -158,10 +158,10 @@ class _Work:
     ) -> None:
         """Copy an operand: outside iterators first, then one dimension for each axis, in order."""
         s, node = self.schedule, self.schedule.block(self.block)
-        used = self._dims(node, buffer)
+        used = self._dims(buffer)
         groups = [self.mapping.iterators_of(a) for a in _axes_of(indices, self.chosen)]
         order = [n for n in used if n in self.mapping.outside] + [n for g in groups for n in g]
-        plain = [n.name if isinstance(n, tir.Var) else "" for n in self._indices(node, buffer)]
+        plain = [n.name if isinstance(n, tir.Var) else "" for n in self._indices(buffer)]
         if plain == order and all(len(g) == 1 for g in groups) and not packed:
             return
         name = str(s.reindex(self.block, buffer.name))
@@ -174,12 +174,12 @@ class _Work:
                 s.layout_fuse(name, at, len(group))
             at += 1
 
-    def _indices(self, node: tir.Block, buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
+    def _indices(self, buffer: tir.Buffer) -> tuple[tir.Expr, ...]:
         return next(given for _, _, b, given in self.mapping.accesses if b is buffer)
 
-    def _dims(self, node: tir.Block, buffer: tir.Buffer) -> set[str]:
+    def _dims(self, buffer: tir.Buffer) -> set[str]:
         """The iterators that an operand is indexed by."""
-        return {v.name for index in self._indices(node, buffer) for v in free_vars(index)}
+        return {v.name for index in self._indices(buffer) for v in free_vars(index)}
 
     def _fused(self, iterators: tuple[str, ...]) -> str:
         if len(iterators) == 1:

@@ -70,7 +70,7 @@ def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
         for need in nest.needs:
             buffer = need.region.buffer
             before, after = _writers(nests[:number], buffer), _writers(nests[number + 1 :], buffer)
-            if before or after or buffer not in params:
+            if before or after or need.inside is not None or buffer not in params:
                 require_ready(func, need, before, after, cache.maps)
 
 

@@ -16,9 +16,9 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.itermap import Reason
 from tilewright.tensor.validate.codes import V101, V105, V107, V108
 from tilewright.tensor.validate.facts import Known, image_of
-from tilewright.tensor.validate.groups import Group, Maps, groups_of
+from tilewright.tensor.validate.groups import Group, Maps, groups_of, summands
 from tilewright.tensor.validate.places import Place, conjuncts
-from tilewright.tensor.visit import free_vars, substitute
+from tilewright.tensor.visit import free_vars, substitute, walk
 
 __all__ = ["Bound", "bound", "require_counted_once"]
 
@@ -59,7 +59,9 @@ def bound(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var]) -
     for group in groups:
         if group.refusal is not None:
             _require_inside(func, place, group)
-    _require_start(func, place)
+    for loop in idle:
+        _require_iterations(func, place, loop)
+    _require_start(func, place, groups)
     return found
 
 
@@ -102,6 +104,16 @@ def _require_inside(func: tir.Func, place: Place, group: Group) -> None:
             _refuse(func, place, group)
 
 
+def _require_iterations(func: tir.Func, place: Place, loop: tir.For) -> None:
+    """A loop that only repeats the block must run at all."""
+    length = tir.int_value(loop.extent)
+    if length == 0 or (length is None and not Known(place.extents()).holds(loop.extent >= 1)):
+        facts = {"block": place.block.name, "because": f"`{loop.var.name}` may have no iterations"}
+        hint = "let the loop drive an iterator of the block, or remove it"
+        marks = {"here": place.block, "loop": loop}
+        raise ProgramError(V101, facts, hint=hint, program=func, marks=marks)
+
+
 def _refuse(func: tir.Func, place: Place, group: Group) -> NoReturn:
     refusal = group.refusal
     assert refusal is not None
@@ -125,13 +137,14 @@ def _printed(facts: dict[str, object]) -> dict[str, object]:
     return {k: print_node(v) if isinstance(v, tir.Expr) else v for k, v in facts.items()}
 
 
-def _require_start(func: tir.Func, place: Place) -> None:
+def _require_start(func: tir.Func, place: Place, groups: list[Group]) -> None:
     """The first point of a reduction, which sets the start value, has all reduce iterators at 0."""
     if place.block.init is None or not place.reduce:
         return
     loops = {loop.var for loop in place.loops}
     for it, binding in place.reduce:
-        if not _starts_at_zero(binding, loops):
+        group = next(g for g in groups if any(i is it for i, _ in g.pairs))
+        if not _starts_at_zero(binding, loops) or not _in_order(group, place):
             raise ProgramError(
                 V108,
                 {"block": place.block.name, "iterator": it.var.name},
@@ -140,6 +153,48 @@ def _require_start(func: tir.Func, place: Place) -> None:
                 program=func,
                 marks={"here": place.block},
             )
+
+
+def _in_order(group: Group, place: Place) -> bool:
+    """Do loops that drive spatial and reduce iterators alike take their points in rising order?
+
+    A sum of loops that is divided, `(a * 5 + b) // 6`, must rise as the loops run.
+    """
+    if len({it.kind for it, _ in group.pairs}) == 1:
+        return True
+    divided = [
+        node.a
+        for _, binding in group.pairs
+        for node in walk(binding)
+        if isinstance(node, tir.FloorDiv | tir.FloorMod)
+    ]
+    return all(isinstance(part, tir.Var) or _rises(part, place) for part in divided)
+
+
+def _rises(expr: tir.Expr, place: Place) -> bool:
+    """Is a sum of loops the larger, the later it is reached?"""
+    terms = summands(expr)
+    if terms is None:
+        return False
+    depth, extents = {p.var: n for n, p in enumerate(place.loops)}, place.extents()
+    if type(terms[0][1]) is tir.TileStart and len(terms) == 3:
+        (factor, start), (_, tile), (other, inside) = terms
+        assert isinstance(start, tir.TileStart)
+        assert isinstance(tile, tir.Var)
+        if not isinstance(inside, tir.Var) or inside not in depth or factor != other:
+            return False
+        fits = extents[inside] == tir.TileSize(start.cover, tile)
+        return fits and depth.get(tile, len(depth)) < depth[inside]
+    variables = [(factor, part) for factor, part in terms if isinstance(part, tir.Var)]
+    if len(variables) < len(terms) or any(var not in depth for _, var in variables):
+        return False
+    reach: int | None = 0  # of the loops further in; None if it is not known
+    for factor, var in sorted(variables, key=lambda term: -depth[term[1]]):
+        if reach is None or factor <= reach:
+            return False
+        length = tir.int_value(extents[var])
+        reach = None if length is None else reach + factor * (length - 1)
+    return True
 
 
 def _starts_at_zero(expr: tir.Expr, loops: set[tir.Var]) -> bool:

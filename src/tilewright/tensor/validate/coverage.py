@@ -15,6 +15,7 @@ from tilewright.tensor.validate.elements import fills_buffer, is_identity, write
 from tilewright.tensor.validate.facts import Known, image_of
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.places import Place, conjuncts
+from tilewright.tensor.validate.together import fill_together
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["Need", "covers", "require_ready", "require_written", "unready"]
@@ -22,10 +23,11 @@ __all__ = ["Need", "covers", "require_ready", "require_written", "unready"]
 
 @dataclass(slots=True, eq=False)
 class Need:
-    """A region that no block of the same nest provides."""
+    """A region that no block of the same nest provides, or (`inside`) only as far as it reaches."""
 
     reader: Bound
     region: tir.Region
+    inside: Bound | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +63,9 @@ def unready(
                 if not (place.inner and reader in writers.get(region.buffer, ())):
                     needs.append(Need(reader, region))
                 continue
-            shared = _provided(func, reader, region, others, maps)
+            shared, partly = _provided(func, reader, region, others, maps)
+            if partly is not None:
+                needs.append(Need(reader, region, partly))
             if place.updates:
                 depths[place.number] = max(depths.get(place.number, 0), shared)
     return needs, depths
@@ -85,9 +89,13 @@ def _require_independent(func: tir.Func, place: Place) -> None:
 
 def _provided(
     func: tir.Func, reader: Bound, region: tir.Region, others: list[Bound], maps: Maps
-) -> int:
-    """Require that the other writers of the nest provide `region`; the loops shared with them."""
+) -> tuple[int, Bound | None]:
+    """Require that the other writers of the nest provide `region`; the loops shared with them.
+
+    Also a writer that provides only what lies in its domain: others must provide the rest.
+    """
     because, shared, covered = "", 0, False
+    partly: Bound | None = None
     for writer in others:
         depth = writer.place.common(reader.place)
         if writer.place.number > reader.place.number:
@@ -100,11 +108,13 @@ def _provided(
         answer = covers(writer, reader, region, depth, maps)
         if answer.covers:
             covered, shared = True, max(shared, depth)
+        elif covers(writer, reader, region, depth, maps, in_domain=True).covers:
+            partly, shared = writer, max(shared, depth)
         else:
             because = because or answer.because
-    if not covered:
+    if not covered and partly is None:
         _refuse(func, reader, region, others[0], because or "it is written later")
-    return shared
+    return shared, None if covered else partly
 
 
 def _partial(writer: Bound, reader: Bound, depth: int) -> str | None:
@@ -118,19 +128,37 @@ def _partial(writer: Bound, reader: Bound, depth: int) -> str | None:
     return None
 
 
-def covers(writer: Bound, reader: Bound, region: tir.Region, depth: int, maps: Maps) -> _Answer:
-    """Does `writer` write all that `reader` reads while the first `depth` loops stand still?"""
+def covers(
+    writer: Bound,
+    reader: Bound,
+    region: tir.Region,
+    depth: int,
+    maps: Maps,
+    *,
+    in_domain: bool = False,
+) -> _Answer:
+    """Does `writer` write all that `reader` reads while the first `depth` loops stand still?
+
+    With `in_domain`, elements outside of what it ever writes are not asked for.
+    """
     answer = _Answer(covers=False, because="nothing writes it")
     for written in writer.place.block.writes:
         if written.buffer is region.buffer:
-            answer = _covers(writer, written, reader, region, depth, maps)
+            answer = _covers(writer, written, reader, region, depth, maps, in_domain=in_domain)
             if answer.covers:
                 return answer
     return answer
 
 
 def _covers(
-    writer: Bound, written: tir.Region, reader: Bound, region: tir.Region, depth: int, maps: Maps
+    writer: Bound,
+    written: tir.Region,
+    reader: Bound,
+    region: tir.Region,
+    depth: int,
+    maps: Maps,
+    *,
+    in_domain: bool,
 ) -> _Answer:
     place = writer.place
     fixed = {loop.var for loop in place.loops[:depth]}
@@ -152,7 +180,8 @@ def _covers(
         if _is_still(place, depth) and _holds_all(place.at(written), element, known):
             return _Answer(covers=True)
         return _Answer(covers=False, because="it cannot be told which iteration writes it")
-    return _runs(writer, values, known, depth, maps, in_bounds=is_identity(place.block, written))
+    in_bounds = in_domain or is_identity(place.block, written)
+    return _runs(writer, values, known, depth, maps, in_bounds=in_bounds)
 
 
 def _is_still(place: Place, depth: int) -> bool:
@@ -264,14 +293,35 @@ def require_ready(
     """
     buffer = need.region.buffer
     because = "nothing writes it" if not after else "it is written later"
+    if need.inside is not None:
+        because = "it lies outside of what the writer computes"
     for writer in before:
         answer = covers(writer, need.reader, need.region, 0, maps)
         if answer.covers:
             return
         because = answer.because
-    if not before and not after and any(buffer is p for p in func.params):
+    alone = not before and not after and need.inside is None
+    if alone and any(buffer is p for p in func.params):
+        return
+    if _provided_together(need, before, maps):
         return
     _refuse(func, need.reader, need.region, before[0] if before else None, because)
+
+
+def _provided_together(need: Need, before: list[Bound], maps: Maps) -> bool:
+    """Do several blocks fill the buffer between them, those of other nests completely?"""
+    found = [need.inside] if need.inside is not None else before
+    for writer in found:
+        others = [w for w in before if w is not writer]
+        if (
+            others
+            and all(w.fills for w in others)
+            and fill_together([writer, *others], need.region.buffer)
+        ):
+            inside = need.inside is not None
+            if inside or covers(writer, need.reader, need.region, 0, maps, in_domain=True).covers:
+                return True
+    return False
 
 
 def require_written(func: tir.Func, outer: Bound, inside: Sequence[Bound], maps: Maps) -> None:

@@ -92,13 +92,15 @@ def _inverted(
             expr = expr + inside
         exprs.append(expr)
     analyzer = Analyzer(dict(loops))
+    offsets = [analyzer.bounds(e).lo or 0 for e in exprs]  # padding moves digits: `v % 4 + 1`
+    exprs = [e - offset for e, offset in zip(exprs, offsets, strict=True)]
     ends = [_end(e, loops, analyzer) for e in exprs]
     if any(end is None for end in ends):
         return None
     map_ = maps.detect(exprs, [e for e in ends if e is not None], loops)
     if not isinstance(map_, IterMap):
         return None
-    back = map_.inverse([at for _, at in rest])
+    back = map_.inverse([at - n for (_, at), n in zip(rest, offsets, strict=True)])
     values = {var: back[var] for var in needed if var in back and var in spatial}
     return {**values, **found} if needed & spatial.keys() <= values.keys() else None
 

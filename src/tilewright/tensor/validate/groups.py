@@ -16,7 +16,7 @@ from tilewright.tensor.arith.itermap import IterMap, Reason, Refusal, detect
 from tilewright.tensor.validate.places import Place, conjuncts
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["Group", "Maps", "groups_of"]
+__all__ = ["Group", "Maps", "groups_of", "summands"]
 
 Pair = tuple[tir.Iter, tir.Expr]
 
@@ -151,7 +151,7 @@ def _is_plain(group: Group, extents: Mapping[tir.Var, tir.Expr]) -> bool:
     ((it, binding),) = group.pairs
     if isinstance(binding, tir.Var):
         return extents.get(binding) == it.extent
-    terms = _terms(binding, 1)
+    terms = summands(binding, 1)
     if terms is None:
         return False
     variables = [t for _, t in terms if isinstance(t, tir.Var)]
@@ -165,14 +165,14 @@ def _is_plain(group: Group, extents: Mapping[tir.Var, tir.Expr]) -> bool:
     return _is_tiling(terms, it.extent, extents)
 
 
-def _terms(expr: tir.Expr, factor: int) -> list[tuple[int, tir.Expr]] | None:
+def summands(expr: tir.Expr, factor: int = 1) -> list[tuple[int, tir.Expr]] | None:
     """The summands of an expression with constant factors; None if it is no such sum."""
     match expr:
         case tir.Add(a=a, b=b):
-            left, right = _terms(a, factor), _terms(b, factor)
+            left, right = summands(a, factor), summands(b, factor)
             return None if left is None or right is None else left + right
         case tir.Mul(a=a, b=tir.Const(value=int() as value)):
-            return _terms(a, factor * value)
+            return summands(a, factor * value)
         case tir.Var():
             return [(factor, expr)]
         case tir.TileStart(tile=tir.Var()):

@@ -91,7 +91,7 @@ def test_pad_of_a_computed_buffer_is_filled(golden, rng):
     program = chain(6)
     s = Schedule(program)
     start = s.func
-    assert s.layout_pad("B", 0, 1, 2) == ("B_fill", "B_fill_1")
+    assert s.layout_pad("B", 0, 1, 2) == ("B_lead0", "B_tail0")
     assert golden == s.func
     assert_same_packed(s, program, rng)
     s.layout_unpad("B")

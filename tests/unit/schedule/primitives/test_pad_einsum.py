@@ -53,7 +53,9 @@ def test_pad_einsum_is_exact_beside_infinities():
     np.testing.assert_array_equal(found["C"], expected["C"])
 
 
-@pytest.mark.parametrize("sizes", [{"rows": 1, "depth": 1}, {"rows": 4, "depth": 8}, {"rows": 5, "depth": 3}])
+@pytest.mark.parametrize(
+    "sizes", [{"rows": 1, "depth": 1}, {"rows": 4, "depth": 8}, {"rows": 5, "depth": 3}]
+)
 def test_pad_einsum_of_symbolic_sizes(rng, sizes):
     program = symbolic_matmul()
     schedule = Schedule(program)

@@ -68,7 +68,10 @@ def test_split_by_more_than_the_extent_is_one_tile(rng):
     program = vector_add(5)
     schedule = Schedule(program)
     schedule.split("i", 8)
-    assert (schedule.loop("i_0").extent, schedule.loop("i_1").extent) == (tir.Const(1), tir.Const(5))
+    assert (schedule.loop("i_0").extent, schedule.loop("i_1").extent) == (
+        tir.Const(1),
+        tir.Const(5),
+    )
     assert_same_meaning(schedule, program, rng)
 
 
