@@ -175,6 +175,7 @@ def _in_sum(rule: Rule, space: Analyzer, form: Linear) -> Runs:
             plus(remainder, quotient, c),
             plus(form, quotient, -c),
             plus(form, remainder, -1),
+            plus(remainder, space.floor_mod(quotient, 2), c),
         ):
             for atom, k in total.terms.items():
                 if atom.kind in (Kind.DIV, Kind.MOD):

@@ -38,7 +38,7 @@ def compact_buffers(func: tir.Func, context: Context) -> tir.Func:
         new = _compacted(buffer, accesses, depths[buffer])
         if new is not None:
             shrunk[buffer] = new
-    return func.with_fields(body=_Shift(shrunk).statement(func.body)) if shrunk else func  # type: ignore[no-any-return]
+    return func.with_fields(body=_Shift(shrunk).statement(func.body)) if shrunk else func
 
 
 def _find(stmt: tir.Stmt, depth: int, depths: dict[tir.Buffer, int]) -> None:

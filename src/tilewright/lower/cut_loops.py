@@ -19,7 +19,7 @@ copies would make the program too long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.lower import fold, forms
@@ -80,10 +80,7 @@ def _statement(stmt: tir.Stmt, analyzer: Analyzer, copies: int) -> tir.Stmt:
 
 def _loop(loop: tir.For, analyzer: Analyzer, copies: int) -> tir.Stmt:
     init, loop = _init_in_front(loop)
-    loop = _tiles_tested(loop)
-    pieces = [Piece({}, forms.form_of(loop.extent), loop.body)]
-    for cut in _tile_cuts(loop):
-        pieces = [new for piece in pieces for new in _cut(loop, piece, cut, analyzer)]
+    pieces = _cut_at_tiles(loop, Piece({}, forms.form_of(loop.extent), loop.body), analyzer)
     if loop.kind is not tir.LoopKind.UNROLLED:
         many = copies * len(pieces)
         pieces = [new for p in pieces for new in _cut_at_conditions(loop, p, analyzer, many)]
@@ -172,7 +169,7 @@ def _cut(loop: tir.For, piece: Piece, cut: Cut, analyzer: Analyzer) -> list[Piec
         if not _at_most(end, start, analyzer)
     ]
     if len(parts) <= 1:
-        known = parts[0][2] if parts else {}
+        known = parts[0][2] if parts else cut.known[0]  # without iterations anything holds
         return [Piece(piece.start, piece.end, fold.resolved(piece.body, known))]
     if loop.kind is tir.LoopKind.SERIAL or _is_constant(loop, parts):
         return [Piece(s, e, fold.resolved(piece.body, known)) for s, e, known in parts]
@@ -242,51 +239,47 @@ def _init_in_front(loop: tir.For) -> tuple[tir.Stmt, tir.For]:
     return alone, loop.with_fields(body=fold.seq(*rest))
 
 
-def _wanted_tiles(loop: tir.For) -> list[tir.TileSize]:
-    """The tiles, chosen by this loop, whose size a loop inside needs as a constant."""
-    inside = {s.var for s in walk_stmts(loop.body) if type(s) is tir.For}
-    tiles: dict[tir.TileSize, None] = {}
-    for stmt in walk_stmts(loop.body):
+def _cut_at_tiles(loop: tir.For, piece: Piece, analyzer: Analyzer) -> list[Piece]:
+    """Cut for one cover after the other; a cut may show that this loop chooses further tiles."""
+    tile = _wanted_tile(loop.var, piece.body)
+    if tile is None:
+        return [piece]
+    parts = forms.split(forms.form_of(tile.tile), loop.var)
+    factor = None if parts is None else forms.const_of(parts[0])
+    if parts is None or factor not in (1, -1):
+        tested = Piece(piece.start, piece.end, _tested(tile, piece.body))
+        return _cut_at_tiles(loop, tested, analyzer)
+    facts: tuple[Known, ...] = tile_facts(tile.cover, tile.tile)
+    borders = [forms.minus(border, parts[1]) for border in tile_borders(tile.cover)]
+    if factor == -1:
+        borders = [forms.plus(forms.scaled(b, -1), forms.constant(1)) for b in reversed(borders)]
+        facts = tuple(reversed(facts))
+    cut = Cut(tuple(borders), facts, must=True)
+    new = _cut(loop, piece, cut, analyzer)
+    return [last for part in new for last in _cut_at_tiles(loop, part, analyzer)]
+
+
+def _wanted_tile(var: tir.Var, body: tir.Stmt) -> tir.TileSize | None:
+    """A tile, chosen by this loop and no inner one, whose size must become a constant."""
+    inside = {s.var for s in walk_stmts(body) if type(s) is tir.For}
+    for stmt in walk_stmts(body):
         if type(stmt) is tir.For and stmt.kind in (tir.LoopKind.UNROLLED, tir.LoopKind.VECTOR):
             for node in walk(stmt.extent):
-                if type(node) is tir.TileSize and loop.var in free_vars(node.tile):
-                    tiles[node] = None
-    return [t for t in tiles if inside.isdisjoint(free_vars(t.tile))]
+                if type(node) is tir.TileSize:
+                    chosen_by = free_vars(node.tile)
+                    if var in chosen_by and inside.isdisjoint(chosen_by):
+                        return node
+    return None
 
 
-def _tile_cuts(loop: tir.For) -> Iterator[Cut]:
-    for node in _wanted_tiles(loop):
-        parts, factor = _affine(node, loop.var)
-        facts: tuple[Known, ...] = tile_facts(node.cover, node.tile)
-        borders = [forms.minus(b, parts) for b in tile_borders(node.cover)]
-        if factor == -1:
-            borders = [
-                forms.plus(forms.scaled(b, -1), forms.constant(1)) for b in reversed(borders)
-            ]
-            facts = tuple(reversed(facts))
-        yield Cut(tuple(borders), facts, must=True)
-
-
-def _affine(node: tir.TileSize, var: tir.Var) -> tuple[Form, int]:
-    """(rest, factor) of the tile number; factor 0 if it is not ±var + rest."""
-    parts = forms.split(forms.form_of(node.tile), var)
-    factor = None if parts is None else forms.const_of(parts[0])
-    return (parts[1], factor) if parts is not None and factor in (1, -1) else ({}, 0)
-
-
-def _tiles_tested(loop: tir.For) -> tir.For:
-    """Tile numbers that do not follow the loop one by one: every iteration asks for its segment."""
-    body = loop.body
-    for node in _wanted_tiles(loop):
-        if _affine(node, loop.var)[1] != 0:
-            continue
-        *facts, last = tile_facts(node.cover, node.tile)
-        result = fold.resolved(body, last)
-        for border, known in zip(reversed(tile_borders(node.cover)), reversed(facts), strict=True):
-            test = fold.fold_binary(tir.Lt, node.tile, forms.expr_of(border))
-            result = fold.branch(test, fold.copied(fold.resolved(body, known), {}), result)
-        body = result
-    return loop if body is loop.body else loop.with_fields(body=body)
+def _tested(node: tir.TileSize, body: tir.Stmt) -> tir.Stmt:
+    """The tile number does not follow the loop one by one: every iteration asks for its segment."""
+    *facts, last = tile_facts(node.cover, node.tile)
+    result = fold.resolved(body, last)
+    for border, known in zip(reversed(tile_borders(node.cover)), reversed(facts), strict=True):
+        test = fold.fold_binary(tir.Lt, node.tile, forms.expr_of(border))
+        result = fold.branch(test, fold.copied(fold.resolved(body, known), {}), result)
+    return result
 
 
 def _weight(stmt: tir.Stmt) -> int:

@@ -69,7 +69,7 @@ class _Flatten(AccessRewriter):
         if type(lanes) is tir.Ramp:
             base = forms.plus(total, forms.form_of(lanes.base))
             return lanes.with_fields(base=forms.expr_of(base, self.order))  # type: ignore[no-any-return]
-        return lanes + tir.Broadcast(start, lanes.dtype.lanes)
+        return lanes + tir.Broadcast(start, lanes.dtype.lanes) if total else lanes
 
 
 def _strided(index: tir.Expr, stride: Form) -> tir.Expr:

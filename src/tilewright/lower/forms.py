@@ -234,13 +234,16 @@ def expr_of(form: Form, order: Mapping[tir.Var, int] | None = None) -> tir.Expr:
         if k > 0:
             term = _product(key, k, order)
             result = term if result is None else tir.Add(result, term, index)
+    number = form.get((), 0)
+    if result is None:  # 8 - i rather than 0 - i + 8
+        result, number = tir.Const(number), 0
     for key, k in terms:
         if k < 0:
-            result = (result if result is not None else tir.Const(0)) - _product(key, -k, order)
-    number = form.get((), 0)
-    if result is None:
-        return tir.Const(number)
-    return result + number if number >= 0 else result - (-number)
+            result = tir.Sub(result, _product(key, -k, order), index)
+    if number == 0:
+        return result
+    kind, size = (tir.Add, number) if number > 0 else (tir.Sub, -number)
+    return kind(result, tir.Const(size), index)
 
 
 def _product(key: Factors, k: int, order: Mapping[tir.Var, int] | None) -> tir.Expr:

@@ -14,6 +14,7 @@ from tilewright.errors import Code, InternalError, TilewrightError
 from tilewright.lower.compact_buffers import compact_buffers
 from tilewright.lower.context import Context
 from tilewright.lower.cut_loops import cut_loops
+from tilewright.lower.delay_folds import delay_folds
 from tilewright.lower.expand_math import expand_math
 from tilewright.lower.flatten_buffers import flatten_buffers
 from tilewright.lower.lower_blocks import lower_blocks
@@ -48,6 +49,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     lower_tiles,  # tiles that needed no cut
     place_threads,  # on loops, where dependences are still few and easy to see
     vectorize,  # before unrolling: each statement is vectorised once
+    delay_folds,  # as soon as there are lanes, while loops are few
     unroll,  # last of the loops: numbers in place of variables
     expand_math,  # last of the expressions: vectors and scalars alike
 )

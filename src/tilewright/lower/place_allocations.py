@@ -47,7 +47,7 @@ def place_allocations(func: tir.Func, context: Context) -> tir.Func:
         home = _home(buffer, start, accesses[buffer], touched)
         homes.setdefault(id(home), []).append(buffer)
     body = _with_allocs(bare, homes)
-    return func if body == func.body else func.with_fields(body=body)  # type: ignore[no-any-return]
+    return func if body == func.body else func.with_fields(body=body)
 
 
 def _without_allocs(stmt: tir.Stmt, starts: dict[tir.Buffer, tir.Stmt]) -> tir.Stmt:
@@ -76,11 +76,7 @@ def _touch(
             if stmt.otherwise is not None:
                 found |= _touch(stmt.otherwise, buffers, touched)
         case tir.Store():
-            found = frozenset(
-                n.buffer
-                for n in walk(stmt)
-                if isinstance(n, (tir.Load, tir.Store))  # type: ignore[attr-defined]
-            )
+            found = frozenset(n.buffer for n in walk(stmt) if isinstance(n, (tir.Load, tir.Store)))
             found &= buffers
         case _:
             found = frozenset()

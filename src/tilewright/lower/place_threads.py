@@ -51,7 +51,7 @@ def _outermost_only(stmt: tir.Stmt, *, inside: bool = False) -> tir.Stmt:
     """Parallel loops inside of parallel loops become serial."""
     parallel = type(stmt) is tir.For and stmt.kind is tir.LoopKind.PARALLEL
     new = fold.map_parts(stmt, lambda part: _outermost_only(part, inside=inside or parallel))
-    return new.with_fields(kind=tir.LoopKind.SERIAL) if inside and parallel else new  # type: ignore[no-any-return]
+    return new.with_fields(kind=tir.LoopKind.SERIAL) if inside and parallel else new
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -82,7 +82,7 @@ class _Lives:
                 return used
             case tir.Store():
                 self.statements += 1
-                used = {n.buffer for n in walk(stmt) if isinstance(n, (tir.Load, tir.Store))}  # type: ignore[attr-defined]
+                used = {n.buffer for n in walk(stmt) if isinstance(n, (tir.Load, tir.Store))}
             case tir.Alloc(buffer=buffer):
                 if buffer.scope is tir.Scope.MEMORY:
                     lives = self.local if alone else self.shared

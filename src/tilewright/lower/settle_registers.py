@@ -71,8 +71,8 @@ def _indices(alloc: tir.Alloc) -> list[tir.Expr]:
     return [
         index
         for node in walk(alloc.body)
-        if isinstance(node, (tir.Load, tir.Store)) and node.buffer is alloc.buffer  # type: ignore[attr-defined]
-        for index in node.indices  # type: ignore[attr-defined]
+        if isinstance(node, (tir.Load, tir.Store)) and node.buffer is alloc.buffer
+        for index in node.indices
     ]
 
 

@@ -57,7 +57,8 @@ class VectorValues:
         if expr.dtype.lanes != 1:
             raise CannotVectorize("its body has vectors already")
         if isinstance(expr, tir.Var):
-            return self.renamed.get(expr) or tir.Ramp(self.base, tir.Const(1), self.lanes)
+            ramp = tir.Ramp(self.base, tir.Const(1), self.lanes)
+            return ramp if expr is self.var else self.renamed[expr]
         if isinstance(expr, tir.Binary):
             if expr.dtype is index and not any(type(n) is tir.Load for n in walk(expr)):
                 return self.index(expr)

@@ -110,8 +110,8 @@ def _scalar(loop: tir.For) -> tir.For:
     """The loop without vectors; unrolled if it runs over registers."""
     registers = any(
         isinstance(n, (tir.Load, tir.Store))
-        and n.buffer.scope is tir.Scope.REGISTER  # type: ignore[attr-defined]
-        and any(loop.var in free_vars(i) for i in n.indices)  # type: ignore[attr-defined]
+        and n.buffer.scope is tir.Scope.REGISTER
+        and any(loop.var in free_vars(i) for i in n.indices)
         for n in walk(loop.body)
     )
     kind = tir.LoopKind.UNROLLED if registers else tir.LoopKind.SERIAL
@@ -123,13 +123,14 @@ def _require_separate(loop: tir.For) -> None:
     stores = [s for s in walk_stmts(loop.body) if type(s) is tir.Store]
     if len(stores) == 1:
         return
+    own_buffers = {s.buffer for s in walk_stmts(loop.body) if type(s) is tir.Alloc}
     for store in stores:
-        if any(loop.var in free_vars(i) for i in store.indices):
+        if store.buffer in own_buffers or any(loop.var in free_vars(i) for i in store.indices):
             continue
         uses = [n for n in walk(loop.body) if isinstance(n, (tir.Load, tir.Store))]
         own = [n for n in walk(store) if isinstance(n, (tir.Load, tir.Store))]
-        count = sum(n.buffer is store.buffer for n in uses)  # type: ignore[attr-defined]
-        if count > sum(n.buffer is store.buffer for n in own):  # type: ignore[attr-defined]
+        count = sum(n.buffer is store.buffer for n in uses)
+        if count > sum(n.buffer is store.buffer for n in own):
             raise CannotVectorize(f"all iterations share an element of `{store.buffer.name}`")
 
 

@@ -7,14 +7,16 @@ appear: nothing outside may look at them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.footprints import Span, is_stepping, swept
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import seq
+from tilewright.tensor.visit import substitute
 
 __all__ = [
     "FILL",
@@ -83,6 +85,20 @@ class Place:
         if self._analyzer is None:
             self._analyzer = Analyzer({loop.var: loop.extent for loop in self.loops})
         return self._analyzer
+
+    def span_of(self, value: tir.Expr, domain: tir.Expr, inner: Sequence[tir.For]) -> Span | None:
+        """The values of an expression in the block's iterators while the inner loops run.
+
+        It is known to stay inside `domain` if it is an iterator with just that domain, and the
+        loops step through it without detours.
+        """
+        found = swept(substitute(value, self.values), inner, self.analyzer)
+        if found is None or self.block.predicate != tir.TRUE:
+            return found
+        for it, binding in zip(self.block.iters, self.block.bindings, strict=True):
+            if it.var is value and it.extent == domain and is_stepping(binding, inner):
+                return Span(found.lo, found.length, inside=True)
+        return found
 
     @property
     def values(self) -> dict[tir.Var, tir.Expr]:
@@ -194,9 +210,9 @@ def edited(func: tir.Func, *changes: tuple[tir.Stmt, Iterable[tir.Stmt]]) -> tir
         match stmt:
             case tir.For() | tir.Alloc():
                 inner = visit(stmt.body)
-                if not inner:
-                    return ()
-                return (stmt.with_fields(body=seq(*inner)),)
+                if len(inner) == 1 and inner[0] is stmt.body:
+                    return (stmt,)
+                return (stmt.with_fields(body=seq(*inner)),) if inner else ()
             case tir.Seq():
                 parts = [p for part in stmt.body for p in visit(part)]
                 if len(parts) == len(stmt.body) and all(map(_is, parts, stmt.body)):

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.sweep import region_bounds
+from tilewright.tensor.visit import free_vars
 
-__all__ = ["Span", "hull", "is_single", "is_whole", "swept", "swept_region", "terms"]
+__all__ = ["Span", "hull", "is_single", "is_stepping", "is_whole", "swept", "swept_region", "terms"]
 
 ZERO, ONE = tir.Const(0), tir.Const(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`length` whole numbers from `lo` on."""
+    """`length` whole numbers from `lo` on; `inside`: all in the domain of what takes them."""
 
     lo: tir.Expr
     length: tir.Expr = ONE
+    inside: bool = False
 
     @property
     def hi(self) -> tir.Expr:
@@ -67,7 +69,18 @@ def hull(a: Span, b: Span, analyzer: Analyzer) -> Span:
         return a
     lo = analyzer.simplify(tir.minimum(a.lo, b.lo))
     ends = tir.maximum(a.lo + a.length - lo, b.lo + b.length - lo)
-    return Span(lo, analyzer.simplify(ends))
+    return Span(lo, analyzer.simplify(ends), a.inside and b.inside)
+
+
+def is_stepping(binding: tir.Expr, inner: Sequence[tir.For]) -> bool:
+    """Is a binding a sum of loops and tile starts, and no inner loop as long as another one says?
+
+    Then its least and greatest values are really taken, not only bounds.
+    """
+    running = {loop.var for loop in inner}
+    if any(type(p.extent) is not tir.Const and running & free_vars(p.extent) for p in inner):
+        return False
+    return all(isinstance(t, tir.Var | tir.Const | tir.TileStart) for _, t in terms(binding))
 
 
 def is_whole(span: Span, size: tir.Expr, analyzer: Analyzer) -> bool:

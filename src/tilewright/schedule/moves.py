@@ -84,6 +84,8 @@ def moved_nest(
             parts.append((ZERO, it.extent))
             continue
         parts.append((span.lo, span.length))
+        if span.inside:
+            continue
         below = not _is_least(span.lo, ZERO, around, analyzer)
         above = not _is_most(span.lo + span.length, it.extent, around, analyzer)
         if below or above:

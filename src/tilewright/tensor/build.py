@@ -252,7 +252,9 @@ def func(name: str, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> tir.
     given = {t for t in inputs if t.nest is None}
     missing = [t for o in order for t in o.inputs if t.nest is None and t not in given]
     if missing:
-        raise ValueError(f"`{missing[0].buffer.name}` is read but is not among the inputs of `{name}`")
+        raise ValueError(
+            f"`{missing[0].buffer.name}` is read but is not among the inputs of `{name}`"
+        )
     body = seq(*(t.nest for t in order if t.nest is not None))
     for tensor in reversed(order):
         if tensor not in outputs:

@@ -95,7 +95,9 @@ def start(cover: Cover, tile: Expr) -> Expr:
     if step is not None:
         return tile * step
     known = int_value(tile)
-    return as_index(_numbers(cover, known)[0]) if _is_known(cover, known) else TileStart(cover, tile)
+    return (
+        as_index(_numbers(cover, known)[0]) if _is_known(cover, known) else TileStart(cover, tile)
+    )
 
 
 def size(cover: Cover, tile: Expr) -> Expr:

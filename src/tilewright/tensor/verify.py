@@ -102,7 +102,13 @@ class _Checker(ExprChecker):
             if param.scope is not tir.Scope.MEMORY:
                 self.refuse(V028, "parameters are in memory", mark=param, buffer=param.name)
             self.shape(param)
-        whole = {d for p in params for d in logical_shape(p.shape, p.layout)}
+        simplify = Analyzer().simplify  # a layout's inverse leaves `n + 2 - 2` behind
+        whole = {
+            simplify(d) if p.layout else d
+            for p in params
+            for d in logical_shape(p.shape, p.layout)
+            if isinstance(d, tir.Expr)
+        }
         for size in found:
             if size not in whole and self.level is Level.SCHEDULABLE:
                 hint = "add a parameter that has it as a dimension"

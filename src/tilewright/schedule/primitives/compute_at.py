@@ -7,7 +7,7 @@ from tilewright.schedule.accesses import Ranges
 from tilewright.schedule.copies import names_without
 from tilewright.schedule.dataflow import Outline, Place, edited, insert_before
 from tilewright.schedule.domains import iterations, matched
-from tilewright.schedule.footprints import Span, hull, swept, swept_region
+from tilewright.schedule.footprints import Span, hull, swept_region
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.moves import (
     Spans,
@@ -117,10 +117,10 @@ def _spans_of(
 ) -> dict[tir.Var, Span]:
     """The values of `iters` for which `write` covers what one consumer reads."""
     inner, scope = place.loops_inside(loop), place.analyzer
-    at = place.values
     values = matched(iters, write, read, Ranges.of_block(place.block).analyzer)
     if values is not None:
-        swept_values = {v: swept(substitute(e, at), inner, scope) for v, e in values.items()}
-        return {v: span for v, span in swept_values.items() if span is not None}
-    parts, _ = iterations(iters, write, swept_region(substitute(read, at), inner, scope), scope)
+        spans = {v: place.span_of(e, iters[v], inner) for v, e in values.items()}
+        return {v: span for v, span in spans.items() if span is not None}
+    box = swept_region(substitute(read, place.values), inner, scope)
+    parts, _ = iterations(iters, write, box, scope)
     return {v: part.span for v, part in parts.items()}

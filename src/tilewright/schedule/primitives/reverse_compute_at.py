@@ -173,11 +173,11 @@ def _spans_of(
     if values is not None:
         exact: dict[tir.Var, Span] = {}
         for var, value in values.items():
-            value = scope.simplify(substitute(value, producer.values))
-            if not outer & free_vars(value):
+            bound = substitute(value, producer.values)
+            if not outer & free_vars(bound):
                 continue  # the producer has written all that it ever writes along this iterator
-            span = _gapless(value, ONE, inner, scope)
-            if span is None:
+            span = producer.span_of(value, iters[var], inner)
+            if span is None or not _is_gapless(span.length, bound, inner, scope):
                 return None
             exact[var] = span
         return exact
@@ -187,8 +187,10 @@ def _spans_of(
         if not outer & free_vars(value):
             box.append(None)
             continue
-        span = _gapless(value, index.extent, inner, scope)
-        if span is None:
+        span = swept(value, inner, scope)
+        if span is not None and index.extent != ONE:
+            span = Span(span.lo, scope.simplify(span.length + index.extent - 1))
+        if span is None or not _is_gapless(span.length, value, inner, scope, index.extent):
             return None
         box.append(span)
     parts, understood = iterations(iters, read, box, scope)
@@ -197,26 +199,23 @@ def _spans_of(
     return {var: part.span for var, part in parts.items()}
 
 
-def _gapless(
-    value: tir.Expr, length: tir.Expr, inner: list[tir.For], scope: Analyzer
-) -> Span | None:
-    """What `length` numbers from `value` on cover, if the inner loops leave no gap in between.
+def _is_gapless(
+    numbers: tir.Expr,
+    value: tir.Expr,
+    inner: list[tir.For],
+    scope: Analyzer,
+    length: tir.Expr = ONE,
+) -> bool:
+    """Do the inner loops leave out none of the numbers, `length` of which begin at each `value`?
 
     Bindings are one to one, so it is enough that there are as many iterations as numbers.
     """
-    span = swept(value, inner, scope)
-    if span is None:
-        return None
     steps = length
     used = free_vars(value)
     for part in inner:
         if part.var in used:
             steps = steps * part.extent
-    whole = span
-    if length != ONE:
-        whole = Span(span.lo, scope.simplify(span.length + length - 1))
-    found = steps == whole.length or scope.prove_equal(steps, whole.length)
-    return whole if found else None
+    return steps == numbers or bool(scope.prove_equal(steps, numbers))
 
 
 def _require_reduction_once(

@@ -36,6 +36,10 @@ from tilewright.tensor.visit import free_vars
 
 __all__ = ["schedule_contraction"]
 
+# Places at which a reduction that waits for memory goes on at once, and how long it must be.
+_STREAMS = 4
+_STREAMED_REDUCTION = 512
+
 # Rows that must use a panel before packing it inside the kernel pays.
 _ROWS_TO_PACK = 24
 
@@ -218,19 +222,47 @@ def _tile(
         s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
     rows, columns = _split_tile(context, loops, plan)
     around = [*loops.batch, *loops.outer_rows, *loops.outer_columns, *rows.blocks, columns.outer]
-    inner = [*loops.reduce, *rows.inner, columns.inner]
-    s.reorder(*around, *rows.tiles, *inner)
-    place = rows.tiles[-1] if rows.tiles else columns.outer
-    shared = s.fuse(*around) if len(around) > 1 else around[0]
-    place = shared if place == columns.outer else place
+    walk, streams = _streams(context, loops, plan)
+    s.reorder(*around, *rows.tiles, *walk, *streams, *rows.inner, columns.inner)
+    shared, panel = _share(context, around)
     if packed is not None:
-        _finish_packing(context, s.compute_at(packed, shared))
-    made = s.reverse_compute_at(copy, place)
-    init = s.decompose_reduction(block, loops.reduce[0])
-    _finish_tile(context, block, len(rows.inner))
+        _finish_packing(context, s.compute_at(packed, panel))
+    made = s.reverse_compute_at(copy, rows.tiles[-1] if rows.tiles else panel)
+    init = s.decompose_reduction(block, walk[0])
+    _finish_tile(context, block, len(rows.inner) + len(streams))
     _finish_tile(context, init, len(rows.inner))
     _finish_copy(context, copy, made)
     parallelize(context, shared, plan.cycles)
+
+
+def _streams(
+    context: Context, loops: _Loops, plan: ContractionPlan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The walk along the reduction, and loops over the places where it goes on side by side.
+
+    A tile of one row uses each element of the right operand once and waits for memory, which
+    delivers several streams faster than one.
+    """
+    extent = extent_of(context, loops.reduce[-1]) or 0
+    if plan.tile_rows > 1 or extent % _STREAMS or extent < _STREAMED_REDUCTION:
+        return loops.reduce, ()
+    streams, walk = context.schedule.split(loops.reduce[-1], extent // _STREAMS)
+    return (*loops.reduce[:-1], walk), (streams,)
+
+
+def _share(context: Context, around: list[str]) -> tuple[str, str]:
+    """The loop for the threads, fused from no more loops than they need, and the innermost one.
+
+    A loop that stays by itself is cut where its last panel is narrower; a fused one cannot be.
+    """
+    iterations, count = 1, 0
+    while count < len(around) and iterations < 4 * context.threads:
+        iterations *= extent_of(context, around[count]) or 4 * context.threads
+        count += 1
+    if context.threads == 1 or count == 1:
+        return around[0], around[-1]
+    shared = str(context.schedule.fuse(*around[:count]))
+    return shared, shared if count == len(around) else around[-1]
 
 
 @dataclass(frozen=True)

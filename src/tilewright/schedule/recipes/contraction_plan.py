@@ -49,13 +49,19 @@ class ContractionPlan:
 
 
 # Bytes per cycle that one core draws from each level when it has not been measured.
-_DEFAULT_BYTES_PER_CYCLE = {"L1": 64.0, "L2": 24.0, "L3": 10.0, "DRAM": 5.0}
+_DEFAULT_BYTES_PER_CYCLE = {"L1": 64.0, "L2": 24.0, "L3": 12.0, "DRAM": 6.0}
 
 # Cycles to start and leave the reduction loop of one tile (mispredicted exit, address set-up).
 _TILE_OVERHEAD = 24.0
 
 # The part of streaming time that prefetching does not hide behind arithmetic.
-_EXPOSED = 0.2
+_EXPOSED = {"L1": 0.0, "L2": 0.1, "L3": 0.2, "DRAM": 0.5}
+
+# Among plans that wait for memory alike, the one with less arithmetic is better.
+_PREFER_IDLE = 0.02
+
+# How much slower partial sums are added to memory than a stream is read: short rows, far apart.
+_SCATTERED = 3.0
 
 
 @lru_cache(maxsize=4096)
@@ -66,12 +72,12 @@ def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan
     for rows, vectors in _tiles(shape, target, lanes):
         compute = _compute_cycles(shape, target, rows, vectors, lanes)
         if best is not None and compute >= best.cycles:
-            continue
+            continue  # no blocking makes up for slow arithmetic
         for reduce_block in _reduce_blocks(shape.reduce):
             row_tiles, traffic = _blocking(shape, target, rows, vectors * lanes, reduce_block)
             extra = _revisit_cycles(shape, target, rows, vectors, lanes, reduce_block)
-            exposed = max(0.0, traffic - compute) + _EXPOSED * min(traffic, compute)
-            cycles = compute + extra + exposed
+            exposed = max(traffic.total - compute, traffic.exposed)
+            cycles = compute + extra + exposed + _PREFER_IDLE * compute
             if best is None or cycles < best.cycles:
                 best = ContractionPlan(rows, vectors, lanes, row_tiles, reduce_block, cycles)
     assert best is not None
@@ -139,29 +145,42 @@ def _bytes_per_cycle(target: Target, level: str) -> float:
 
 
 def _home(target: Target, size_bytes: float) -> str:
-    """The fastest level that holds this much."""
+    """The fastest level that holds this much; of a shared one a core counts on its share."""
     for level in (1, 2, 3):
-        if size_bytes <= 0.75 * target.cache(level).size_bytes:
+        if size_bytes <= 0.5 * target.cache(level).share_bytes:
             return f"L{level}"
     return "DRAM"
 
 
+@dataclass(frozen=True)
+class _Traffic:
+    """Cycles of streaming, and the part of them that arithmetic does not hide."""
+
+    total: float
+    exposed: float
+
+
 def _blocking(
     shape: ContractionShape, target: Target, rows: int, columns: int, reduce_block: int
-) -> tuple[int, float]:
-    """Row tiles per block and the cycles of traffic from beyond the second cache."""
+) -> tuple[int, _Traffic]:
+    """Row tiles per block, and the traffic of both operands from where they live."""
     size = shape.element_bytes
-    budget = target.cache(2).share_bytes / 2 - reduce_block * columns * size
-    per_tile = rows * reduce_block * size
+    panel = reduce_block * columns * size
+    cache = target.cache(2).share_bytes
     tiles = math.ceil(shape.rows / rows)
-    block = max(1, min(tiles, int(budget / per_tile)))
+    block = max(1, min(tiles, int((cache / 2 - panel) / (rows * reduce_block * size))))
+    if shape.rows * reduce_block * size + panel <= 0.9 * cache:
+        block = tiles  # one pass over the right operand is worth a tight fit
     blocks = math.ceil(tiles / block)
     block = math.ceil(tiles / blocks)
     right = shape.reduce * shape.columns * size
     left = shape.rows * shape.reduce * size
-    right_cycles = blocks * right / _bytes_per_cycle(target, _home(target, right * shape.batch))
-    left_cycles = left / _bytes_per_cycle(target, _home(target, left * shape.batch))
-    return block, shape.batch * (right_cycles + left_cycles) / shape.threads
+    total = exposed = 0.0
+    for amount, passes in ((right, blocks), (left, 1)):
+        home = _home(target, amount * shape.batch)
+        cycles = passes * shape.batch * amount / _bytes_per_cycle(target, home) / shape.threads
+        total, exposed = total + cycles, exposed + cycles * _EXPOSED[home]
+    return block, _Traffic(total, exposed)
 
 
 def _revisit_cycles(
@@ -172,6 +191,6 @@ def _revisit_cycles(
     if not visits:
         return 0.0
     result = shape.rows * shape.columns * shape.element_bytes
-    per_visit = 2 * result / _bytes_per_cycle(target, _home(target, result))
+    per_visit = 2 * result * _SCATTERED / _bytes_per_cycle(target, _home(target, result))
     tiles = math.ceil(shape.rows / rows) * math.ceil(shape.columns / (vectors * lanes))
     return shape.batch * visits * (per_visit + tiles * _TILE_OVERHEAD) / shape.threads

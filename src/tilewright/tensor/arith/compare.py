@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from math import gcd
 
 from tilewright.dtypes import index
+from tilewright.tensor.arith.div_mod import low_digits
 from tilewright.tensor.arith.fold import FALSE, TRUE
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus, scaled
 from tilewright.tensor.arith.rebuild import expression, same_tree
@@ -65,9 +66,21 @@ def simplify_compare(space: Space, expr: Compare) -> Expr:
     gap = recombine(space, plus(a, b, -1))
     if kind is Le:
         gap, kind = plus(gap, constant(-1)), Lt  # a <= b is a - b - 1 < 0
+    if kind is Lt:
+        gap = _without_low_digits(space, gap)
     left, right = _sides(kind, gap)
     made = kind(expression(left, expr.a), expression(right, expr.b))
     return expr if same_tree(made, expr) else made
+
+
+@law("x*c + y < 0", "x + a < 0", "c > 0 and a*c <= y and y < (a + 1)*c")
+def _without_low_digits(space: Space, gap: Linear) -> Linear:
+    """`i·4 + j < 16` with j in [0, 4) is `i < 4`."""
+    found = low_digits(space, gap, 0)
+    if found is None:
+        return gap
+    _, upper, carry, _ = found
+    return Linear(upper.const + carry, upper.terms)
 
 
 @law("x*a + b < 0", "x + b // a < 0", "a > 0")

@@ -31,7 +31,7 @@ from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import divided
 from tilewright.tensor.ir import Const, Expr, FloorDiv, FloorMod
 
-__all__ = ["DIV_RULES", "MOD_RULES", "floor_div", "floor_mod"]
+__all__ = ["DIV_RULES", "MOD_RULES", "floor_div", "floor_mod", "low_digits"]
 
 DivRule = Callable[[Space, Linear, int], Linear | None]
 DIV_RULES: RuleTable[DivRule] = RuleTable("floor_div")
@@ -122,9 +122,9 @@ def _split(terms: Terms, c: int) -> tuple[Terms, Terms]:
 @DIV_RULES.rule(
     "(x*d + y) // (d*e)", "(x + a) // e", "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d"
 )
-def drop_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
+def droplow_digits(space: Space, x: Linear, c: int) -> Linear | None:
     """What stays below a common factor of the larger terms does not reach the quotient."""
-    found = _low_digits(space, x, c)
+    found = low_digits(space, x, c)
     if found is None:
         return None
     g, upper, carry, _ = found
@@ -195,9 +195,9 @@ def remainder_is_linear(space: Space, x: Linear, c: int) -> Linear | None:
     "((x + a) % e)*d + y - a*d",
     "d > 0 and e > 0 and a*d <= y and y < (a + 1)*d",
 )
-def keep_low_digits(space: Space, x: Linear, c: int) -> Linear | None:
+def keeplow_digits(space: Space, x: Linear, c: int) -> Linear | None:
     """What stays below a common factor of the larger terms passes through."""
-    found = _low_digits(space, x, c)
+    found = low_digits(space, x, c)
     if found is None:
         return None
     g, upper, carry, lower = found
@@ -230,11 +230,11 @@ def drop_tiles(space: Space, x: Linear, c: int) -> Linear | None:
     return None
 
 
-def _low_digits(space: Space, x: Linear, c: int) -> tuple[int, Linear, int, Linear] | None:
+def low_digits(space: Space, x: Linear, c: int) -> tuple[int, Linear, int, Linear] | None:
     """Split x = g·upper + lower with g | c, g > 1 and the whole of `lower` in one period of g.
 
-    Returns (g, upper, lower // g, lower). The largest such g is taken: the terms are tried from
-    the greatest coefficient down.
+    With c = 0 any g will do. Returns (g, upper, lower // g, lower). The largest such g is taken:
+    the terms are tried from the greatest coefficient down.
     """
     ordered = sorted(x.terms.items(), key=_size_then_key)
     g = c

@@ -1,7 +1,7 @@
 """Quotients and remainders of one dividend meet again: `(x // c)·c + x % c` is `x`.
 
-The three rules are one identity solved for its three parts. Each leaves fewer quotients and
-remainders, or fewer terms, than it found, so repeating them ends. They are tried on every sum.
+Each rule leaves fewer quotients and remainders, or fewer terms, than it found, so repeating them
+ends. They are tried on every sum.
 """
 
 from __future__ import annotations
@@ -79,6 +79,20 @@ def merge_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | Non
     if not whole.terms or not _holds(form.terms, whole.terms, k):
         return None
     return _replaced(form, whole, atom, x, k)
+
+
+@SUM_RULES.rule("((x // c) % d)*c + x % c", "x % (c*d)", "c > 0 and d > 0")
+def join_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·(x % c) with k·c·((x // c) % d) is k·(x % (c·d))."""
+    if atom.kind is not Kind.MOD or not isinstance(atom.parts[1], int):
+        return None
+    x, c = atom.parts
+    for upper, q in form.terms.items():
+        if q == k * c and upper.kind is Kind.MOD and isinstance(d := upper.parts[1], int):
+            digit = space.floor_mod(space.floor_div(x, c), d)
+            if digit.single() == (upper, 1):
+                return _replaced(form, scaled(digit, c), atom, space.floor_mod(x, c * d), k)
+    return None
 
 
 @SUM_RULES.rule("x - (x // y)*y", "x % y", "y > 0")

@@ -167,6 +167,7 @@ def _in_order(group: Group, place: Place) -> bool:
         for _, binding in group.pairs
         for node in walk(binding)
         if isinstance(node, tir.FloorDiv | tir.FloorMod)
+        and not isinstance(node.a, tir.FloorDiv | tir.FloorMod)  # a digit of a digit
     ]
     return all(isinstance(part, tir.Var) or _rises(part, place) for part in divided)
 
@@ -192,9 +193,16 @@ def _rises(expr: tir.Expr, place: Place) -> bool:
     for factor, var in sorted(variables, key=lambda term: -depth[term[1]]):
         if reach is None or factor <= reach:
             return False
-        length = tir.int_value(extents[var])
+        length = _longest(extents[var])
         reach = None if length is None else reach + factor * (length - 1)
     return True
+
+
+def _longest(extent: tir.Expr) -> int | None:
+    """The number of iterations, or the largest that it can be."""
+    if type(extent) is tir.TileSize:
+        return max(size for size, _ in extent.cover.segments)
+    return tir.int_value(extent)
 
 
 def _starts_at_zero(expr: tir.Expr, loops: set[tir.Var]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
+from tilewright.tensor.validate.alike import walk_alike
 from tilewright.tensor.validate.bindings import Bound
 from tilewright.tensor.validate.codes import V104, V110
 from tilewright.tensor.validate.elements import fills_buffer, is_identity, writer_of
@@ -164,6 +165,8 @@ def _covers(
     fixed = {loop.var for loop in place.loops[:depth]}
     moving = any(fixed & free_vars(b) for b in place.block.bindings)
     if writer.fills and not moving and fills_buffer(place.block, written, maps):
+        return _Answer(covers=True)
+    if walk_alike(place, written, reader.place, region, depth):
         return _Answer(covers=True)
     extents = reader.place.extents()
     element: list[tir.Expr] = []
@@ -336,7 +339,10 @@ def require_written(func: tir.Func, outer: Bound, inside: Sequence[Bound], maps:
         writers = [
             w for w in inside if any(r.buffer is region.buffer for r in w.place.block.writes)
         ]
-        if writers and not any(covers(w, end, region, len(loops), maps).covers for w in writers):
+        # The start value runs in the spatial ones of the loops only.
+        still = [sum(any(p is q for q in loops) for p in w.place.loops) for w in writers]
+        found = zip(writers, still, strict=True)
+        if writers and not any(covers(w, end, region, depth, maps).covers for w, depth in found):
             because = "the blocks inside do not write all of it"
             _refuse(func, outer, region, writers[0], because)
 

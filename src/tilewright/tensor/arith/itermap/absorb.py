@@ -7,6 +7,7 @@ predicate guards, `i0·4 + i1 < n`; a sum that is divided, `(i0·6 + i1) // 4`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tilewright.tensor.arith.itermap.digits import Chain, chain, read, source_extent
 from tilewright.tensor.arith.itermap.result import Reason, Refusal
@@ -22,42 +23,48 @@ from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.tiles import start_of, tile_normal, tiling
 from tilewright.tensor.ir import Cover, Var
 
-__all__ = ["absorb_dividends", "absorb_guards", "absorb_tiles"]
+__all__ = ["absorb_dividends", "absorb_guards", "absorb_tile_guards", "absorb_tiles"]
 
 
 def absorb_tiles(system: System) -> Refusal | None:
-    """Replace tiles with their insides until none is left."""
-    while (found := next(_tiles(system), None)) is not None:
-        if isinstance(found, Refusal):
-            return found
-        inside, start, cover, tile, more = found
-        tiles = tiling(system.space, cover)
-        place = Linear(0, {inside: 1})
-        length = _extent(system, inside)
-        assert length is not None
-
-        def make(
-            var: Var,
-            cover: Cover = cover,
-            parts: tuple[Linear, Linear, Linear, Linear] = (tile, tiles.count, place, length),
-            more: Linear = more,
-        ) -> Tiled:
-            tile, count, place, length = parts
-            return Tiled(cover, Leaf(tile, count, var), Leaf(place, length, var), more)
-
-        group = system.group(plus(tiles.total, more), make)
-        system.replace(plus(start, place), group)
+    """Replace tiles with their insides, innermost first, until none is left."""
+    while found := list(_tiles(system)):
+        leaf, tile = max(found, key=lambda pair: pair[1].inside.depth)
+        reason = _window_fault(system, tile.more)
+        if reason is not None:
+            loops = system.loops_in(plus(tile.start, Linear(0, {tile.inside: 1})))
+            return Refusal(reason, system.binding_of(leaf.owner), loops)
+        _absorb_tile(system, tile)
     return None
 
 
-Tile = tuple[Atom, Linear, Cover, Linear, Linear]
+class _Tile(NamedTuple):
+    """`start + inside` with an inside as long as a tile of the cover, and `more`."""
+
+    inside: Atom
+    start: Linear
+    cover: Cover
+    tile: Linear
+    more: Linear
 
 
-def _tiles(system: System) -> Iterator[Tile | Refusal]:
-    """(inside, start, cover, tile, more) of each tile with its inside in the system."""
+def _absorb_tile(system: System, found: _Tile) -> None:
+    tiles = tiling(system.space, found.cover)
+    place, length = Linear(0, {found.inside: 1}), _extent(system, found.inside)
+    assert length is not None
+
+    def make(var: Var) -> Tiled:
+        tile, inside = Leaf(found.tile, tiles.count, var), Leaf(place, length, var)
+        return Tiled(found.cover, tile, inside, found.more)
+
+    group = system.group(plus(tiles.total, found.more), make)
+    system.replace(plus(found.start, place), group)
+
+
+def _tiles(system: System) -> Iterator[tuple[Leaf, _Tile]]:
+    """Each tile with its inside in the system, and the leaf that it is in."""
     for leaf, form in system.forms():
-        for inside in sorted(form.terms, key=lambda a: -a.depth):
-            k = form.terms[inside]
+        for inside, k in form.terms.items():
             if k <= 0 or inside.depth < system.first:
                 continue
             length = _extent(system, inside)
@@ -67,14 +74,10 @@ def _tiles(system: System) -> Iterator[Tile | Refusal]:
             factor, (tiles, tile) = length.terms[size], size.parts
             # The sizes are in normal form, so what they are multiplied with is their factor.
             start = tile_normal(system.space, scaled(start_of(system.space, size), factor))
-            if contains(form, start) != k:
-                continue
-            more = plus(length, Linear(0, {size: factor}), -1)
-            reason = _window_fault(system, more)
-            if reason is not None:
-                yield Refusal(reason, system.binding_of(leaf.owner), system.loops_in(form))
-            cover = Cover(tuple((s * factor, n) for s, n in tiles.cover.segments))
-            yield inside, start, cover, tile, more
+            if contains(form, start) == k:
+                more = plus(length, Linear(0, {size: factor}), -1)
+                cover = Cover(tuple((s * factor, n) for s, n in tiles.cover.segments))
+                yield leaf, _Tile(inside, start, cover, tile, more)
 
 
 def _extent(system: System, atom: Atom) -> Linear | None:
@@ -106,37 +109,52 @@ def _window_fault(system: System, more: Linear) -> Reason | None:
     return Reason.GAP if shorter else Reason.UNKNOWN
 
 
+def absorb_tile_guards(system: System) -> Refusal | None:
+    """Guards that end at the size of a tile come first: what they guard is the tile's inside."""
+    while own := [g for g in system.guards if any(_is_length(a) for a in g.terms)]:
+        sums = [_parted(system, g)[0].terms.keys() for g in own]
+        within = [
+            g for g in system.guards if any(_parted(system, g)[0].terms.keys() <= s for s in sums)
+        ]
+        refused = _absorb_guard(system, within)
+        if refused is not None:
+            return refused
+    return None
+
+
 def absorb_guards(system: System) -> Refusal | None:
     """Replace each guarded sum by a variable with the guarded extent."""
     while system.guards:
-        # A guard on part of a sum comes before the guard on the whole.
-        guard = min(system.guards, key=lambda g: len(_parted(system, g)[0].terms))
-        found = _bounds_on_sum(system, guard)
-        if isinstance(found, Refusal):
-            return found
-        total, least, end = found
-        digits = read(system.space, total, system.first)
-        numbers = None if digits is None else chain(system.space, digits.digits)
-        if not isinstance(numbers, Chain):
-            return _unguarded(system, total)
-        end = _limit(system, end, numbers.reach)
-        if end is None:
-            return Refusal(Reason.UNKNOWN, None, system.loops_in(total))
-        space = system.space
-        reach = numbers.reach
+        refused = _absorb_guard(system, system.guards)
+        refused = absorb_tiles(system) if refused is None else refused
+        if refused is not None:
+            return refused
+    return None
 
-        def make(
-            var: Var, total: Linear = total, reach: Linear = reach, least: Linear = least
-        ) -> Fused:
-            return Fused(Leaf(total, reach, var), least)
 
-        group = system.group(plus(end, least, -1), make)
-        if not system.replace(total, plus(group, least)):
-            return _unguarded(system, total)
-        system.guards = [g for g in system.guards if not space.never_negative(g)]
-        fault = absorb_tiles(system)
-        if fault is not None:
-            return fault
+def _absorb_guard(system: System, guards: list[Linear]) -> Refusal | None:
+    # A guard on part of a sum comes before the guard on the whole.
+    guard = min(guards, key=lambda g: len(_parted(system, g)[0].terms))
+    for dividend in _dividends(_parted(system, guard)[0], system.first):
+        numbers = _numbers(system, dividend)
+        if isinstance(numbers, Chain):
+            _absorb_dividend(system, dividend, numbers.reach)
+            return None
+    found = _bounds_on_sum(system, guard)
+    if isinstance(found, Refusal):
+        return found
+    total, least, end = found
+    numbers = _numbers(system, total)
+    if not isinstance(numbers, Chain):
+        return _unguarded(system, total)
+    reach = numbers.reach
+    end = _limit(system, end, reach)
+    if end is None:
+        return Refusal(Reason.UNKNOWN, None, system.loops_in(total))
+    group = system.group(plus(end, least, -1), lambda v: Fused(Leaf(total, reach, v), least))
+    if not system.replace(total, plus(group, least)):
+        return _unguarded(system, total)
+    system.guards = [g for g in system.guards if not system.space.never_negative(g)]
     return None
 
 
@@ -167,8 +185,8 @@ def _bounds_on_sum(system: System, guard: Linear) -> tuple[Linear, Linear, Linea
     return total, least, end
 
 
-@law("x // c <= y", "x <= y*c + c - 1", "c > 0")
-@law("x // c >= y", "x >= y*c", "c > 0")
+@law("z + x // c <= y", "z*c + x <= y*c + c - 1", "c > 0")
+@law("z + x // c >= y", "z*c + x >= y*c", "c > 0")
 def _parted(system: System, guard: Linear) -> tuple[Linear, Linear, int]:
     """The loops' part of a guard with positive coefficients, the rest, and the part's sign.
 
@@ -176,13 +194,12 @@ def _parted(system: System, guard: Linear) -> tuple[Linear, Linear, int]:
     """
     own = {a: k for a, k in guard.terms.items() if a.depth >= system.first and not _is_length(a)}
     rest = Linear(guard.const, {a: k for a, k in guard.terms.items() if a not in own})
-    if len(own) == 1:
-        ((atom, k),) = own.items()
+    for atom, k in own.items():
         if abs(k) == 1 and atom.kind is Kind.DIV and isinstance(atom.parts[1], int):
-            x, c = atom.parts  # x // c ≤ rest is x ≤ rest·c + c − 1; x // c ≥ −rest is x ≥ −rest·c
-            return _parted(
-                system, plus(plus(scaled(rest, c), x, k), constant(c - 1 if k < 0 else 0))
-            )
+            # y + x // c ≤ rest is y·c + x ≤ rest·c + c − 1; y + x // c ≥ −rest is y·c + x ≥ −rest·c
+            x, c = atom.parts
+            others = scaled(plus(guard, Linear(0, {atom: k}), -1), c)
+            return _parted(system, plus(plus(others, x, k), constant(c - 1 if k < 0 else 0)))
     if all(k > 0 for k in own.values()):
         return Linear(0, own), rest, 1 if own else 0
     if all(k < 0 for k in own.values()):
@@ -213,27 +230,39 @@ def _limit(system: System, end: Linear | None, reach: Linear) -> Linear | None:
 
 def absorb_dividends(system: System) -> Refusal | None:
     """Replace sums that are divided by variables, innermost first."""
-    while (found := next(_dividends(system), None)) is not None:
+    while (found := next(_divided(system), None)) is not None:
         leaf, dividend = found
-        refused = system.binding_of(leaf.owner), system.loops_in(leaf.form)
-        digits = read(system.space, dividend, system.first)
-        if digits is None or digits.base.terms or digits.base.const:
-            return Refusal(Reason.NOT_AFFINE, *refused)
-        numbers = chain(system.space, digits.digits)
+        numbers = _numbers(system, dividend)
         if not isinstance(numbers, Chain):
-            return Refusal(numbers, *refused)
-
-        def make(var: Var, form: Linear = dividend, reach: Linear = numbers.reach) -> Fused:
-            return Fused(Leaf(form, reach, var), constant(0))
-
-        system.replace(dividend, system.group(numbers.reach, make))
+            where = system.binding_of(leaf.owner)
+            return Refusal(numbers, where, system.loops_in(leaf.form))
+        _absorb_dividend(system, dividend, numbers.reach)
     return None
 
 
-def _dividends(system: System) -> Iterator[tuple[Leaf, Linear]]:
+def _divided(system: System) -> Iterator[tuple[Leaf, Linear]]:
     for leaf, form in system.forms():
-        for atom in form.terms:
-            if (atom.kind is Kind.DIV or atom.kind is Kind.MOD) and atom.depth >= system.first:
-                single = atom.parts[0].single()
-                if single is None or single[1] != 1:
-                    yield leaf, atom.parts[0]
+        for dividend in _dividends(form, system.first):
+            yield leaf, dividend
+
+
+def _dividends(form: Linear, first: int) -> Iterator[Linear]:
+    """Sums that are divided directly in a form."""
+    for atom in form.terms:
+        if (atom.kind is Kind.DIV or atom.kind is Kind.MOD) and atom.depth >= first:
+            single = atom.parts[0].single()
+            if single is None or single[1] != 1:
+                yield atom.parts[0]
+
+
+def _numbers(system: System, form: Linear) -> Chain | Reason:
+    """A sum as a mixed radix number from zero."""
+    digits = read(system.space, form, system.first)
+    if digits is None or digits.base.terms or digits.base.const:
+        return Reason.NOT_AFFINE
+    return chain(system.space, digits.digits)
+
+
+def _absorb_dividend(system: System, dividend: Linear, reach: Linear) -> None:
+    group = system.group(reach, lambda v: Fused(Leaf(dividend, reach, v), constant(0)))
+    system.replace(dividend, group)

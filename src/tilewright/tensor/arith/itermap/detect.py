@@ -14,7 +14,7 @@ a reason; nothing is guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright.tensor.arith.analyzer import Analyzer
 from tilewright.tensor.arith.fold import TRUE
@@ -40,7 +40,7 @@ class IterMap:
     `unused` has the loops that (at least in part) no binding uses: the block is repeated for them.
     """
 
-    problem: Problem
+    problem: Problem = field(repr=False)
     uses: tuple[tuple[Var, ...], ...]
     overlapping: tuple[bool, ...]
     unused: tuple[Var, ...]

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.tensor.arith.compare import facts_of
-from tilewright.tensor.arith.itermap.absorb import absorb_dividends, absorb_guards, absorb_tiles
+from tilewright.tensor.arith.itermap.absorb import (
+    absorb_dividends,
+    absorb_guards,
+    absorb_tile_guards,
+    absorb_tiles,
+)
 from tilewright.tensor.arith.itermap.digits import (
     ONE,
     Chain,
@@ -54,7 +59,7 @@ def solve(problem: Problem) -> Solution | Refusal:
     """The map that solves the problem, or why there is none."""
     system = System.over(problem.outer, problem.loops)
     refused = _read(system, problem)
-    for absorb in (absorb_tiles, absorb_guards, absorb_dividends):
+    for absorb in (absorb_tile_guards, absorb_tiles, absorb_guards, absorb_dividends):
         refused = absorb(system) if refused is None else refused
     if refused is not None:
         return refused

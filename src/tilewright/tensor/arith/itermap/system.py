@@ -88,7 +88,9 @@ class System:
 
         def change(form: Linear) -> Linear:
             k = contains(form, old)
-            return plus(plus(form, old, -k), new, k) if k else form
+            if k:
+                return plus(plus(form, old, -k), new, k)
+            return self._regathered(form, old, new)
 
         found = False
         for leaf in self.leaves:
@@ -98,6 +100,30 @@ class System:
                 leaf.form = form
         self.guards = [self.rewritten(guard, change) for guard in self.guards]
         return found
+
+    def _regathered(self, form: Linear, old: Linear, new: Linear) -> Linear:
+        """Replace a sum of which multiples of a divisor were taken out of a quotient.
+
+        `2·i + j // 4` holds `8·i + j`: it is `(8·i + j) // 4`; so does `j % 4`.
+        """
+        for atom, k in form.terms.items():
+            if (atom.kind is not Kind.DIV and atom.kind is not Kind.MOD) or len(old.terms) == 1:
+                continue
+            x, c = atom.parts
+            out = {a: q for a, q in old.terms.items() if a not in x.terms}
+            inside = {a: q for a, q in old.terms.items() if a in x.terms}
+            if not out or not inside or not isinstance(c, int):
+                continue
+            if any(q % c for q in out.values()) or any(x.terms[a] != q for a, q in inside.items()):
+                continue
+            rest = plus(form, Linear(0, {atom: k}), -1)
+            whole = plus(plus(x, Linear(old.const, inside), -1), new)
+            if atom.kind is Kind.MOD:
+                return plus(rest, self.space.floor_mod(whole, c), k)
+            if all(form.terms.get(a) == k * q // c for a, q in out.items()):
+                rest = plus(rest, Linear(0, {a: k * q // c for a, q in out.items()}), -1)
+                return plus(rest, self.space.floor_div(whole, c), k)
+        return form
 
     def rewritten(self, form: Linear, change: Callable[[Linear], Linear]) -> Linear:
         """`form` with `change` applied to dividends inside of it, then to itself."""

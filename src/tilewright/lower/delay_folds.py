@@ -1,0 +1,94 @@
+"""Lanes that a loop folds into one element stay apart until the loop is done.
+
+    for k:                                    lanes = identity
+        s[0] = s[0] + Reduce(add, v(k))   →   for k: lanes = lanes + v(k)
+                                              s[0] = s[0] + Reduce(add, lanes)
+
+Folding the lanes of a vector costs several dependent instructions; a row of a softmax would pay for
+them once per tile instead of once per row. The order of the fold is unspecified either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tilewright.lower import fold
+from tilewright.lower.context import Context
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import fold_identity
+from tilewright.tensor.visit import free_vars, replace_node, walk, walk_stmts
+
+__all__ = ["delay_folds"]
+
+OPERATION: Final = {
+    tir.Fold.ADD: tir.Add,
+    tir.Fold.MUL: tir.Mul,
+    tir.Fold.MIN: tir.Min,
+    tir.Fold.MAX: tir.Max,
+}
+
+
+@dataclass(frozen=True)
+class _LaneFold:
+    """`store` folds the lanes of `vector` into the element that it loads."""
+
+    store: tir.Store
+    fold: tir.Fold
+    vector: tir.Expr
+
+
+def delay_folds(func: tir.Func, context: Context) -> tir.Func:
+    """Move the folding of lanes behind serial loops."""
+    del context
+    if not any(type(node) is tir.Reduce for node in walk(func.body)):
+        return func
+    return func.with_fields(body=_visit(func.body))  # type: ignore[no-any-return]
+
+
+def _visit(stmt: tir.Stmt) -> tir.Stmt:
+    stmt = fold.map_parts(stmt, _visit)
+    if type(stmt) is not tir.For or stmt.kind is not tir.LoopKind.SERIAL:
+        return stmt
+    found = next((f for s in walk_stmts(stmt.body) if (f := _lane_fold(s, stmt))), None)
+    if found is None:
+        return stmt
+    dtype = found.vector.dtype
+    name = f"{found.store.buffer.name}_lanes"
+    lanes = tir.Buffer(name, (tir.Const(dtype.lanes),), dtype.scalar, tir.Scope.REGISTER)
+    here = (tir.Ramp(tir.Const(0), tir.Const(1), dtype.lanes),)
+    identity = tir.Broadcast(fold_identity(found.fold, dtype.scalar), dtype.lanes)
+    operation = OPERATION[found.fold]
+    step = tir.Store(lanes, here, operation(tir.Load(lanes, here), found.vector))
+    element = tir.Load(found.store.buffer, found.store.indices)
+    last = operation(element, tir.Reduce(found.fold, tir.Load(lanes, here)))
+    return tir.Alloc(
+        lanes,
+        fold.seq(
+            tir.Store(lanes, here, identity),
+            _visit(replace_node(stmt, found.store, step)),
+            found.store.with_fields(value=last),
+        ),
+    )
+
+
+def _lane_fold(stmt: tir.Stmt, loop: tir.For) -> _LaneFold | None:
+    """What `stmt` folds, if it is alone in the loop with an element that the loop does not move."""
+    if type(stmt) is not tir.Store or not isinstance(stmt.value, tir.Binary):
+        return None
+    value = stmt.value
+    if type(value.b) is not tir.Reduce or OPERATION[value.b.fold] is not type(value):
+        return None
+    if value.a != tir.Load(stmt.buffer, stmt.indices) or not _stays(stmt, loop):
+        return None
+    uses = sum(
+        type(node) in (tir.Load, tir.Store) and node.buffer is stmt.buffer  # type: ignore[attr-defined]
+        for node in walk(loop.body)
+    )
+    return _LaneFold(stmt, value.b.fold, value.b.value) if uses == 2 else None
+
+
+def _stays(store: tir.Store, loop: tir.For) -> bool:
+    """Whether the element is the same in every iteration, of inner loops too."""
+    inner = {s.var for s in walk_stmts(loop) if type(s) is tir.For}
+    return all(inner.isdisjoint(free_vars(index)) for index in store.indices)
