@@ -65,8 +65,9 @@ def main() -> None:
     print(f"multiply-add limit: {peak.one:.0f} GFLOP/s on one core, {peak.all:.0f} on all\n")
     print(f"{'program':<28}{'compile':>10}{'run':>12}{'rate':>16}{'of limit':>10}  largest error")
 
-    def show(name: str, func: tw.Func, constants: dict, inputs: list, expected: np.ndarray,
-             flops: float) -> None:
+    def show(
+        name: str, func: tw.Func, constants: dict, inputs: list, expected: np.ndarray, flops: float
+    ) -> None:
         start = time.perf_counter()
         kernel = tw.build(func, target=target, threads=1, constants=constants)
         compile_ms = (time.perf_counter() - start) * 1e3
@@ -90,7 +91,9 @@ def main() -> None:
     b = rng.standard_normal((k, n), np.float32) / 8
     exact = reference_gelu(a.astype(np.float64) @ b + bias)
     constants = {"B": b, "bias": bias}
-    show("gelu(A·B + bias) 128×768×768", dense_gelu(m, n, k), constants, [a], exact, 2.0 * m * n * k)
+    show(
+        "gelu(A·B + bias) 128×768×768", dense_gelu(m, n, k), constants, [a], exact, 2.0 * m * n * k
+    )
     x = rng.standard_normal((4096, 768), np.float32)
     show("softmax 4096×768", softmax(4096, 768), {}, [x], reference_softmax(x), 5.0 * x.size)
 

@@ -31,8 +31,12 @@ def fit(f: Function, low: float, high: float, degree: int, weight: Function) -> 
             right[row] = f(x)
         solution = mp.lu_solve(system, right)
         coefficients = [solution[i] for i in range(degree + 1)]
-        points = _exchange(lambda x: weight(x) * (_value(coefficients, x) - f(x)), a, b, points)
+        points = _exchange(_weighted_error(f, weight, coefficients), a, b, points)
     return coefficients
+
+
+def _weighted_error(f: Function, weight: Function, coefficients: list[mp.mpf]) -> Function:
+    return lambda x: weight(x) * (_value(coefficients, x) - f(x))
 
 
 def _value(coefficients: list[mp.mpf], x: mp.mpf) -> mp.mpf:
@@ -114,7 +118,10 @@ TABLE: tuple[Entry, ...] = (
 
 def main() -> None:
     """Print the module with the tables."""
-    print('"""Polynomial coefficients, lowest degree first. Made by scripts/fit_math_coefficients.py."""')
+    print(
+        '"""Polynomial coefficients, lowest degree first; '
+        'made by scripts/fit_math_coefficients.py."""'
+    )
     for name, f, low, high, weight, degrees in TABLE:
         for dtype, degree in degrees.items():
             found = fit(f, low, high, degree, weight)

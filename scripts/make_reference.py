@@ -64,8 +64,8 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Made by `python scripts/make_reference.py`. Every error starts with its code; below it come",
-        "what was expected and found, the program with the place marked, and a hint.",
+        "Made by `python scripts/make_reference.py`. Every error starts with its code; below it",
+        "come what was expected and found, the program with the place marked, and a hint.",
     ]
     unknown = {code[0] for code in CODES} - FAMILIES.keys()
     assert not unknown, f"families without a title: {unknown}"

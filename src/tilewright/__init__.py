@@ -1,14 +1,28 @@
 """tilewright: a tensor compiler that is fast at once.
 
-    A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
-    r = tw.reduce_axis(k)
-    C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
-    kernel = tw.build(tw.func("matmul", [A, B], [C]))
+A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
+r = tw.reduce_axis(k)
+C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
+kernel = tw.build(tw.func("matmul", [A, B], [C]))
 """
 
 from tilewright.build import build
-from tilewright.dtypes import DType, bf16, boolean, f16, f32, f64
-from tilewright.dtypes import i8, i16, i32, i64, u8, u16, u32, u64
+from tilewright.dtypes import (
+    DType,
+    bf16,
+    boolean,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 from tilewright.errors import TilewrightError, TilewrightWarning, UserError
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import Kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -35,6 +36,22 @@ class DType:
     kind: Kind
     bits: int
     lanes: int = 1
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # nearly always: there are few types
+            return True
+        return isinstance(other, DType) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return self.kind, self.bits, self.lanes
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
 
     @cached_property
     def name(self) -> str:
@@ -98,10 +115,10 @@ class DType:
         return (1 << (self.bits - (self.kind is Kind.INT))) - 1
 
     @cached_property
-    def numpy(self) -> np.dtype:
+    def numpy(self) -> np.dtype[Any]:
         """The NumPy type of one stored element."""
         if self.kind is Kind.BFLOAT:
-            return np.dtype(ml_dtypes.bfloat16)
+            return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
         if self.kind is Kind.BOOL:
             return np.dtype(np.bool_)
         return np.dtype(f"{self.kind.value}{self.size_bytes}")

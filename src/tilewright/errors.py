@@ -1,4 +1,4 @@
-"""Every error a user can meet: a stable code, a one-sentence summary, facts, a marked program, a hint.
+"""Every error a user can meet: a stable code, a summary, facts, a marked program, a hint.
 
 An error holds references only; its text is made when somebody asks for it, because the search
 raises thousands of `ScheduleError`s and must pay no more than a tuple for each. Whose fault it is
@@ -147,7 +147,7 @@ class _Restored(str):
 
 def _restore(kind: type[TilewrightError], code_id: str, text: str) -> TilewrightError:
     error = kind(CODES.get(code_id) or Code(code_id, text.partition("\n")[0]))
-    error.__class__ = type(kind.__name__, (kind,), {"__str__": lambda self: text})
+    error.__class__ = type(kind.__name__, (kind,), {"__str__": lambda _: text})
     return error
 
 

@@ -13,7 +13,8 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_code_of_the_page_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    code = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    blocks = code.findall(page.read_text(encoding="utf-8"))
     assert blocks, f"{page.name} has no code"
     namespace: dict[str, object] = {}
     for block in blocks:

@@ -118,10 +118,13 @@ def _ready(text: str) -> tir.Func:
     symbols = {word: size(word) for word in words if not word.lstrip("-").isdigit()}
     values = [symbols[word] if word in symbols else int(word) for word in words]
     try:
-        return make(*values)
+        func: tir.Func = make(*values)
     except (TypeError, ValueError, IndexError) as problem:
         hint = f"{name}{inspect.signature(make)}"
-        raise UserError(K011, {"name": name, "found": rest, "problem": problem}, hint=hint) from None
+        raise UserError(
+            K011, {"name": name, "found": rest, "problem": problem}, hint=hint
+        ) from None
+    return func
 
 
 def _print_lists() -> None:
@@ -131,7 +134,9 @@ def _print_lists() -> None:
     print("\nready programs (name:sizes):")
     for name in library.__all__:
         make = getattr(library, name)
-        sizes = [p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty]
+        sizes = [
+            p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty
+        ]
         summary = (make.__doc__ or "").partition("\n")[0]
         print(f"  {name + ':' + ','.join(sizes):<36} {summary}")
     print("\nsee `tilewright show --help` for examples")

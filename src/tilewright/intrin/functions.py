@@ -169,7 +169,7 @@ def _power_of_two(n: tir.Expr, form: _Format, like: tir.Expr) -> tir.Expr:
 
 @_function("log", 2)
 def log(x: tir.Expr) -> tir.Expr:
-    """e·ln 2 + log(1 + f) with 1 + f in [√½, √2)."""
+    """The sum of e·ln 2 and the logarithm of 1 + f in [√½, √2)."""
     form, bits = _format(x), _bits_type(x)
     tiny = 2.0 ** (1 - form.bias)
     root = 0x3FE6A09E667F3BCD if _is_double(x) else 0x3F3504F3

@@ -14,6 +14,7 @@ from tilewright.lower import forms
 from tilewright.lower.context import Context
 from tilewright.lower.forms import Form
 from tilewright.lower.rewrite_accesses import AccessRewriter
+from tilewright.lower.simplify import simplified
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import walk_stmts
 
@@ -31,7 +32,9 @@ def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
     if not flat:
         return func
     params = tuple([flat[p][0] if p in flat else p for p in func.params])
-    return func.with_fields(params=params, body=_Flatten(flat).statement(func.body))  # type: ignore[no-any-return]
+    made = func.with_fields(params=params, body=_Flatten(flat).statement(func.body))
+    # Rows and columns of fused loops come together again: (ij // 6) * 6 + ij % 6 is ij.
+    return made.with_fields(body=simplified(made.body, made))  # type: ignore[no-any-return]
 
 
 def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, tuple[Form, ...]]:

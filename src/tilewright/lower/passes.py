@@ -23,6 +23,7 @@ from tilewright.lower.lowered import Lowered
 from tilewright.lower.place_allocations import place_allocations
 from tilewright.lower.place_threads import place_threads
 from tilewright.lower.plan_storage import plan_storage
+from tilewright.lower.reuse_outputs import reuse_outputs
 from tilewright.lower.settle_registers import settle_registers
 from tilewright.lower.unroll import unroll
 from tilewright.lower.vectorize import vectorize
@@ -42,6 +43,7 @@ Observer = Callable[[str, tir.Func, float], None]
 LOWERING: Final[tuple[Pass, ...]] = (
     lower_blocks,  # blocks → plain loops, inits and predicates → conditions
     place_allocations,  # while indices still are what the schedule wrote, in their dimensions
+    reuse_outputs,  # while an intermediate still has the shape of the output
     compact_buffers,  # needs the final scopes of the allocations
     settle_registers,  # decides which loops must be unrolled, before loops are cut for them
     flatten_buffers,  # one offset per access; copies made later then share the work

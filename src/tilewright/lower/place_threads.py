@@ -34,7 +34,7 @@ def place_threads(func: tir.Func, context: Context) -> tir.Func:
     if not _has_parallel(func.body) or _is_placed(func.body):
         return func
     body, _ = _Placer().place(_outermost_only(func.body), ())
-    return func.with_fields(body=body)  # type: ignore[no-any-return]
+    return func if body == func.body else func.with_fields(body=body)
 
 
 def _is_placed(stmt: tir.Stmt) -> bool:

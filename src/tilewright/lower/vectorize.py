@@ -37,7 +37,7 @@ __all__ = ["vectorize"]
 MAX_CHUNKS: Final = 16
 """Longer loops stay loops, over full vectors."""
 
-INTERLEAVED: Final = 2
+INTERLEAVED: Final = 4
 """Vectors of a long polynomial that are computed side by side, which hides its latency."""
 
 

@@ -48,7 +48,7 @@ def _schedule_group(context: Context, group: Group) -> None:
     try:
         _recipe(context, group)
     except UserError:
-        # A recipe is advice: a structure it did not foresee runs unscheduled rather than not at all.
+        # A recipe is advice: what it did not foresee runs unscheduled rather than not at all.
         context.schedule.restore(before)
 
 

@@ -5,8 +5,8 @@
     C = compute("C", (m, n), lambda i, j: sum_over(A[i, r] * B[r, j], r))
     matmul = func("matmul", [A, B], [C])
 
-`f16` and `bf16` are storage types: a value read from such a buffer is widened to `f32`, and narrowed
-again when it is stored.
+`f16` and `bf16` are storage types: a value read from such a buffer is widened to `f32`, and
+narrowed again when it is stored.
 """
 
 from __future__ import annotations
@@ -195,10 +195,10 @@ def _axis_names(value: Callable[..., object], rank: int) -> list[str]:
 
 
 _FOLDS: dict[tir.Fold, Callable[[tir.Expr, tir.Expr], tir.Expr]] = {
-    tir.Fold.ADD: lambda a, b: tir.Add(a, b),
-    tir.Fold.MUL: lambda a, b: tir.Mul(a, b),
-    tir.Fold.MIN: lambda a, b: tir.Min(a, b),
-    tir.Fold.MAX: lambda a, b: tir.Max(a, b),
+    tir.Fold.ADD: tir.Add,
+    tir.Fold.MUL: tir.Mul,
+    tir.Fold.MIN: tir.Min,
+    tir.Fold.MAX: tir.Max,
 }
 
 

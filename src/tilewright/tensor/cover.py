@@ -9,18 +9,54 @@ algebra relies on; lowering cuts the tile loop at the segment borders.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from tilewright.tensor.expr import (
-    Const,
-    Cover,
-    Expr,
-    TileSize,
-    TileStart,
-    as_index,
-    int_value,
-)
+from tilewright.dtypes import DType, index
+from tilewright.tensor.expr import Const, Expr, as_index, int_value
+from tilewright.tensor.node import Node, node
 
-__all__ = ["count", "of", "regular_size", "size", "start", "total", "uneven", "uniform"]
+__all__ = [
+    "Cover",
+    "TileSize",
+    "TileStart",
+    "count",
+    "of",
+    "regular_size",
+    "size",
+    "start",
+    "total",
+    "uneven",
+    "uniform",
+]
+
+
+@node
+class Cover(Node):
+    """Tiles that fill an extent exactly: `segments` of (tile size, number of tiles), in order.
+
+    `128 = 21×6 + 1×2` is `Cover(((6, 21), (2, 1)))` with the counts as expressions, which may
+    depend on symbolic sizes.
+    """
+
+    segments: tuple[tuple[int, Expr], ...]
+
+
+@node
+class TileStart(Expr):
+    """Where tile number `tile` of a cover of several sizes begins."""
+
+    cover: Cover
+    tile: Expr
+    dtype: ClassVar[DType] = index  # type: ignore[misc]
+
+
+@node
+class TileSize(Expr):
+    """How long tile number `tile` of a cover of several sizes is."""
+
+    cover: Cover
+    tile: Expr
+    dtype: ClassVar[DType] = index  # type: ignore[misc]
 
 
 def of(*segments: tuple[int, int | Expr]) -> Cover:

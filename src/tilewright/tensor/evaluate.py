@@ -95,10 +95,10 @@ class Evaluator:
             "buffer": buffer.name,
             "index": ", ".join(str(i) for i in where),
             "shape": list(self.memory[buffer].data.shape),
-            "variables": ", ".join(
-                f"{v.name} = {x}" for v, x in self.values.items() if np.ndim(x) == 0
-            ),
         }
+        scalars = [f"{v.name} = {x}" for v, x in self.values.items() if np.ndim(x) == 0]
+        if scalars:
+            facts["variables"] = ", ".join(scalars)
         raise ProgramError(code, facts, program=self.func, marks={"access": access})
 
     def _variable(self, expr: tir.Var) -> Thunk:
@@ -108,7 +108,8 @@ class Evaluator:
             try:
                 return values[expr]
             except KeyError:
-                raise ProgramError(V206, {"variable": expr.name}, program=self.func) from None
+                facts, marks = {"variable": expr.name}, {"here": expr}
+                raise ProgramError(V206, facts, program=self.func, marks=marks) from None
 
         return get
 
@@ -166,7 +167,9 @@ class Evaluator:
 
     def _call(self, expr: tir.Call) -> Thunk:
         if expr.name not in FUNCTIONS:
-            raise ProgramError(V207, {"function": expr.name}, program=self.func)
+            hint = "say what it means with `tensor.functions.register`"
+            facts, marks = {"function": expr.name}, {"here": expr}
+            raise ProgramError(V207, facts, hint=hint, program=self.func, marks=marks)
         args, name, dtype = [self.thunk(a) for a in expr.args], expr.name, expr.dtype
         return lambda: apply(name, [a() for a in args], dtype)
 

@@ -4,7 +4,8 @@ Operators (`a + b`, `a // 4`, `a < b`) lift Python numbers and fold what is triv
 integers; everything deeper is the simplifier's work (`arith/`). `==` compares two expressions as
 values; the IR's own comparison is `a.eq(b)`.
 
-The operations on two values are in `arithmetic.py`. Nodes from `Let` to `Reduce` appear only after lowering.
+The operations on two values are in `arithmetic.py`. Nodes from `Let` to `Reduce` appear only after
+lowering.
 """
 
 from __future__ import annotations
@@ -123,11 +124,17 @@ class Const(Expr):
         return struct.pack("d", self.value) if isinstance(self.value, float) else int(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Const) and self.dtype == other.dtype and self.key() == other.key()
-        )
+        if self is other:
+            return True
+        if type(other) is not Const or self.dtype != other.dtype:
+            return False
+        if type(self.value) is int and type(other.value) is int:
+            return self.value == other.value
+        return self.key() == other.key()
 
     def __hash__(self) -> int:
+        if type(self.value) is int:
+            return hash((self.value, self.dtype))
         return hash((self.key(), self.dtype))
 
 
@@ -161,8 +168,8 @@ class Binary(Expr):
         OPERATIONS[cls.symbol] = cls
 
     def finish(self) -> None:
-        if self.dtype is None:
-            _set_dtype(
+        if self.dtype is None:  # the default, which stands for "as the parts say"
+            _set_dtype(  # type: ignore[unreachable]
                 self, boolean.vector(self.a.dtype.lanes) if _compares(self) else self.a.dtype
             )
 
@@ -243,7 +250,9 @@ class Load(Expr):
 
     def finish(self) -> None:
         if self.dtype is None:
-            lanes = max((i.dtype.lanes for i in self.indices), default=1)
+            lanes = max(  # type: ignore[unreachable]
+                (i.dtype.lanes for i in self.indices), default=1
+            )
             _set_load_dtype(self, self.buffer.dtype.vector(lanes))
 
 
@@ -257,35 +266,6 @@ class Call(Expr):
     name: str
     args: tuple[Expr, ...]
     dtype: DType
-
-
-@node
-class Cover(Node):
-    """Tiles that fill an extent exactly: `segments` of (tile size, number of tiles), in order.
-
-    `128 = 21×6 + 1×2` is `Cover(((6, 21), (2, 1)))` with the counts as expressions, which may
-    depend on symbolic sizes. The functions on covers are in `cover.py`.
-    """
-
-    segments: tuple[tuple[int, Expr], ...]
-
-
-@node
-class TileStart(Expr):
-    """Where tile number `tile` of a cover of several sizes begins."""
-
-    cover: Cover
-    tile: Expr
-    dtype: ClassVar[DType] = index  # type: ignore[misc]
-
-
-@node
-class TileSize(Expr):
-    """How long tile number `tile` of a cover of several sizes is."""
-
-    cover: Cover
-    tile: Expr
-    dtype: ClassVar[DType] = index  # type: ignore[misc]
 
 
 @node
@@ -374,7 +354,7 @@ class Buffer(Node):
 Lift = int | float | bool | Expr
 
 
-def const(value: int | float | bool, dtype: DType = index) -> Const:
+def const(value: float, dtype: DType = index) -> Const:
     """A literal of a scalar dtype, with `value` brought to the Python type that fits it."""
     if dtype.is_float:
         return Const(float(value), dtype)

@@ -7,8 +7,8 @@ class is several times faster than a loop over field names.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from tilewright.tensor import ir as tir
@@ -25,14 +25,13 @@ Getter = Callable[[Any], tuple[Node, ...]]
 Rebuilder = Callable[[Any, Callable[[Any], Any]], Any]
 
 
-@cache
 def _child_fields(kind: type[Node]) -> tuple[tuple[str, str], ...]:
     """(field, text of its annotation) for each field that holds children."""
     if issubclass(kind, LEAVES):
         return ()
     annotations: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        annotations |= base.__dict__.get("__annotations__", {})
+        annotations |= inspect.get_annotations(base)
     pairs = [(name, str(annotations.get(name, ""))) for name in kind.fields]
     return tuple((n, text) for n, text in pairs if any(word in text for word in _WORDS))
 
@@ -82,7 +81,7 @@ def _rebuilder(kind: type[Node]) -> Rebuilder:
     ]
     lines.append(f"    return kind({', '.join(values)})")
     scope: dict[str, Any] = {"kind": kind, "same_or": same_or}
-    exec("\n".join(lines), scope)  # made from field names only
+    exec("\n".join(lines), scope)  # noqa: S102  (made from field names only)
     made: Rebuilder = scope["rebuild"]
     return made
 

@@ -15,6 +15,9 @@ from collections.abc import Mapping
 
 from tilewright.dtypes import boolean
 from tilewright.tensor.arithmetic import *  # noqa: F403
+from tilewright.tensor.cover import Cover as Cover  # noqa: PLC0414  (re-exported)
+from tilewright.tensor.cover import TileSize as TileSize  # noqa: PLC0414
+from tilewright.tensor.cover import TileStart as TileStart  # noqa: PLC0414
 from tilewright.tensor.expr import *  # noqa: F403  (one namespace for the whole IR)
 from tilewright.tensor.expr import Buffer, Const, Expr, Var
 from tilewright.tensor.node import Node, node
@@ -42,7 +45,7 @@ class Region(Node):
     ranges: tuple[Range, ...]
 
 
-TRUE = Const(True, boolean)
+TRUE = Const(value=True, dtype=boolean)
 
 
 class LoopKind(enum.Enum):

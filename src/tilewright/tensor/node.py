@@ -8,6 +8,7 @@ value comparison: for them identity is meaning and the name is only a hint.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, TypeVar, dataclass_transform
 
 __all__ = ["Node", "node", "set_free"]
@@ -40,7 +41,7 @@ class Node:
         try:
             return self._hash
         except AttributeError:
-            values = tuple(getattr(self, name) for name in self.fields)
+            values = tuple([getattr(self, name) for name in self.fields])
             value = hash((type(self).__name__, values))
             _set_hash(self, value)
             return value
@@ -50,9 +51,13 @@ class Node:
 
     def with_fields(self, **changes: Any) -> Any:
         """A copy with some fields replaced; the node itself if nothing changes."""
-        if all(getattr(self, name) is value for name, value in changes.items()):
+        for name, value in changes.items():
+            if getattr(self, name) is not value:
+                break
+        else:
             return self
-        return type(self)(*(changes.get(name, getattr(self, name)) for name in self.fields))
+        parts = [changes[n] if n in changes else getattr(self, n) for n in self.fields]
+        return type(self)(*parts)
 
     def __repr__(self) -> str:
         inside = ", ".join(repr(getattr(self, name)) for name in self.fields)
@@ -66,15 +71,12 @@ set_free = Node.__dict__["_free"].__set__
 
 @dataclass_transform(frozen_default=True)
 def node(cls: _C) -> _C:
-    """Make a slotted immutable class from annotations; `finish(self)` runs after the fields are set.
+    """Make a slotted immutable class from annotations; `finish(self)` runs when fields are set.
 
     Defaults are class attributes, as in a dataclass; `ClassVar` annotations are left alone.
     """
-    own = [
-        n
-        for n, kind in cls.__dict__.get("__annotations__", {}).items()
-        if "ClassVar" not in str(kind)
-    ]
+    annotations = inspect.get_annotations(cls)
+    own = [n for n, kind in annotations.items() if "ClassVar" not in str(kind)]
     inherited = [
         n for base in reversed(cls.__mro__[1:]) for n in base.__dict__.get("own_fields", ())
     ]
@@ -84,10 +86,10 @@ def node(cls: _C) -> _C:
     extra = ("__weakref__",) if not own and not inherited and cls.__mro__[1] is Node else ()
     body |= {"__slots__": tuple(own) + extra, "own_fields": tuple(own), "defaults": defaults}
     body["fields"] = tuple(inherited) + tuple(own)
-    made = type(cls)(cls.__name__, cls.__bases__, body)
+    made: Any = type(cls)(cls.__name__, cls.__bases__, body)
     if made.fields:
-        made.__init__ = _make_init(made, defaults)  # type: ignore[misc]
-    return made
+        made.__init__ = _make_init(made, defaults)
+    return made  # type: ignore[no-any-return]
 
 
 def _make_init(cls: Any, defaults: dict[str, object]) -> Any:
@@ -101,5 +103,5 @@ def _make_init(cls: Any, defaults: dict[str, object]) -> Any:
     if hasattr(cls, "finish"):
         lines.append("    self.finish()")
     text = f"def __init__(self, {', '.join(arguments)}):\n" + "\n".join(lines)
-    exec(text, scope)  # generated from field names only, as `dataclasses` does
+    exec(text, scope)  # noqa: S102  (made from field names only, as `dataclasses` does)
     return scope["__init__"]

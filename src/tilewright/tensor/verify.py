@@ -181,7 +181,7 @@ class _Checker(ExprChecker):
 
     def sequence(self, seq: tir.Seq) -> None:
         if len(seq.body) == 1 or any(type(s) is tir.Seq for s in seq.body):
-            self.refuse(V020, "build it with `build.seq`")
+            self.refuse(V020, "build it with `build.seq`", mark=seq.body[0])
         for part in seq.body:
             self.stmt(part)
 
@@ -249,7 +249,8 @@ class _Checker(ExprChecker):
         """The regions of a block speak of buffers that exist and of its own iterators."""
         for region in (*block.reads, *block.writes):
             if region.buffer not in self.buffers:
-                self.refuse(V004, buffer=region.buffer.name)
+                hint = "allocate it, or make it a parameter"
+                self.refuse(V004, hint, buffer=region.buffer.name)
             if len(region.ranges) != len(region.buffer.shape):
                 expected, found = len(region.buffer.shape), len(region.ranges)
                 self.refuse(V006, buffer=region.buffer.name, expected=expected, found=found)

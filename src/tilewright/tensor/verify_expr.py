@@ -7,6 +7,7 @@ Every rule is local to one node; scopes are the caller's business (`Scope`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
 from tilewright.dtypes import DType, index
@@ -83,7 +84,8 @@ class ExprChecker:
     def index(self, expr: tir.Expr, buffer: tir.Buffer) -> None:
         self.expr(expr)
         if expr.dtype.scalar != index:
-            self.refuse(V007, buffer=buffer.name, expected=index, found=expr.dtype, index=expr)
+            facts = {"expected": index, "found": expr.dtype, "index": _text(expr)}
+            self.refuse(V007, "convert it with `.to(index)`", buffer=buffer.name, **facts)
 
     def condition(self, expr: tir.Expr) -> None:
         self.expr(expr)
@@ -200,8 +202,11 @@ def _call(check: ExprChecker, expr: tir.Call) -> None:
         return
     function = FUNCTIONS.get(expr.name)
     if function is None:
-        known = ", ".join(sorted(FUNCTIONS))
-        check.refuse(V021, function=expr.name, expected=f"one of {known}", found=expr.name)
+        close = get_close_matches(expr.name, FUNCTIONS, n=1)
+        hint = (
+            f"did you mean `{close[0]}`?" if close else "`tensor.functions.FUNCTIONS` has them all"
+        )
+        check.refuse(V021, hint, function=expr.name, expected="a known function")
     for arg in expr.args:
         check.expr(arg)
     if len(expr.args) != function.arity:

@@ -149,7 +149,12 @@ def _replace_stmt(root: T, old: tir.Stmt, new: Node) -> T:
     before: Node = old
     after: Node = new
     for part in reversed(path):
-        after = rebuild[type(part)](part, lambda c, a=before, b=after: b if c is a else c)
+        old_part, new_part = before, after
+
+        def swap(child: Node, old: Node = old_part, new: Node = new_part) -> Node:
+            return new if child is old else child
+
+        after = rebuild[type(part)](part, swap)
         before = part
     return after  # type: ignore[return-value]
 

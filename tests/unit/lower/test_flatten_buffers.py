@@ -57,6 +57,15 @@ def test_indices_from_memory(golden):
     assert golden == applied(flatten_buffers, text)
 
 
+def test_fused_loops_come_together(golden):
+    text = """
+        def f(A: f32[4, 6], C: f32[4, 6]):
+            for ij in range(24):
+                C[ij // 6, ij % 6] = A[ij // 6, ij % 6]
+    """
+    assert golden == applied(flatten_buffers, text)
+
+
 def test_flat_programs_stay_the_same_object():
     text = """
         def f(A: f32[8], C: f32[8]):

@@ -26,14 +26,14 @@ def test_predicate_guards_init_and_body(golden):
         def total(A: f32[30], C: f32[()]):
             for k in range(4):
                 for l in range(8):
-                    with block("C", vk=R(30, k * 8 + l), where(k * 8 + l < 30)):
+                    with block("C", vk=R(30, k * 8 + l)), where(k * 8 + l < 30):
                         reads(A[vk])
                         writes(C[()])
                         with init():
                             C[()] = 0.0
                         C[()] = C[()] + A[vk]
     """
-    assert golden == applied(lower_blocks, text.replace(", where", ", where"))
+    assert golden == applied(lower_blocks, text)
 
 
 def test_blocks_inside_blocks(golden):

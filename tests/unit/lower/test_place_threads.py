@@ -117,7 +117,7 @@ def test_guards_and_barriers(golden, name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_threads_do_not_race(rng, name, threads):
     func = parse(PROGRAMS[name])
-    values = {v: 5 for v in walk_sizes(func)}
+    values = dict.fromkeys(walk_sizes(func), 5)
     inputs = random_inputs(func, rng, values)
     found = run_threaded(lowered(func), inputs, values, threads)
     assert_same(found, interpret(func, inputs, values))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from tilewright.dtypes import bf16, boolean, f16, f32, f64, i8, i32, index, u8
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import size
+from tilewright.tensor.build import (
+    call,
+    compute,
+    func,
+    max_over,
+    placeholder,
+    reduce_axis,
+    size,
+    sum_over,
+)
 from tilewright.tensor.layout import LayoutStep
 from tilewright.tensor.node import node
 from tilewright.tensor.parser import parse
@@ -93,6 +102,17 @@ EXPRESSIONS: dict[str, tir.Expr] = {
     "let(t := x * y, t + t)": tir.Let(t, x * y, t + t),
 }
 """Text of each expression, with the least parentheses."""
+
+
+def stages(rows: int | tir.Expr, columns: int) -> tir.Func:
+    """Four blocks, three buffers between them: the plain softmax."""
+    given = placeholder("X", (rows, columns))
+    k, r = reduce_axis(columns, "k"), reduce_axis(columns, "r")
+    most = compute("M", (rows,), lambda i: max_over(given[i, k], k))
+    power = compute("E", (rows, columns), lambda i, j: call("exp", given[i, j] - most[i]))
+    norm = compute("S", (rows,), lambda i: sum_over(power[i, r], r))
+    result = compute("Y", (rows, columns), lambda i, j: power[i, j] / norm[i])
+    return func("softmax", [given], [result])
 
 
 def lowered_func() -> tir.Func:

@@ -39,7 +39,7 @@ def test_lowered_program(golden):
 
 
 def test_marks_stand_behind_their_lines(golden):
-    func = library.softmax(4, 8)
+    func = samples.stages(4, 8)
     block = find_block(func, "E")
     inner = func.body.body.body.body.body[0].body
     load = next(n for n in walk(find_block(func, "Y")) if isinstance(n, tir.Load))
@@ -82,7 +82,7 @@ def test_names_become_identifiers():
 
 
 def test_iterators_of_different_blocks_share_names():
-    text = str(library.softmax(4, 8))
+    text = str(samples.stages(4, 8))
     assert text.count("vi=S(4, ") == 4
 
 

@@ -1,3 +1,4 @@
+from tests.unit.tensor import samples
 from tilewright.dtypes import f32, index
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
@@ -94,7 +95,7 @@ def test_local_buffers_are_no_business_of_the_outside():
 
 
 def test_whole_program_questions():
-    program = library.softmax(size("m"), 8)
+    program = samples.stages(size("m"), 8)
     m, e, s = allocated(program)
     assert [b.name for b in (m, e, s)] == ["M", "E", "S"]
     assert [b.name for b in outputs(program)] == ["Y"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tilewright.dtypes import index
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -32,7 +33,7 @@ def lanes_of(context: Context, block: str) -> int:
     sizes = [
         part.dtype.size_bytes
         for part in walk(body)
-        if isinstance(part, tir.Expr) and not part.dtype.is_bool and part.dtype != tir.index
+        if isinstance(part, tir.Expr) and not part.dtype.is_bool and part.dtype != index
     ]
     return context.target.lanes(max(sizes, default=4))
 
@@ -53,8 +54,7 @@ def iter_loop(context: Context, block: str, position: int) -> str:
 
 
 def work_of(context: Context, block: str) -> float:
-    """Predicted cycles of a block that runs vectorised: operations over lanes; symbolic counts
-    as large."""
+    """Predicted cycles of a vectorised block: operations over lanes; a symbolic size is large."""
     node = context.schedule.block(block)
     extents = [tir.int_value(it.extent) for it in node.iters]
     points = prod(1024 if e is None else e for e in extents)

@@ -60,12 +60,14 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     """Schedule a contraction, and the elementwise block behind it if there is one."""
     roles = contraction(context.schedule.block(block))
     assert roles is not None
-    plan = plan_contraction(_shape(context, block, roles), context.target)
+    plan = plan_contraction(_shape(context, roles), context.target)
     panels = _column_dimension(roles)
     is_constant = roles.right.buffer.name in context.constants
     packs = panels is not None and not is_constant and _shape_rows(roles) >= _ROWS_TO_PACK
     if panels is not None and (is_constant or packs):
-        epilogue = _pad_columns(context, block, roles, plan, panels, epilogue, is_constant)
+        epilogue = _pad_columns(
+            context, block, roles, plan, panels, epilogue, is_constant=is_constant
+        )
     packed = _packing_block(context, block, roles) if packs else None
     _tile(context, block, _loops(context, block), plan, epilogue, packed)
     if is_constant and panels is not None:
@@ -90,7 +92,7 @@ def _packing_block(context: Context, block: str, roles: Contraction) -> str:
     return str(s.cache_read(block, buffer.name))
 
 
-def _shape(context: Context, block: str, roles: Contraction) -> ContractionShape:
+def _shape(context: Context, roles: Contraction) -> ContractionShape:
     """Extents by role; a symbolic one counts as a middling number."""
     node = roles.block
     column = _vector_iterator(roles)
@@ -154,6 +156,7 @@ def _pad_columns(
     plan: ContractionPlan,
     dimension: int,
     epilogue: str | None,
+    *,
     is_constant: bool,
 ) -> str | None:
     """Let zeros stand behind the last column, so that every vector is full."""
@@ -169,7 +172,7 @@ def _pad_columns(
         return epilogue
     column = _vector_iterator(roles)
     multiples = [plan.lanes if p == column else 1 for p in range(len(roles.block.iters))]
-    crop = _last(s.pad_einsum(block, padding=multiples))
+    crop = _names(s.pad_einsum(block, padding=multiples))[-1]
     if epilogue is None:
         return crop
     s.compute_inline(crop)
@@ -196,8 +199,9 @@ def _pack_constant(
     s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
 
 
-def _last(made: object) -> str:
-    return str(made[-1]) if isinstance(made, tuple) else str(made)
+def _names(made: object) -> list[str]:
+    """What a step made, as a list."""
+    return [str(name) for name in made] if isinstance(made, tuple) else [str(made)]
 
 
 def _tile(
@@ -231,7 +235,7 @@ def _tile(
     init = s.decompose_reduction(block, walk[0])
     _finish_tile(context, block, len(rows.inner) + len(streams))
     _finish_tile(context, init, len(rows.inner))
-    _finish_copy(context, copy, made)
+    _finish_copy(context, made)
     parallelize(context, shared, plan.cycles)
 
 
@@ -278,9 +282,7 @@ class _Panels:
     inner: str
 
 
-def _split_tile(
-    context: Context, loops: _Loops, plan: ContractionPlan
-) -> tuple[_Split, _Panels]:
+def _split_tile(context: Context, loops: _Loops, plan: ContractionPlan) -> tuple[_Split, _Panels]:
     s = context.schedule
     outer, inner = s.split(loops.column, plan.tile_columns)
     columns = _Panels(outer, inner)
@@ -310,9 +312,9 @@ def _finish_tile(context: Context, block: str, rows: int) -> None:
         s.unroll(loop)
 
 
-def _finish_copy(context: Context, block: str, made: object) -> None:
+def _finish_copy(context: Context, made: object) -> None:
     s = context.schedule
-    loops = list(made) if isinstance(made, tuple) else [made]
+    loops = _names(made)
     s.vectorize(loops[-1])
     for loop in loops[:-1]:
         s.unroll(loop)
@@ -320,7 +322,7 @@ def _finish_copy(context: Context, block: str, made: object) -> None:
 
 def _finish_packing(context: Context, made: object) -> None:
     """Copy a panel with whole vectors; it is dense because the buffer shrinks to the panel."""
-    loops = list(made) if isinstance(made, tuple) else [made]
+    loops = _names(made)
     context.schedule.vectorize(loops[-1])
 
 
@@ -348,7 +350,7 @@ def _tile_with_cuts(
     _order_partial(context, partial, made, len(rows.inner))
     _finish_tile(context, block, len(rows.inner))
     if epilogue is not None:
-        _finish_epilogue(context, epilogue, s.reverse_compute_at(epilogue, shared), plan)
+        _finish_epilogue(context, s.reverse_compute_at(epilogue, shared), plan)
     parallelize(context, shared, plan.cycles)
 
 
@@ -363,7 +365,7 @@ def _order_partial(context: Context, partial: str, made: object, rows: int) -> N
     """The micro tile of one cut: the walk along the reduction outside, rows and columns inside."""
     s = context.schedule
     node = s.block(partial)
-    fresh_loops = list(made) if isinstance(made, tuple) else [made]
+    fresh_loops = _names(made)
     reduce = [
         name
         for name in fresh_loops
@@ -378,7 +380,7 @@ def _order_partial(context: Context, partial: str, made: object, rows: int) -> N
     _finish_tile(context, init, rows)
 
 
-def _finish_epilogue(context: Context, epilogue: str, made: object, plan: ContractionPlan) -> None:
+def _finish_epilogue(context: Context, made: object, plan: ContractionPlan) -> None:
     """An epilogue that runs over a finished span of the result."""
-    loops = list(made) if isinstance(made, tuple) else [made]
+    loops = _names(made)
     vector_tail(context, loops[-1], plan.lanes, 4)

@@ -2,9 +2,9 @@
 
 Everything is counted in cycles of one core. A micro tile of `rows` × `vectors` keeps its sums in
 registers while it walks the reduction; its cost per step is the greatest of what the multiply-add
-ports, their latency and the load ports need. Around it, blocks are chosen so that what is used again
-is still in the cache that can feed the tile. No measurement is needed; where the machine has been
-calibrated, the measured bandwidths replace the default ones.
+ports, their latency and the load ports need. Around it, blocks are chosen so that what is used
+again is still in the cache that can feed the tile. No measurement is needed; where the machine has
+been calibrated, the measured bandwidths replace the default ones.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tilewright.dtypes import index
 from tilewright.errors import UserError
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.recipes.reduction import runs_along
@@ -58,7 +59,7 @@ def _is_cheap(block: tir.Block) -> bool:
     """Whether computing again costs no more than loading: a copy, or one operation."""
     parts = [p for p in walk(block.body) if isinstance(p, tir.Expr)]
     costly = any(isinstance(p, tir.Call | tir.Div) for p in parts)
-    operations = sum(isinstance(p, tir.Binary) and p.dtype != tir.index for p in parts)
+    operations = sum(isinstance(p, tir.Binary) and p.dtype != index for p in parts)
     return not costly and operations <= 1
 
 
@@ -163,8 +164,8 @@ def _leading_spatial(block: tir.Block) -> int:
     store = block.body
     assert isinstance(store, tir.Store)
     count = 0
-    for it, index in zip(block.iters, store.indices, strict=False):
-        if it.kind is not tir.IterKind.SPATIAL or index != it.var:
+    for it, place in zip(block.iters, store.indices, strict=False):
+        if it.kind is not tir.IterKind.SPATIAL or place != it.var:
             break
         count += 1
     return count

@@ -10,8 +10,6 @@ and the sums stay in registers while the window or the column is walked.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
@@ -22,81 +20,43 @@ from tilewright.schedule.recipes.context import (
     work_of,
 )
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
+from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["runs_along", "schedule_across", "schedule_rows"]
 
 # Vectors per statement of a stage that does not fold.
-_VECTORS = 4
+_VECTORS = 8
 
 # Vectors that are joined before their lanes are.
 _FOLDED_VECTORS = 16
-
-# The same where a fold runs together with the stage that computes its input.
-_JOINED_VECTORS = 8
 
 # A window of at most this many elements is unrolled.
 _WINDOW = 25
 
 
 def runs_along(block: tir.Block) -> bool:
-    """Whether some input is contiguous along a reduce iterator and none along a spatial one."""
+    """Whether the inputs that move with the reduction are contiguous along it, and none across."""
     reduce = {it.var for it in block.iters if it.kind is tir.IterKind.REDUCE}
-    spatial = {it.var for it in block.iters} - reduce
-    last = [load.indices[-1] for load in loads_of(block) if load.indices]
-    along = any(free_vars(index) & reduce and not free_vars(index) & spatial for index in last)
-    across = any(free_vars(index) & spatial for index in last)
-    return along and not across
+    moving = [
+        load.indices[-1]
+        for load in loads_of(block)
+        if any(free_vars(index) & reduce for index in load.indices)
+    ]
+    return bool(moving) and all(free_vars(last) <= reduce for last in moving)
 
 
 def schedule_rows(context: Context, blocks: tuple[str, ...], shared: int) -> None:
-    """Run `blocks`, in program order, together for each point of their first `shared` dimensions."""
+    """Run `blocks`, in program order, together for each point of `shared` leading dimensions."""
     s = context.schedule
     cycles = sum(work_of(context, block) for block in blocks)
     loops = s.loops(blocks[-1])[:shared]
     row = s.fuse(*loops) if len(loops) > 1 else loops[0]
     for block in reversed(blocks[:-1]):
         s.compute_at(block, row)
-    joined = _join_folds(context, blocks, row)
     for block in blocks:
-        if block not in joined:
-            _finish_row(context, block, row)
+        _finish_row(context, block, row)
     parallelize(context, row, cycles)
-
-
-def _join_folds(context: Context, blocks: tuple[str, ...], row: str) -> set[str]:
-    """Fold what a stage of the row computes while it computes it; the blocks that are done."""
-    done: set[str] = set()
-    for producer, fold in pairwise(blocks):
-        if producer not in done and _reads_along(context, producer, fold):
-            lanes = lanes_of(context, producer)
-            inside = _inside(context, producer, row)
-            if len(inside) == 1 and (extent_of(context, inside[0]) or 0) > _JOINED_VECTORS * lanes:
-                _join_fold(context, producer, fold, inside[0], lanes)
-                done |= {producer, fold}
-    return done
-
-
-def _join_fold(context: Context, producer: str, fold: str, loop: str, lanes: int) -> None:
-    s = context.schedule
-    tiles, lane = s.split(loop, _JOINED_VECTORS * lanes)
-    s.reverse_compute_at(fold, tiles)
-    s.decompose_reduction(fold, tiles)
-    s.vectorize(lane)
-    s.vectorize(s.loops(fold)[-1])
-
-
-def _reads_along(context: Context, producer: str, fold: str) -> bool:
-    """Whether a fold walks the row that an elementwise block has just written, and nothing else."""
-    first, second = context.schedule.block(producer), context.schedule.block(fold)
-    if kind_of(first) is not Kind.ELEMENTWISE or kind_of(second) is not Kind.REDUCTION:
-        return False
-    loads = loads_of(second)
-    order = tuple(it.var for it in second.iters)
-    return [(load.buffer, tuple(load.indices)) for load in loads] == [
-        (first.writes[0].buffer, order)
-    ]
 
 
 def _inside(context: Context, block: str, row: str) -> list[str]:

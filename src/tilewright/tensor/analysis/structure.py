@@ -3,8 +3,8 @@
 A *contraction* multiplies two operands and sums; each iterator belongs to a role by which of
 (output, left, right) mention it. One recipe therefore serves matmul, batched matmul and every
 convolution with separate output channels. A block that folds but has no columns of its own
-(depthwise convolution, pooling) is *windowed* if its input index mixes spatial and reduce iterators,
-else a plain *reduction*. Everything without reduce iterators is *elementwise*.
+(depthwise convolution, pooling) is *windowed* if its input index mixes spatial and reduce
+iterators, else a plain *reduction*. Everything without reduce iterators is *elementwise*.
 """
 
 from __future__ import annotations

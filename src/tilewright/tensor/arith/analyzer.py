@@ -80,6 +80,7 @@ class Analyzer(Space):
                 ((atom, k),) = fact.terms.items()
                 _tighten(atom, k, fact.const)
         self._linears.clear()
+        self._nonneg.clear()
 
     def simplify(self, expr: Expr) -> Expr:
         """An equal expression in canonical form; the same object if it is that already."""

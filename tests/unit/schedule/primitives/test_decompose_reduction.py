@@ -30,6 +30,18 @@ def test_decompose_inside_uneven_tiles(golden, rng):
     assert_same_meaning(schedule, program, rng)
 
 
+def test_decompose_inside_uneven_tiles_of_tiles(rng):
+    """The start values run through the same irregular loops as the sum."""
+    program = matmul(26, 4, 6)
+    schedule = Schedule(program)
+    schedule.split("i", [(6, 3), (4, 2)])
+    schedule.split("i_0", 2)
+    schedule.split("k", 3)
+    schedule.reorder("i_0_0", "k_0", "i_0_1", "k_1", "i_1", "j")
+    schedule.decompose_reduction("C", "k_0")
+    assert_same_meaning(schedule, program, rng)
+
+
 @pytest.mark.parametrize("k", [1, 4])
 def test_decompose_with_symbolic_sizes(rng, k):
     program = symbolic_matmul()

@@ -57,3 +57,12 @@ def test_reorder_rejects_moving_a_tile_out_of_its_tile_loop():
 def test_reorder_rejects_loops_of_two_nests():
     with raises_code("S109"):
         Schedule(matmul_relu()).reorder("i", "x")
+
+
+def test_reorder_rejects_a_reduction_that_would_not_begin_at_zero():
+    """Tiles of a loop that is both rows and sum: the first visit of a row is no longer k = 0."""
+    schedule = Schedule(matmul(3, 4, 7))
+    schedule.reorder("j", "i", "k")
+    schedule.split(schedule.fuse("i", "k"), 3)
+    with raises_code("V108", text="decompose_reduction"):
+        schedule.reorder("i_k_1", "i_k_0")

@@ -64,20 +64,25 @@ def _absorb_tile(system: System, found: _Tile) -> None:
 def _tiles(system: System) -> Iterator[tuple[Leaf, _Tile]]:
     """Each tile with its inside in the system, and the leaf that it is in."""
     for leaf, form in system.forms():
-        for inside, k in form.terms.items():
-            if k <= 0 or inside.depth < system.first:
-                continue
-            length = _extent(system, inside)
-            size = None if length is None else _only_size(length)
-            if length is None or size is None:
-                continue
-            factor, (tiles, tile) = length.terms[size], size.parts
-            # The sizes are in normal form, so what they are multiplied with is their factor.
-            start = tile_normal(system.space, scaled(start_of(system.space, size), factor))
-            if contains(form, start) == k:
-                more = plus(length, Linear(0, {size: factor}), -1)
-                cover = Cover(tuple((s * factor, n) for s, n in tiles.cover.segments))
-                yield leaf, _Tile(inside, start, cover, tile, more)
+        for tile in _tiles_in(system, form):
+            yield leaf, tile
+
+
+def _tiles_in(system: System, form: Linear) -> Iterator[_Tile]:
+    for inside, k in form.terms.items():
+        if k <= 0 or inside.depth < system.first:
+            continue
+        length = _extent(system, inside)
+        size = None if length is None else _only_size(length)
+        if length is None or size is None:
+            continue
+        factor, (tiles, tile) = length.terms[size], size.parts
+        # The sizes are in normal form, so what they are multiplied with is their factor.
+        start = tile_normal(system.space, scaled(start_of(system.space, size), factor))
+        if contains(form, start) == k:
+            more = plus(length, Linear(0, {size: factor}), -1)
+            cover = Cover(tuple((s * factor, n) for s, n in tiles.cover.segments))
+            yield _Tile(inside, start, cover, tile, more)
 
 
 def _extent(system: System, atom: Atom) -> Linear | None:
@@ -135,11 +140,8 @@ def absorb_guards(system: System) -> Refusal | None:
 def _absorb_guard(system: System, guards: list[Linear]) -> Refusal | None:
     # A guard on part of a sum comes before the guard on the whole.
     guard = min(guards, key=lambda g: len(_parted(system, g)[0].terms))
-    for dividend in _dividends(_parted(system, guard)[0], system.first):
-        numbers = _numbers(system, dividend)
-        if isinstance(numbers, Chain):
-            _absorb_dividend(system, dividend, numbers.reach)
-            return None
+    if _absorb_within(system, _parted(system, guard)[0]):
+        return None
     found = _bounds_on_sum(system, guard)
     if isinstance(found, Refusal):
         return found
@@ -156,6 +158,20 @@ def _absorb_guard(system: System, guards: list[Linear]) -> Refusal | None:
         return _unguarded(system, total)
     system.guards = [g for g in system.guards if not system.space.never_negative(g)]
     return None
+
+
+def _absorb_within(system: System, total: Linear) -> bool:
+    """What is inside of a guarded sum comes before the guard; was there anything?"""
+    for tile in _tiles_in(system, total):
+        if _window_fault(system, tile.more) is None:
+            _absorb_tile(system, tile)
+            return True
+    for dividend in _dividends(total, system.first):
+        numbers = _numbers(system, dividend)
+        if isinstance(numbers, Chain):
+            _absorb_dividend(system, dividend, numbers)
+            return True
+    return False
 
 
 def _unguarded(system: System, total: Linear) -> Refusal:
@@ -236,7 +252,7 @@ def absorb_dividends(system: System) -> Refusal | None:
         if not isinstance(numbers, Chain):
             where = system.binding_of(leaf.owner)
             return Refusal(numbers, where, system.loops_in(leaf.form))
-        _absorb_dividend(system, dividend, numbers.reach)
+        _absorb_dividend(system, dividend, numbers)
     return None
 
 
@@ -263,6 +279,22 @@ def _numbers(system: System, form: Linear) -> Chain | Reason:
     return chain(system.space, digits.digits)
 
 
-def _absorb_dividend(system: System, dividend: Linear, reach: Linear) -> None:
+def _absorb_dividend(system: System, dividend: Linear, numbers: Chain) -> None:
+    reach = numbers.reach
     group = system.group(reach, lambda v: Fused(Leaf(dividend, reach, v), constant(0)))
     system.replace(dividend, group)
+    if not numbers.exact:
+        return
+    # The sum may be hidden: of `i·3 + j`, with j < 3, the quotient by 6 has become `i // 2`.
+    for n, digit in enumerate(numbers.digits):
+        atom = system.space.var(digit.source)
+        if digit.reversed or isinstance(atom, int) or not digit.is_whole:
+            continue
+        value = system.space.floor_div(group, _number(digit.scale))
+        if n + 1 < len(numbers.digits):
+            value = system.space.floor_mod(value, _number(digit.extent))
+        system.replace(Linear(0, {atom: 1}), value)
+
+
+def _number(form: Linear) -> int | Linear:
+    return form if form.terms else form.const

@@ -31,6 +31,7 @@ class Digit:
     extent: Linear
     scale: Linear
     reversed: bool = False
+    is_whole: bool = False  # all of the source
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,14 @@ def read(space: Space, form: Linear, first: int) -> Sum | None:
             continue
         inner, scale = _loop_factor(space, atom, first)
         digit = None if inner is None else _digit(space, inner)
-        if digit is None:
+        if inner is None or digit is None:
             return None
         source, lower, extent = digit
         scale = scaled(scale, abs(k))
         if k < 0:
             base = plus(base, space.multiply(scale, plus(extent, constant(-1))), -1)
-        digits.append(Digit(source, lower, extent, scale, k < 0))
+        whole = inner.kind is Kind.VAR
+        digits.append(Digit(source, lower, extent, scale, k < 0, whole))
     return Sum(tuple(digits), base)
 
 

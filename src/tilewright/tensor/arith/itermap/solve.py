@@ -28,7 +28,7 @@ from tilewright.tensor.arith.linear import Linear, constant, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import NotAffine, Space
 from tilewright.tensor.arith.tiles import tile_normal
-from tilewright.tensor.ir import BitAnd, Const, Expr, Lt, Var
+from tilewright.tensor.ir import BitAnd, Expr, Var
 
 __all__ = ["Problem", "Solution", "solve"]
 
@@ -76,20 +76,20 @@ def solve(problem: Problem) -> Solution | Refusal:
 def _read(system: System, problem: Problem) -> Refusal | None:
     """Fill the system: a leaf for each binding, a guard for each part of the predicate."""
     space = system.space
-
     for n, (binding, extent) in enumerate(zip(problem.bindings, problem.domain, strict=True)):
         try:
             form, size = space.linear(binding), space.linear(extent)
         except NotAffine:
             return Refusal(Reason.NOT_AFFINE, n)
         system.leaves.append(Leaf(tile_normal(space, form), tile_normal(space, size), n))
-    for cond in _conjuncts(space.simplify(problem.predicate)):
-        if type(cond) is Const and cond.value:
+    for cond in _conjuncts(problem.predicate):
+        if space.prove(cond):
             continue
+        # Simplified, a guard might name other loops than the bindings do; as it is, it does not.
         facts = [tile_normal(space, fact) for fact in facts_of(space, cond)]
-        if type(cond) is not Lt or not facts:
+        if len(facts) != 1:
             return Refusal(Reason.PREDICATE, None)
-        system.guards += [fact for fact in facts if not space.never_negative(fact)]
+        system.guards += facts
     return None
 
 
@@ -134,6 +134,8 @@ def _misfit(system: System, base: Linear, reach: Linear, extent: Linear) -> Reas
     space = system.space
     if equal(space, base, constant(0)) and equal(space, reach, extent):
         return None
+    if any(a.depth >= system.first for form in (base, reach, extent) for a in form.terms):
+        return Reason.UNKNOWN  # its length depends on loops that some group has replaced
     below, end = plus(constant(-1), base, -1), plus(base, reach)
     if space.never_negative(below) or space.never_negative(
         plus(plus(end, extent, -1), constant(-1))

@@ -1,0 +1,66 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tilewright.lower import forms
+from tilewright.tensor import cover as covers
+from tilewright.tensor import ir as tir
+from tilewright.tensor.evaluate import Evaluator
+
+X, J, N = (tir.Var(name) for name in "xjn")
+COVER = covers.of((3, 2), (2, 3), (1, 1))
+
+EXPRESSIONS = [
+    (X * 6 + J) * 4 - X * 24,
+    (X + J) * (X - J),
+    (X * 8 + J + 11) // 4,
+    (X * 8 + J * 4 + 3) % 4,
+    (X * 8 + J + 5) % 8 + X // 1,
+    tir.minimum(X + 3, X + 5) + tir.maximum(J, X),
+    tir.Select(tir.TRUE, X, J) * 2,
+    tir.TileStart(COVER, X) * 2 + tir.TileSize(COVER, X),
+    (X - J * 3) // 3 + (X - J * 3) % 3,
+    8 - X - J,
+    X * N + J * N - N * 2,
+]
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS, ids=range(len(EXPRESSIONS)))
+def test_normal_form_has_the_same_value(expr):
+    machine = Evaluator(tir.Func("f", (), tir.Seq(())))
+    tidy = forms.tidy(expr)
+    for i, j, n in product(range(6), range(5), (2, 7)):
+        machine.values.update({X: np.int64(i), J: np.int64(j), N: np.int64(n)})
+        assert machine.value(tidy) == machine.value(expr)
+
+
+def test_equal_sums_have_equal_forms():
+    a, b = forms.form_of((X + J) * 4 + N * X), forms.form_of(J * 4 + X * (N + 4))
+    assert a == b
+    assert forms.minus(a, b) == {}
+
+
+def test_split_finds_the_factor_of_a_variable():
+    factor, rest = forms.split(forms.form_of((X * 4 + J) * N + 3), X)
+    assert factor == forms.form_of(N * 4)
+    assert rest == forms.form_of(J * N + 3)
+    assert forms.split(forms.form_of(X // 2), X) is None
+    assert forms.split(forms.form_of(X * X), X) is None
+
+
+def test_put_replaces_also_inside_of_atoms():
+    form = forms.form_of((X + J) // 2 + X * 3)
+    assert forms.put(form, {X: forms.form_of(J)}) == forms.form_of(J * 4)
+
+
+def test_terms_follow_the_order_of_loops():
+    form = forms.form_of(J * 2 + X + 5)
+    assert forms.expr_of(form, {X: 0, J: 1}) == X + J * 2 + 5
+    assert forms.expr_of(form, {X: 1, J: 0}) == J * 2 + X + 5
+
+
+def test_tidy_leaves_variables_and_numbers_alone():
+    number = tir.Const(3)
+    assert forms.tidy(X) is X
+    assert forms.tidy(number) is number
