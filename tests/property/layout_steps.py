@@ -102,15 +102,26 @@ _KINDS = (_window, _padded, _folded, _moved, _changed)
 
 
 @st.composite
-def layout_steps(draw: st.DrawFn, program: tir.Func) -> Step:
-    """A step that looks legal; some are refused all the same."""
+def layout_steps(draw: st.DrawFn, program: tir.Func, *, unit_tiles: bool = True) -> Step:
+    """A step that looks legal; some are refused all the same.
+
+    Without `unit_tiles`, nothing is unfolded to a single tile or to tiles of one element.
+    """
     buffers = [*program.params, *_allocated(program)]
     buffer = draw(st.sampled_from(buffers))
     undo = _UNDO.get(type(buffer.layout[-1])) if buffer.layout else None
     if undo is not None and draw(st.integers(0, 3)) == 0:
         return Step.of(undo, buffer=buffer.name)
     make = draw(st.sampled_from([_split, _reorder, _fuse, _pad, _unfold, _unfold, _store_at]))
-    return make(draw, buffer, buffers) or _reorder(draw, buffer, buffers)
+    step = make(draw, buffer, buffers)
+    if step is None or (make is _unfold and not unit_tiles and _has_unit_tiles(step, buffer)):
+        return _reorder(draw, buffer, buffers)
+    return step
+
+
+def _has_unit_tiles(step: Step, buffer: tir.Buffer) -> bool:
+    args = dict(step.args)
+    return args["tile"] in (1, _shape(buffer)[args["dim"]])
 
 
 _UNDO = {Pad: "layout_unpad", Unfold: "layout_fold", StoreAt: "layout_decouple"}
@@ -187,12 +198,16 @@ def _store_at(draw: st.DrawFn, buffer: tir.Buffer, buffers: Buffers) -> Step | N
 
 
 def apply_layout_steps(
-    draw: Callable[[st.SearchStrategy[Step]], Step], schedule: Schedule, count: int
+    draw: Callable[[st.SearchStrategy[Step]], Step],
+    schedule: Schedule,
+    count: int,
+    *,
+    unit_tiles: bool = True,
 ) -> list[tuple[Step, ...]]:
     """Draw and apply steps; for each accepted one, the steps that undo it (empty if it is one)."""
     undoing: list[tuple[Step, ...]] = []
     for _ in range(count):
-        step = draw(layout_steps(schedule.func))
+        step = draw(layout_steps(schedule.func, unit_tiles=unit_tiles))
         back = undo(schedule, step)
         try:
             schedule.apply(step)

@@ -16,7 +16,7 @@ from tests.packing import packed_run
 from tests.property.layout_steps import apply_layout_steps, layout_programs
 from tilewright.errors import UserError
 from tilewright.schedule import Schedule
-from tilewright.schedule.accesses import Change, Ranges, tidied
+from tilewright.schedule.accesses import Change, Ranges
 from tilewright.schedule.relayout import with_change
 from tilewright.tensor import ir as tir
 from tilewright.tensor.interpret import interpret
@@ -50,10 +50,14 @@ def test_layouts_preserve_meaning(rank, data):
 @pytest.mark.parametrize("rank", RANKS)
 @given(data=st.data())
 def test_inverses_restore_the_program(rank, data):
-    """Undoing all steps in reverse order gives a structurally equal program."""
+    """Undoing all steps in reverse order gives a structurally equal program.
+
+    Single tiles are left out: fused with another dimension of size one, nothing tells them apart.
+    """
     schedule = Schedule(data.draw(layout_programs(rank)))
     start = schedule.func
-    undoing = apply_layout_steps(data.draw, schedule, data.draw(st.integers(1, 6)))
+    count = data.draw(st.integers(1, 6))
+    undoing = apply_layout_steps(data.draw, schedule, count, unit_tiles=False)
     assume(all(undoing))  # a step that is itself an inverse is tested by the other property
     trail = f"{start}\n{schedule.trace.as_python()}\n{schedule.func}"
     note(trail)
@@ -92,7 +96,12 @@ class _Simplified(Change):
     def expr(self, expr: tir.Expr, ranges: Ranges) -> tir.Expr | None:
         if isinstance(expr, tir.Load):
             return tir.Load(expr.buffer, tuple(map(ranges.analyzer.simplify, expr.indices)))
-        return tidied(expr, ranges) if isinstance(expr, tir.Compare | tir.Select) else None
+        if isinstance(expr, tir.Select):
+            cond = ranges.analyzer.simplify(expr.cond)
+            if isinstance(cond, tir.Const):
+                return expr.if_true if cond.value else expr.if_false
+            return tir.Select(cond, expr.if_true, expr.if_false)
+        return None
 
     def store(self, store: tir.Store, ranges: Ranges) -> tir.Store:
         indices = tuple(map(ranges.analyzer.simplify, store.indices))

@@ -63,16 +63,24 @@ class Ranges:
         return self._analyzer
 
     def simplify(self, expr: tir.Expr) -> tir.Expr:
-        """An equal index; it still mentions variables of extent one, which is what a block that
-        writes by them is recognised by.
+        """An equal index in canonical form.
+
+        An iterator of extent one stays where it stands alone, although it is always zero: a block
+        that writes by it is recognised by that.
         """
         if type(expr) is tir.Var or type(expr) is tir.Const:
             return expr
-        if self._keeper is None:
-            self._keeper = self.analyzer
-            if any(tir.int_value(extent) == 1 for extent in self.extents.values()):
+        result = self.analyzer.simplify(expr)
+        if type(result) is tir.Const and self._has_units:
+            if self._keeper is None:
                 self._keeper = Analyzer({v: _two_or_more(e) for v, e in self.extents.items()})
-        return self._keeper.simplify(expr)
+            alone = self._keeper.simplify(expr)
+            return alone if type(alone) is tir.Var else result
+        return result
+
+    @property
+    def _has_units(self) -> bool:
+        return any(tir.int_value(extent) == 1 for extent in self.extents.values())
 
     def simplify_all(self, parts: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
         return tuple([self.simplify(p) for p in parts])
@@ -224,6 +232,8 @@ def tidied(expr: tir.Expr, ranges: Ranges) -> tir.Expr:
         if isinstance(part, tir.Compare) and part.a.dtype == index:
             return ranges.simplify(part)
         part = map_children(part, visit)
+        if isinstance(part, tir.BitAnd | tir.BitOr) and part.dtype.is_bool:
+            return ranges.simplify(part)
         if type(part) is tir.Select and type(part.cond) is tir.Const:
             return part.if_true if part.cond.value else part.if_false
         return part

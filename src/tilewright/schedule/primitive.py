@@ -31,10 +31,14 @@ S002 = Code("S002", "`{primitive}` got a wrong argument for `{parameter}`")
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A new program, and the names of what the primitive made, in the order it documents."""
+    """A new program, and the names of what the primitive made, in the order it documents.
+
+    `harmless`: nothing that validation looks at has changed, and the nests are those of before.
+    """
 
     func: tir.Func
     made: tuple[str, ...] = ()
+    harmless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,8 @@ def _swept(
         if factor is None:
             return _bounded(span, loops, outer) or tir.Range(ZERO, size)
         start = _tidy(substitute(start, {var: ZERO if factor >= 0 else length - 1}))
-        extent = _tidy(extent + (length - 1) * abs(factor))
+        single = abs(factor) == 1 and tir.int_value(extent) == 1
+        extent = length if single else _tidy(extent + (length - 1) * abs(factor))
     return tir.Range(start, extent)
 
 
@@ -246,5 +247,6 @@ def sizes(func: tir.Func) -> tuple[tir.Var, ...]:
     found: dict[tir.Var, None] = {}
     for param in func.params:
         for dim in param.shape:
-            found.update(dict.fromkeys(n for n in walk(dim) if isinstance(n, tir.Var)))
+            if type(dim) is not tir.Const:
+                found.update(dict.fromkeys(n for n in walk(dim) if isinstance(n, tir.Var)))
     return tuple(found)

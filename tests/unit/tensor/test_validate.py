@@ -115,6 +115,36 @@ LEGAL = {
     "partial producer": two(
         producer("p in range(4)", "p"), consumer("c in range(8)", "c", "T[vc // 2]")
     ),
+    "diagonal": """
+        def f(A: f32[8], B: f32[8]):
+            T = alloc(f32[8, 8])
+            for p in range(8):
+                with block("T", vp=S(8, p)):
+                    T[vp, vp] = A[vp]
+            for c in range(8):
+                with block("B", vc=S(8, c)):
+                    B[vc] = T[vc, vc]
+        """,
+    "padding of a split dimension": """
+        def f(A: f32[12], B: f32[12]):
+            T = alloc(f32[2, 8])
+            for p in range(12):
+                with block("T", vp=S(12, p)):
+                    T[vp // 8, vp % 8] = A[vp]
+            for c in range(12):
+                with block("B", vc=S(12, c)):
+                    B[vc] = T[vc // 8, vc % 8]
+        """,
+    "one column": """
+        def f(A: f32[8], B: f32[8]):
+            T = alloc(f32[8, 4])
+            for p in range(8):
+                with block("T", vp=S(8, p)):
+                    T[vp, 1] = A[vp]
+            for c in range(8):
+                with block("B", vc=S(8, c)):
+                    B[vc] = T[vc, 1]
+        """,
     "loop of one iteration": copy(("i in range(8)", "j in range(8)", "o in range(1)"), ("i", "j")),
 }
 
@@ -227,6 +257,59 @@ ILLEGAL = {
             outer=("t in range(2)",),
         ),
     ),
+    "producer that never runs": (
+        "V104",
+        two(
+            [
+                "for p in range(8):",
+                "    for z in range(0):",
+                '        with block("T", vp=S(8, p), vz=S(1, z)):',
+                "            T[vp] = A[vp]",
+            ],
+            consumer("c in range(8)", "c"),
+        ),
+    ),
+    "only one column is written": (
+        "V104",
+        """
+        def f(A: f32[8], B: f32[8, 2]):
+            T = alloc(f32[8, 2])
+            for p in range(8):
+                with block("T", vp=S(8, p)):
+                    T[vp, 0] = A[vp]
+            for c in range(8):
+                for d in range(2):
+                    with block("B", vc=S(8, c), vd=S(2, d)):
+                        B[vc, vd] = T[vc, vd]
+        """,
+    ),
+    "only the diagonal is written": (
+        "V104",
+        """
+        def f(A: f32[8], B: f32[8, 8]):
+            T = alloc(f32[8, 8])
+            for p in range(8):
+                with block("T", vp=S(8, p)):
+                    T[vp, vp] = A[vp]
+            for c in range(8):
+                for d in range(8):
+                    with block("B", vc=S(8, c), vd=S(8, d)):
+                        B[vc, vd] = T[vc, vd]
+        """,
+    ),
+    "padding of a split dimension is read": (
+        "V104",
+        """
+        def f(A: f32[12], B: f32[16]):
+            T = alloc(f32[2, 8])
+            for p in range(12):
+                with block("T", vp=S(12, p)):
+                    T[vp // 8, vp % 8] = A[vp]
+            for c in range(16):
+                with block("B", vc=S(16, c)):
+                    B[vc] = T[vc // 8, vc % 8]
+        """,
+    ),
     "partial sum is read": (
         "V104",
         """
@@ -303,6 +386,29 @@ ILLEGAL = {
         row_sum(("b in range(4)", "a in range(16)"), ("(a * 4 + b) // 8", "(a * 4 + b) % 8")),
     ),
     "parallel in parallel": ("V109", copy(("i in parallel(8)", "j in parallel(8)"), ("i", "j"))),
+    "parallel inside a block in a parallel loop": (
+        "V109",
+        """
+        def f(A: f32[8], B: f32[8]):
+            for t in parallel(2):
+                with block("tile", vt=S(2, t)):
+                    for i in parallel(4):
+                        with block("B", vi=S(8, vt * 4 + i)):
+                            B[vi] = A[vi]
+        """,
+    ),
+    "race inside a block": (
+        "V103",
+        """
+        def f(A: f32[8], B: f32[8]):
+            for t in range(2):
+                with block("tile", vt=S(2, t)):
+                    for r in parallel(4):
+                        for i in range(4):
+                            with block("B", vi=S(8, vt * 4 + i)):
+                                B[vi] = A[vi]
+        """,
+    ),
     "block reads its neighbours": (
         "V110",
         (

@@ -20,4 +20,5 @@ def annotate(func: tir.Func, target: tir.For | tir.Block, key: str, value: Plain
     """
     kept = tuple((k, v) for k, v in target.notes if k != key)
     notes = kept if value is None else (*kept, (key, value))
-    return Edit(replace_node(func, target, target.with_fields(notes=notes)))
+    done = replace_node(func, target, target.with_fields(notes=notes))
+    return Edit(done, harmless=True)

@@ -21,4 +21,5 @@ def unroll(func: tir.Func, loop: tir.For) -> Edit:
     """
     require_serial(func, loop)
     require_bounded(func, loop)
-    return Edit(replace_node(func, loop, loop.with_fields(kind=tir.LoopKind.UNROLLED)))
+    done = replace_node(func, loop, loop.with_fields(kind=tir.LoopKind.UNROLLED))
+    return Edit(done, harmless=True)

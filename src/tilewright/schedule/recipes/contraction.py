@@ -224,19 +224,39 @@ def _tile(
     else:
         copy = epilogue
         s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
-    rows, columns = _split_tile(context, loops, plan)
-    around = [*loops.batch, *loops.outer_rows, *loops.outer_columns, *rows.blocks, columns.outer]
+    stays = packed is not None and _right_stays(context, block, loops, plan)
+    rows, columns = _split_tile(context, loops, plan, with_blocks=not stays)
+    outer = [*loops.batch, *loops.outer_rows, *loops.outer_columns]
+    around = [*outer, *rows.tiles] if stays else [*outer, *rows.blocks, columns.outer]
+    tiles = [columns.outer] if stays else list(rows.tiles)
     walk, streams = _streams(context, loops, plan)
-    s.reorder(*around, *rows.tiles, *walk, *streams, *rows.inner, columns.inner)
+    s.reorder(*around, *tiles, *walk, *streams, *rows.inner, columns.inner)
     shared, panel = _share(context, around)
     if packed is not None:
-        _finish_packing(context, s.compute_at(packed, panel))
-    made = s.reverse_compute_at(copy, rows.tiles[-1] if rows.tiles else panel)
+        place = outer[-1] if stays else panel
+        _finish_packing(context, s.compute_at(packed, place if place in s.loops(block) else shared))
+    made = s.reverse_compute_at(copy, tiles[-1] if tiles else panel)
     init = s.decompose_reduction(block, walk[0])
     _finish_tile(context, block, len(rows.inner) + len(streams))
     _finish_tile(context, init, len(rows.inner))
     _finish_copy(context, made)
     parallelize(context, shared, plan.cycles)
+
+
+def _right_stays(context: Context, block: str, loops: _Loops, plan: ContractionPlan) -> bool:
+    """Whether to pack the whole right operand of a batch, and walk rows outside, panels inside.
+
+    Where it stays in the cache, the left operand and the result are then single streams. (A small
+    constant that is packed ahead gains nothing: its panels are streams already.)
+    """
+    extents = [extent_of(context, name) for name in (loops.column, *loops.reduce)]
+    if loops.row is None or not loops.batch or loops.outer_columns or None in extents:
+        return False
+    size = context.schedule.block(block).writes[0].buffer.dtype.size_bytes
+    right = size * prod(extent or 1 for extent in extents)
+    batches = prod(extent_of(context, name) or 1 for name in loops.batch)
+    apart = context.threads == 1 or batches >= 4 * context.threads
+    return apart and plan.tile_rows > 1 and right <= context.target.cache(2).share_bytes / 8
 
 
 def _streams(
@@ -282,7 +302,9 @@ class _Panels:
     inner: str
 
 
-def _split_tile(context: Context, loops: _Loops, plan: ContractionPlan) -> tuple[_Split, _Panels]:
+def _split_tile(
+    context: Context, loops: _Loops, plan: ContractionPlan, *, with_blocks: bool = True
+) -> tuple[_Split, _Panels]:
     s = context.schedule
     outer, inner = s.split(loops.column, plan.tile_columns)
     columns = _Panels(outer, inner)
@@ -297,7 +319,7 @@ def _split_tile(context: Context, loops: _Loops, plan: ContractionPlan) -> tuple
         loops.row, tuple((size, tir.int_value(count)) for size, count in cover.segments)
     )
     count = math.ceil(extent / plan.tile_rows)
-    if plan.row_tiles_per_block >= count:
+    if not with_blocks or plan.row_tiles_per_block >= count:
         return _Split((), (tiles,), (row,)), columns
     blocks, tiles = s.split(tiles, plan.row_tiles_per_block)
     return _Split((blocks,), (tiles,), (row,)), columns

@@ -11,14 +11,14 @@ remembered by identity, and maps of bindings by value (`groups.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.validate.bindings import Bound, bound, require_counted_once
 from tilewright.tensor.validate.coverage import Need, require_ready, require_written, unready
 from tilewright.tensor.validate.groups import Maps
-from tilewright.tensor.validate.kinds import require_kinds
+from tilewright.tensor.validate.kinds import parallel_around, require_kinds
 from tilewright.tensor.validate.places import Place, places_of, top_statements
 
 __all__ = ["ValidationCache", "validate"]
@@ -53,6 +53,13 @@ class ValidationCache:
                 self._nests.clear()
             found = self._nests[id(stmt)] = _nest(func, stmt, self.maps, known)
         return found
+
+    def carry_over(self, old: tir.Func, new: tir.Func) -> None:
+        """What is known of the nests of `old` holds for those of `new`, one by one."""
+        for before, after in zip(top_statements(old), top_statements(new), strict=True):
+            found = self._nests.get(id(before))
+            if before is not after and found is not None:
+                self._nests[id(after)] = replace(found, stmt=after)
 
 
 def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
@@ -110,6 +117,8 @@ def _level(
             require_counted_once(func, block, depth, maps)
         if place.inner:
             inside, _ = _level(func, place.inner, maps, known)
-            require_kinds(func, inside, frozenset(), maps)
+            # Whatever the block's signature names may be in use outside of it.
+            seen = frozenset(r.buffer for r in (*place.block.reads, *place.block.writes))
+            require_kinds(func, inside, seen, maps, around=parallel_around(place))
             require_written(func, block, inside, maps)
     return blocks, needs

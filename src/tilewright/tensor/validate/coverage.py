@@ -178,13 +178,16 @@ def _covers(
             start = start + inside
         element.append(start)
     known = Known(extents, conjuncts(reader.place.block.predicate))
-    values = writer_of(place.block, written, element, maps)
-    if values is None:
+    point = writer_of(place.block, written, element, maps)
+    if point is None:
         if _is_still(place, depth) and _holds_all(place.at(written), element, known):
             return _Answer(covers=True)
         return _Answer(covers=False, because="it cannot be told which iteration writes it")
+    met = all(known.within(at, span.start, span.extent) for at, span in point.conditions)
+    if not in_domain and not met:
+        return _Answer(covers=False, because="the writer never writes it")
     in_bounds = in_domain or is_identity(place.block, written)
-    return _runs(writer, values, known, depth, maps, in_bounds=in_bounds)
+    return _runs(writer, point.values, known, depth, maps, in_bounds=in_bounds)
 
 
 def _is_still(place: Place, depth: int) -> bool:
@@ -223,6 +226,8 @@ def _runs(
             if not in_bounds and not _in_domain(pairs, values, known):
                 return _Answer(covers=False, because="it lies outside of what the writer computes")
             continue
+        if not all(loop.var in fixed or _runs_at_all(loop, known) for loop in group.loops):
+            return _Answer(covers=False, because="a loop of the writer may have no iterations")
         image = image_of([b for _, b in pairs], inner, fixed, maps)
         if image is None:
             return _Answer(covers=False, because="the iterations of the writer are too irregular")
@@ -234,6 +239,13 @@ def _runs(
         if not _passes(group.predicate, pairs, values, known, in_bounds=in_bounds):
             return _Answer(covers=False, because="the predicate of the writer leaves it out")
     return _Answer(covers=True)
+
+
+def _runs_at_all(loop: tir.For, known: Known) -> bool:
+    length = tir.int_value(loop.extent)
+    if length is not None or type(loop.extent) is tir.TileSize:  # tiles are never empty
+        return length != 0
+    return known.holds(loop.extent >= 1)
 
 
 def _in_domain(

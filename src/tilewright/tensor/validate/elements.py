@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
@@ -10,7 +11,7 @@ from tilewright.tensor.arith.itermap import IterMap
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.visit import free_vars, substitute
 
-__all__ = ["determined", "fills_buffer", "is_identity", "writer_of"]
+__all__ = ["determined", "fills_buffer", "is_identity", "Point", "writer_of"]
 
 ZERO, ONE = tir.Const(0), tir.Const(1)
 
@@ -40,51 +41,78 @@ def fills_buffer(block: tir.Block, region: tir.Region, maps: Maps) -> bool:
     return isinstance(maps.detect(starts, region.buffer.shape, loops), IterMap)
 
 
-def _offset(start: tir.Expr, var: tir.Var) -> int | None:
-    """The number c in `var + c`, 0 for `var`; None for anything else."""
+def _offset(start: tir.Expr, var: tir.Var) -> tir.Expr | None:
+    """What is added to `var` in an index; None if it is not just moved."""
     if start is var:
-        return 0
+        return ZERO
     match start:
-        case tir.Add(a=a, b=tir.Const(value=int() as value)) if a is var:
-            return value
-        case tir.Sub(a=a, b=tir.Const(value=int() as value)) if a is var:
-            return -value
+        case tir.Add(a=a, b=b) if var not in free_vars(b):
+            inner = _offset(a, var)
+            return None if inner is None else inner + b
+        case tir.Add(a=a, b=b) if var not in free_vars(a):
+            inner = _offset(b, var)
+            return None if inner is None else inner + a
+        case tir.Sub(a=a, b=b) if var not in free_vars(b):
+            inner = _offset(a, var)
+            return None if inner is None else inner - b
     return None
+
+
+@dataclass(slots=True)
+class Point:
+    """Where a block writes an element, if the element meets the conditions."""
+
+    values: dict[tir.Var, tir.Expr]
+    """The iterators that matter."""
+    conditions: list[tuple[tir.Expr, tir.Range]]
+    """Indices that must lie in a range, which may depend on the block's iterators."""
 
 
 def writer_of(
     block: tir.Block, region: tir.Region, element: Sequence[tir.Expr], maps: Maps
-) -> dict[tir.Var, tir.Expr] | None:
-    """The values of the block's iterators at which `region` holds `element`.
-
-    Iterators that do not matter are left out. None if they cannot be told.
-    """
+) -> Point | None:
+    """The point at which `region` of the block is `element`; None if it cannot be told."""
     spatial = {it.var: it.extent for it in block.iters if it.kind is tir.IterKind.SPATIAL}
-    found: dict[tir.Var, tir.Expr] = {}
-    rest: list[tuple[tir.Range, tir.Expr]] = []
-    for span, at in zip(region.ranges, element, strict=True):
+    found = Point({}, [])
+    rest: list[tuple[tir.Range, tir.Expr, tir.Expr]] = []
+    for span, at, size in zip(region.ranges, element, region.buffer.shape, strict=True):
         inside = free_vars(span.start) & spatial.keys()
         var = next(iter(inside)) if len(inside) == 1 else None
         offset = _offset(span.start, var) if var is not None else None
-        if var is not None and offset is not None and tir.int_value(span.extent) == 1:
-            found.setdefault(var, at - offset)
-        elif inside or tir.int_value(span.start) != 0:
-            rest.append((span, at))
-    rest = [(span, at) for span, at in rest if not free_vars(span.start) <= found.keys()]
-    return found if not rest else _inverted(rest, spatial, found, maps)
+        single = tir.int_value(span.extent) == 1
+        if var is not None and offset is not None and single and var not in found.values:
+            found.values[var] = at - offset
+        elif inside:
+            rest.append((span, at, size))
+        else:
+            _demand(found, at, span, size)
+    unsolved = [part for part in rest if not free_vars(part[0].start) <= found.values.keys()]
+    for span, at, size in rest:
+        if free_vars(span.start) <= found.values.keys():
+            _demand(found, at, span, size)
+    if unsolved and not _invert(unsolved, spatial, found, maps):
+        return None
+    found.conditions = [(at, substitute(span, found.values)) for at, span in found.conditions]
+    return found
 
 
-def _inverted(
-    rest: list[tuple[tir.Range, tir.Expr]],
+def _demand(point: Point, at: tir.Expr, span: tir.Range, size: tir.Expr) -> None:
+    """An index must lie in a range; every index lies in its whole dimension."""
+    if span.start != ZERO or span.extent != size:
+        point.conditions.append((at, span))
+
+
+def _invert(
+    rest: list[tuple[tir.Range, tir.Expr, tir.Expr]],
     spatial: dict[tir.Var, tir.Expr],
-    found: dict[tir.Var, tir.Expr],
+    found: Point,
     maps: Maps,
-) -> dict[tir.Var, tir.Expr] | None:
-    """Indices such as `v // 8, v % 8`, and boxes such as `v * 16` of extent 16."""
-    needed = {v for span, _ in rest for v in free_vars(span.start) | free_vars(span.extent)}
+) -> bool:
+    """Solve indices such as `v // 8, v % 8`, and boxes such as `v * 16` of extent 16."""
+    needed = {v for span, _, _ in rest for v in free_vars(span.start) | free_vars(span.extent)}
     loops = [(var, extent) for var, extent in spatial.items() if var in needed]
     exprs: list[tir.Expr] = []
-    for span, _ in rest:
+    for span, _, _ in rest:
         expr = span.start
         if tir.int_value(span.extent) != 1:
             inside = tir.Var("inside")
@@ -95,19 +123,21 @@ def _inverted(
     offsets = [analyzer.bounds(e).lo or 0 for e in exprs]  # padding moves digits: `v % 4 + 1`
     exprs = [e - offset for e, offset in zip(exprs, offsets, strict=True)]
     ends = [_end(e, loops, analyzer) for e in exprs]
-    if any(end is None for end in ends):
-        return None
-    map_ = maps.detect(exprs, [e for e in ends if e is not None], loops)
+    map_ = maps.detect(exprs, ends, loops)
     if not isinstance(map_, IterMap):
-        return None
-    back = map_.inverse([at - n for (_, at), n in zip(rest, offsets, strict=True)])
+        return False
+    moved = [at - n for (_, at, _), n in zip(rest, offsets, strict=True)]
+    back = map_.inverse(moved)
     values = {var: back[var] for var in needed if var in back and var in spatial}
-    return {**values, **found} if needed & spatial.keys() <= values.keys() else None
+    if not needed & spatial.keys() <= values.keys():
+        return False
+    found.values = {**values, **found.values}
+    for (_, at, size), offset, end in zip(rest, offsets, ends, strict=True):
+        _demand(found, at, tir.Range(tir.Const(offset), end), size)
+    return True
 
 
-def _end(
-    expr: tir.Expr, loops: list[tuple[tir.Var, tir.Expr]], analyzer: Analyzer
-) -> tir.Expr | None:
+def _end(expr: tir.Expr, loops: list[tuple[tir.Var, tir.Expr]], analyzer: Analyzer) -> tir.Expr:
     """One more than the greatest value of an index."""
     high = analyzer.bounds(expr).hi
     if high is not None:
@@ -131,8 +161,8 @@ def determined(block: tir.Block, region: tir.Region, maps: Maps) -> set[tir.Var]
     if found == spatial.keys():
         return found
     element = [tir.Var("at") for _ in region.ranges]
-    values = writer_of(block, region, element, maps)
-    return found if values is None else found | values.keys()
+    point = writer_of(block, region, element, maps)
+    return found if point is None else found | point.values.keys()
 
 
 def _steps_over(span: tir.Range, var: tir.Var, spatial: dict[tir.Var, tir.Expr]) -> bool:

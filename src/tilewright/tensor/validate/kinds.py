@@ -14,23 +14,35 @@ from tilewright.tensor.validate.codes import V102, V103, V106, V109
 from tilewright.tensor.validate.coverage import covers
 from tilewright.tensor.validate.elements import determined
 from tilewright.tensor.validate.groups import Group, Maps
+from tilewright.tensor.validate.places import Place
 from tilewright.tensor.visit import walk_stmts
 
-__all__ = ["require_kinds"]
+__all__ = ["parallel_around", "require_kinds"]
 
 PARALLEL, VECTOR = tir.LoopKind.PARALLEL, tir.LoopKind.VECTOR
 
 
+def parallel_around(place: Place) -> tir.For | None:
+    """The parallel loop that a block is in."""
+    return next((loop for loop in place.loops if loop.kind is PARALLEL), None)
+
+
 def require_kinds(
-    func: tir.Func, blocks: Sequence[Bound], outside: frozenset[tir.Buffer], maps: Maps
+    func: tir.Func,
+    blocks: Sequence[Bound],
+    outside: frozenset[tir.Buffer],
+    maps: Maps,
+    *,
+    around: tir.For | None = None,
 ) -> None:
     """V102, V103, V106 and V109 for all loops around the blocks of one nest.
 
-    `outside` has the buffers that are also used outside of the nest.
+    `outside` has the buffers that are also used outside of the nest, and `around` is the parallel
+    loop that the whole nest is in.
     """
     checked: set[int] = set()
     for block in blocks:
-        parallel: tir.For | None = None
+        parallel = around
         for loop in block.place.loops:
             if loop.kind is PARALLEL:
                 if parallel is not None:
@@ -133,7 +145,8 @@ def _is_disjoint(block: Bound, loop: tir.For, region: tir.Region, maps: Maps) ->
 
 
 def _spatial(group: Group) -> set[tir.Var]:
-    return {it.var for it, _ in group.pairs if it.kind is tir.IterKind.SPATIAL}
+    found = (it for it, _ in group.pairs if it.kind is tir.IterKind.SPATIAL)
+    return {it.var for it in found if tir.int_value(it.extent) != 1}
 
 
 def _require_lanes(func: tir.Func, block: Bound, loop: tir.For, maps: Maps) -> None:

@@ -41,10 +41,11 @@ class Place:
         self.spatial = [p for p in pairs if p[0].kind is tir.IterKind.SPATIAL]
         self.reduce = [p for p in pairs if p[0].kind is tir.IterKind.REDUCE]
         self.updates = reads_own_output(self.block)
-        self.inner_loops = tuple(
-            [tir.For(i.var, i.extent, self.block.body) for i in self.block.iters]
-        )
-        self.inner = tuple(_inside(self.block, self.inner_loops))
+        self.inner_loops, self.inner = (), ()
+        if type(self.block.body) is not tir.Store:
+            body = self.block.body
+            self.inner_loops = tuple([tir.For(i.var, i.extent, body) for i in self.block.iters])
+            self.inner = tuple(_inside(self.block, self.inner_loops))
 
     def extents(self) -> dict[tir.Var, tir.Expr]:
         """The extent of each loop around."""

@@ -6,12 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.tensor.arith.compare import facts_of
-from tilewright.tensor.arith.itermap.absorb import (
-    absorb_dividends,
-    absorb_guards,
-    absorb_tile_guards,
-    absorb_tiles,
-)
 from tilewright.tensor.arith.itermap.digits import (
     ONE,
     Chain,
@@ -22,8 +16,11 @@ from tilewright.tensor.arith.itermap.digits import (
     read,
     source_extent,
 )
+from tilewright.tensor.arith.itermap.dividends import absorb_dividends
+from tilewright.tensor.arith.itermap.guards import absorb_guards, absorb_tile_guards
 from tilewright.tensor.arith.itermap.result import Reason, Refusal
 from tilewright.tensor.arith.itermap.system import Fused, Leaf, System
+from tilewright.tensor.arith.itermap.tiles import absorb_tiles
 from tilewright.tensor.arith.linear import Linear, constant, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.space import NotAffine, Space

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.tensor.arith.analyzer import Analyzer
-from tilewright.tensor.arith.linear import Kind, Linear, plus
+from tilewright.tensor.arith.linear import Atom, Kind, Linear, plus
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.ir import Cover, Expr, Var
 
@@ -82,9 +82,10 @@ class System:
     def replace(self, old: Linear, new: Linear) -> bool:
         """Replace multiples of a sum in every form, also inside of divisions; was there any?
 
-        The leaves of the newest group, which define what is replaced, stay as they are.
+        The leaves of the newest group, which define what is replaced, stay as they are, and so do
+        those of the groups inside of it: nothing may be defined by itself.
         """
-        own = next(reversed(self.groups), None)
+        fixed = self._below(next(reversed(self.groups)))
 
         def change(form: Linear) -> Linear:
             k = contains(form, old)
@@ -94,7 +95,7 @@ class System:
 
         found = False
         for leaf in self.leaves:
-            if leaf.owner is not own:
+            if leaf.owner not in fixed:
                 form = self.rewritten(leaf.form, change)
                 found |= form is not leaf.form
                 leaf.form = form
@@ -102,27 +103,29 @@ class System:
         return found
 
     def _regathered(self, form: Linear, old: Linear, new: Linear) -> Linear:
-        """Replace a sum of which multiples of a divisor were taken out of a quotient.
+        """Replace a sum of which multiples of a divisor have left its digits.
 
-        `2·i + j // 4` holds `8·i + j`: it is `(8·i + j) // 4`; so does `j % 4`.
+        `2·i + j // 4` holds `8·i + j`: it is `(8·i + j) // 4`; so do `j % 4` and `j // 2 % 2`.
         """
         for atom, k in form.terms.items():
-            if (atom.kind is not Kind.DIV and atom.kind is not Kind.MOD) or len(old.terms) == 1:
+            digit = _digit_of(atom)
+            if digit is None or len(old.terms) == 1:
                 continue
-            x, c = atom.parts
+            x, by, modulus = digit
             out = {a: q for a, q in old.terms.items() if a not in x.terms}
             inside = {a: q for a, q in old.terms.items() if a in x.terms}
-            if not out or not inside or not isinstance(c, int):
+            if not out or not inside or any(q % (by * (modulus or 1)) for q in out.values()):
                 continue
-            if any(q % c for q in out.values()) or any(x.terms[a] != q for a, q in inside.items()):
+            if any(x.terms[a] != q for a, q in inside.items()):
                 continue
             rest = plus(form, Linear(0, {atom: k}), -1)
             whole = plus(plus(x, Linear(old.const, inside), -1), new)
-            if atom.kind is Kind.MOD:
-                return plus(rest, self.space.floor_mod(whole, c), k)
-            if all(form.terms.get(a) == k * q // c for a, q in out.items()):
-                rest = plus(rest, Linear(0, {a: k * q // c for a, q in out.items()}), -1)
-                return plus(rest, self.space.floor_div(whole, c), k)
+            quotient = self.space.floor_div(whole, by)
+            if modulus is not None:
+                return plus(rest, self.space.floor_mod(quotient, modulus), k)
+            if all(form.terms.get(a) == k * q // by for a, q in out.items()):
+                rest = plus(rest, Linear(0, {a: k * q // by for a, q in out.items()}), -1)
+                return plus(rest, quotient, k)
         return form
 
     def rewritten(self, form: Linear, change: Callable[[Linear], Linear]) -> Linear:
@@ -155,20 +158,44 @@ class System:
     def loops_in(self, *forms: Linear) -> tuple[Var, ...]:
         """The loops that forms depend on, through groups too, in loop order."""
         found: set[Var] = set()
-        left = [var for form in forms for var in variables(form)]
-        while left:
-            var = left.pop()
-            if var in found:
-                continue
-            found.add(var)
-            match self.groups.get(var):
-                case Fused(leaf=leaf):
-                    left += variables(leaf.form)
-                case Tiled(tile=tile, inside=inside):
-                    left += variables(tile.form) + variables(inside.form)
+        for form in forms:
+            for var in variables(form):
+                found |= self._below(var)
         ranks = self.space.ranks
         own = [v for v in found if v not in self.groups and ranks.get(v, -1) >= self.first]
         return tuple(sorted(own, key=ranks.__getitem__))
+
+    def _below(self, var: Var) -> set[Var]:
+        """A variable and all that it is made of."""
+        found: set[Var] = set()
+        left = [var]
+        while left:
+            var = left.pop()
+            if var not in found:
+                found.add(var)
+                match self.groups.get(var):
+                    case Fused(leaf=leaf):
+                        left += variables(leaf.form)
+                    case Tiled(tile=tile, inside=inside):
+                        left += variables(tile.form) + variables(inside.form)
+        return found
+
+
+def _digit_of(atom: Atom) -> tuple[Linear, int, int | None] | None:
+    """(x, c, d) of `x // c % d`; d is None for a mere quotient."""
+    if atom.kind is not Kind.DIV and atom.kind is not Kind.MOD:
+        return None
+    x, by = atom.parts
+    if not isinstance(by, int):
+        return None
+    if atom.kind is Kind.DIV:
+        return x, by, None
+    single = x.single()
+    if single is not None and single[1] == 1 and single[0].kind is Kind.DIV:
+        inner, lower = single[0].parts
+        if isinstance(lower, int):
+            return inner, lower, by
+    return x, 1, by
 
 
 def _inside(form: Linear) -> Iterator[Linear]:
