@@ -118,8 +118,11 @@ class Nest:
             case 7:
                 self.predicate = self.predicate & (loop < rng.randint(1, 4))
 
-    def points(self) -> list[Values]:
-        every = itertools.islice(_points(self.loops, {}), MAX_POINTS + 1)
+    def points(self) -> list[Values] | None:
+        """Every point of the loops where the predicate holds; None if there are too many."""
+        every = list(itertools.islice(_points(self.loops, {}), MAX_POINTS + 1))
+        if len(every) > MAX_POINTS:
+            return None
         return [values for values in every if evaluate(self.predicate, values)]
 
     def detect(self) -> IterMap | Refusal:
@@ -201,7 +204,7 @@ def _values(nest: Nest, points: list[Values]) -> list[tuple[int, ...]]:
 
 def _check_values(nest: Nest, found: IterMap) -> None:
     points = nest.points()
-    if len(points) > MAX_POINTS:
+    if points is None:
         return
     values = _values(nest, points)
     assert set(values) == set(itertools.product(*map(range, nest.domain)))
@@ -221,7 +224,7 @@ def _check_values(nest: Nest, found: IterMap) -> None:
 def _check_refusal(nest: Nest, found: Refusal) -> None:
     assert str(found)
     points = nest.points()
-    if len(points) > MAX_POINTS:
+    if points is None:
         return
     values = set(_values(nest, points))
     domain = set(itertools.product(*map(range, nest.domain)))

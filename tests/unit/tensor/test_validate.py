@@ -325,6 +325,36 @@ ILLEGAL = {
                         B[vj] = T[vj]
         """,
     ),
+    "read between start value and sum": (
+        "V104",
+        """
+        def f(A: f32[8], B: f32[1]):
+            T = alloc(f32[1])
+            with block("T_init"):
+                T[0] = 0.0
+            with block("B"):
+                B[0] = T[0]
+            for k in range(8):
+                with block("T", vk=R(8, k)):
+                    T[0] = T[0] + A[vk]
+        """,
+    ),
+    "read in the loop of the start value": (
+        "V104",
+        """
+        def f(A: f32[8, 8], B: f32[8]):
+            T = alloc(f32[8])
+            for i in range(8):
+                with block("T_init", vi=S(8, i)):
+                    T[vi] = 0.0
+                with block("B", vj=S(8, i)):
+                    B[vj] = T[vj]
+            for j in range(8):
+                for k in range(8):
+                    with block("T", vl=S(8, j), vk=R(8, k)):
+                        T[vl] = T[vl] + A[vl, vk]
+        """,
+    ),
     "start value behind the sum": (
         "V104",
         """

@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.validate.bindings import Bound, bound, require_counted_once
-from tilewright.tensor.validate.coverage import Need, require_ready, require_written, unready
+from tilewright.tensor.validate.coverage import (
+    Need,
+    require_final,
+    require_ready,
+    require_written,
+    unready,
+)
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.kinds import parallel_around, require_kinds
 from tilewright.tensor.validate.places import Place, places_of, top_statements
@@ -74,11 +80,23 @@ def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
         if outside not in nest.checked:
             require_kinds(func, nest.blocks, outside, cache.maps)
             nest.checked.add(outside)
+        later = frozenset[tir.Buffer]().union(*[o.written for o in nests[number + 1 :]])
+        if not later.isdisjoint(nest.touched):
+            _require_final(func, nest, nests[number + 1 :], later)
         for need in nest.needs:
             buffer = need.region.buffer
             before, after = _writers(nests[:number], buffer), _writers(nests[number + 1 :], buffer)
             if before or after or need.inside is not None or buffer not in params:
                 require_ready(func, need, before, after, cache.maps)
+
+
+def _require_final(
+    func: tir.Func, nest: _Nest, rest: list[_Nest], later: frozenset[tir.Buffer]
+) -> None:
+    for block in nest.blocks:
+        for region in block.place.reads():
+            if region.buffer in later:
+                require_final(func, block, region, _writers(rest, region.buffer))
 
 
 def _writers(nests: list[_Nest], buffer: tir.Buffer) -> list[Bound]:

@@ -19,7 +19,7 @@ from tilewright.tensor.validate.places import Place, conjuncts
 from tilewright.tensor.validate.together import fill_together
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["Need", "covers", "require_ready", "require_written", "unready"]
+__all__ = ["Need", "covers", "require_final", "require_ready", "require_written", "unready"]
 
 
 @dataclass(slots=True, eq=False)
@@ -100,8 +100,8 @@ def _provided(
     for writer in others:
         depth = writer.place.common(reader.place)
         if writer.place.number > reader.place.number:
-            if depth:
-                _refuse(func, reader, region, writer, "it is written again later in the same loop")
+            if depth or not _is_next_step(reader, writer, region.buffer):
+                _refuse(func, reader, region, writer, "it is written again later")
             continue
         partial = _partial(writer, reader, depth)
         if partial is not None:
@@ -116,6 +116,12 @@ def _provided(
     if not covered and partly is None:
         _refuse(func, reader, region, others[0], because or "it is written later")
     return shared, None if covered else partly
+
+
+def _is_next_step(reader: Bound, later: Bound, buffer: tir.Buffer) -> bool:
+    """Do both blocks accumulate into the buffer? Only then may the second one write it later."""
+    mine = any(r.buffer is buffer for r in reader.place.block.writes)
+    return mine and reader.place.updates and later.place.updates
 
 
 def _partial(writer: Bound, reader: Bound, depth: int) -> str | None:
@@ -299,6 +305,13 @@ def _passes_as(
     return False
 
 
+def require_final(func: tir.Func, reader: Bound, region: tir.Region, after: list[Bound]) -> None:
+    """V104 if blocks of later nests still write what a block reads."""
+    for writer in after:
+        if not _is_next_step(reader, writer, region.buffer):
+            _refuse(func, reader, region, writer, "it is written later")
+
+
 def require_ready(
     func: tir.Func, need: Need, before: list[Bound], after: list[Bound], maps: Maps
 ) -> None:
@@ -307,7 +320,7 @@ def require_ready(
     A parameter that nothing else writes has its value from the call.
     """
     buffer = need.region.buffer
-    because = "nothing writes it" if not after else "it is written later"
+    because = "nothing writes it"
     if need.inside is not None:
         because = "it lies outside of what the writer computes"
     for writer in before:
