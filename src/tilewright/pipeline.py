@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
-from tilewright.intrin.features import require_features
+from tilewright.intrin.features import require_features, require_functions
 from tilewright.lower import STAGES as LOWERING_STAGES
 from tilewright.lower import Lowered, lower_from
 from tilewright.lower.context import Context
@@ -188,6 +188,7 @@ class Pipeline:
             if stage == "scheduled":
                 self._scheduled = value
                 require_features(value, self.target)
+                require_functions(value)
             value = self._timed("llvm", until, self._emit, *self._lower(stage, value, until))
         last = {"assembly": self._assembly, "object": self._object, "kernel": self._kernel}
         self._timed(until, until, last[until], value)

@@ -8,6 +8,7 @@ from tests.unit.test_pipeline import matmul
 from tilewright.build import build
 from tilewright.schedule import Schedule
 from tilewright.target import Target
+from tilewright.tensor import library
 
 
 @pytest.mark.parametrize("trace", [None, "draft", "none"])
@@ -48,3 +49,10 @@ def test_targets_by_name_or_value(target):
 def test_build_rejects_other_machines():
     with raises_code("T004"):
         build(matmul(), target="aarch64")
+
+
+def test_function_without_native_code_is_refused_by_name():
+    with raises_code("T203") as caught:
+        build(library.unary("log1p", 2, 8))
+    assert "`log1p`" in str(caught.value)
+    assert "exp" in str(caught.value)

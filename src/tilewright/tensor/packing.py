@@ -35,6 +35,9 @@ class Packing(Node):
 
     def pack(self, array: Array, *guests: Array) -> Array:
         """A contiguous packed copy; the arrays of `guests` follow in their order."""
+        if len(guests) != len(self.guests):
+            names = ", ".join(f"`{guest.name}`" for guest in self.guests) or "no other buffer"
+            raise ValueError(f"{names} is stored along: give {len(self.guests) + 1} arrays to pack")
         rest = iter(guests)
         for step in self.steps:
             if isinstance(step, StoreAt):

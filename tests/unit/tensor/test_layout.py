@@ -69,6 +69,8 @@ def test_store_at_holds_two_arrays():
     np.testing.assert_array_equal(packing.unpack(packed), weights)
     (found,) = packing.unpack_guests(packed)
     np.testing.assert_array_equal(found, bias)
+    with pytest.raises(ValueError, match="`bias` is stored along: give 2 arrays"):
+        packing.pack(weights)
 
 
 def test_guest_of_the_same_rank():
