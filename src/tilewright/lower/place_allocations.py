@@ -14,14 +14,16 @@ cannot be shown is not assumed: the buffer then stays where it is, which costs o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tilewright.lower import fold, forms
-from tilewright.lower.accesses import Access, accesses_of, conjuncts
+from tilewright.lower.accesses import Access, accesses_of, conjuncts, loads_in
 from tilewright.lower.context import Context
 from tilewright.lower.extremes import Loops, extremes, fills_box
 from tilewright.lower.forms import Form
+from tilewright.lower.simplify import analyzer_of
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import walk, walk_stmts
 
 __all__ = ["place_allocations"]
@@ -41,10 +43,11 @@ def place_allocations(func: tir.Func, context: Context) -> tir.Func:
     touched: dict[int, frozenset[tir.Buffer]] = {}
     _touch(bare, frozenset(starts), touched)
     homes: dict[int, list[tir.Buffer]] = {}
+    analyzer = analyzer_of(func)
     for buffer, start in starts.items():
         if not accesses[buffer]:
             continue  # nobody misses it
-        home = _home(buffer, start, accesses[buffer], touched)
+        home = _home(buffer, start, accesses[buffer], touched, analyzer)
         homes.setdefault(id(home), []).append(buffer)
     body = _with_allocs(bare, homes)
     return func if body == func.body else func.with_fields(body=body)
@@ -93,6 +96,7 @@ def _home(
     stmt: tir.Stmt,
     accesses: list[Access],
     touched: Mapping[int, frozenset[tir.Buffer]],
+    analyzer: Analyzer,
 ) -> tir.Stmt:
     """The statement to wrap, starting the search at `stmt`."""
     while True:
@@ -100,7 +104,7 @@ def _home(
             case tir.Seq():
                 inside = [part for part in stmt.body if buffer in touched[id(part)]]
             case tir.For() if _may_enter(stmt, buffer):
-                inside = [stmt.body] if _stays_in_iteration(stmt, accesses) else []
+                inside = [stmt.body] if _stays_in_iteration(stmt, accesses, analyzer) else []
             case tir.If() if not _loaded(stmt.cond, frozenset((buffer,))):
                 sides = (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
                 inside = [side for side in sides if buffer in touched[id(side)]]
@@ -117,7 +121,7 @@ def _may_enter(loop: tir.For, buffer: tir.Buffer) -> bool:
     return not is_vector and not _loaded(loop.extent, frozenset((buffer,)))
 
 
-def _stays_in_iteration(loop: tir.For, accesses: list[Access]) -> bool:
+def _stays_in_iteration(loop: tir.For, accesses: list[Access], analyzer: Analyzer) -> bool:
     """Is everything that an iteration reads written by the same iteration before?
 
     The iterations of a parallel loop run in any order, so in a legal program it is. Each thread
@@ -125,11 +129,18 @@ def _stays_in_iteration(loop: tir.For, accesses: list[Access]) -> bool:
     """
     if loop.kind is tir.LoopKind.PARALLEL:
         return True
-    writes = [a for a in accesses if a.writes]
-    return all(any(_covers(w, r, loop.var) for w in writes) for r in accesses if not r.writes)
+    writes = [a for a in accesses if a.writes and not _has_load(a.indices)]
+    return all(
+        any(_covers(w, r, loop.var, analyzer) for w in writes) for r in accesses if not r.writes
+    )
 
 
-def _covers(write: Access, read: Access, var: tir.Var) -> bool:
+def _has_load(indices: Iterable[Form]) -> bool:
+    atoms = [atom for form in indices for key in form for atom in key]
+    return any(loads_in(atoms))
+
+
+def _covers(write: Access, read: Access, var: tir.Var, analyzer: Analyzer) -> bool:
     """Does `write` store all elements of `read`, earlier in one iteration of the loop `var`?"""
     if write.number >= read.number:
         return False
@@ -148,7 +159,11 @@ def _covers(write: Access, read: Access, var: tir.Var) -> bool:
     if not all(_harmless(c, write, read, first) for c in write.conditions):
         return False
     own = tuple([(v, e) for v, e in own if v in moving])
-    return fills_box(write.indices, own) and _inside(write, own, read, read.loops[shared:])
+    if not fills_box(write.indices, own):
+        return False
+    for outer, extent in write.loops[:shared]:
+        analyzer = analyzer.bind(outer, extent)
+    return _inside(write, own, read, read.loops[shared:], analyzer)
 
 
 def _runs(extent: tir.Expr, loops: Loops) -> bool:
@@ -162,7 +177,7 @@ def _harmless(
     condition: tir.Expr, write: Access, read: Access, first: Mapping[tir.Var, tir.Expr]
 ) -> bool:
     """May a write under `condition` count as unconditional, as far as `read` is concerned?"""
-    if condition in read.conditions:
+    if condition in read.conditions and not any(loads_in([condition])):
         return True
     if fold.substitute(condition, first) == tir.TRUE:  # it ran in the first of these iterations
         return True
@@ -186,7 +201,7 @@ def _only_bounds(condition: tir.Expr, write: Access) -> bool:
     return False
 
 
-def _inside(write: Access, own: Loops, read: Access, other: Loops) -> bool:
+def _inside(write: Access, own: Loops, read: Access, other: Loops, analyzer: Analyzer) -> bool:
     """Is the box that is read within the box that is written? No access leaves the shape."""
     for w, r, size in zip(write.indices, read.indices, write.buffer.shape, strict=True):
         written, wanted = extremes(w, own), extremes(r, other)
@@ -196,15 +211,17 @@ def _inside(write: Access, own: Loops, read: Access, other: Loops) -> bool:
         greatest = [forms.minus(forms.form_of(size), forms.constant(1))]
         if wanted is not None:
             least, greatest = [*least, wanted[0]], [*greatest, wanted[1]]
-        low = any(_at_most(written[0], end) for end in least)
-        if not low or not any(_at_most(end, written[1]) for end in greatest):
+        low = any(_at_most(written[0], end, analyzer) for end in least)
+        if not low or not any(_at_most(end, written[1], analyzer) for end in greatest):
             return False
     return True
 
 
-def _at_most(a: Form, b: Form) -> bool:
+def _at_most(a: Form, b: Form, analyzer: Analyzer) -> bool:
     distance = forms.const_of(forms.minus(b, a))
-    return distance is not None and distance >= 0
+    if distance is not None:
+        return distance >= 0
+    return analyzer.prove(tir.Le(forms.expr_of(a), forms.expr_of(b))) is True
 
 
 def _with_allocs(stmt: tir.Stmt, homes: Mapping[int, list[tir.Buffer]]) -> tir.Stmt:

@@ -30,10 +30,11 @@ ALONE = tir.Call("thread", (), index).eq(0)
 
 def place_threads(func: tir.Func, context: Context) -> tir.Func:
     """Guard what one thread does, and put barriers between dependent stages."""
-    del context
     if not _has_parallel(func.body) or _is_placed(func.body):
         return func
-    body, _ = _Placer().place(_outermost_only(func.body), ())
+    body = _without_shared_scratch(_outermost_only(func.body), context)
+    if _has_parallel(body):
+        body, _ = _Placer().place(body, ())
     return func if body == func.body else func.with_fields(body=body)
 
 
@@ -52,6 +53,33 @@ def _outermost_only(stmt: tir.Stmt, *, inside: bool = False) -> tir.Stmt:
     parallel = type(stmt) is tir.For and stmt.kind is tir.LoopKind.PARALLEL
     new = fold.map_parts(stmt, lambda part: _outermost_only(part, inside=inside or parallel))
     return new.with_fields(kind=tir.LoopKind.SERIAL) if inside and parallel else new
+
+
+def _without_shared_scratch(body: tir.Stmt, context: Context) -> tir.Stmt:
+    """Parallel loops whose iterations may fill the same part of a buffer become serial.
+
+    That is meant to be a buffer of each thread, but `place_allocations` could not show that no
+    value outlives an iteration. Buffers that are also used elsewhere are not looked at: that
+    iterations write different parts of those has been validated.
+    """
+    buffers = [s.buffer for s in walk_stmts(body) if type(s) is tir.Alloc]
+    everywhere = accesses_of(body, buffers)
+
+    def visit(stmt: tir.Stmt) -> tir.Stmt:
+        if type(stmt) is not tir.For or stmt.kind is not tir.LoopKind.PARALLEL:
+            return fold.map_parts(stmt, visit)
+        own = {s.buffer for s in walk_stmts(stmt) if type(s) is tir.Alloc}
+        for buffer, inside in accesses_of(stmt, [b for b in buffers if b not in own]).items():
+            if not inside or len(inside) < len(everywhere[buffer]):
+                continue
+            around = [pair for pair in everywhere[buffer][0].loops if pair[0] is not stmt.var]
+            slices = [_slice(access, stmt.var, around) for access in inside]
+            if None in slices or any(s != slices[0] for s in slices):
+                context.remark(f"loop `{stmt.var.name}` is not parallel: `{buffer.name}` is shared")
+                return stmt.with_fields(kind=tir.LoopKind.SERIAL)  # type: ignore[no-any-return]
+        return stmt
+
+    return visit(body)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -131,3 +131,31 @@ def walk_sizes(func: tir.Func) -> list[tir.Var]:
 def test_no_barrier_without_dependence(name, count):
     made = applied(place_threads, PROGRAMS[name])
     assert sum(type(s) is tir.Barrier for s in walk_stmts(made)) == count
+
+
+def test_scratch_that_iterations_share_keeps_a_loop_serial():
+    text = """
+        def f(A: f32[8], C: f32[8]):
+            T = alloc(f32[8])
+            for s in range(2):
+                for i in parallel(4):
+                    for j in range(8):
+                        T[(i + j) % 8] = A[i]
+                    C[s * 4 + i] = T[i * 3 % 8]
+    """
+    remark = "loop `i` is not parallel: `T` is shared"
+    made = applied(place_threads, text, remarks=[remark])
+    assert "parallel" not in str(made)
+
+
+def test_scratch_in_slices_of_iterations_stays_parallel():
+    text = """
+        def f(A: f32[8], C: f32[8]):
+            T = alloc(f32[8])
+            for s in range(2):
+                for i in parallel(4):
+                    for j in range(2):
+                        T[i * 2 + j] = A[i * 2 + 1 - j]
+                    C[s * 4 + i] = T[i * 2 + s]
+    """
+    assert "parallel" in str(applied(place_threads, text, remarks=[]))
