@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format fuzz bench clean
+.PHONY: help demo test check format fuzz bench package clean
 
 help: ## show this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ fuzz: $(VENV)/.installed-test ## the long property profile: fresh random program
 
 bench: $(VENV)/.installed-bench ## compare with the peers; arguments in BENCH="matmul --threads 1"
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+package: $(BIN)/python ## source distribution and wheel into dist/, built and tried in fresh environments
+	@$(BIN)/python scripts/check_package.py
 
 clean: ## remove the environment, build products and caches
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,16 +1,21 @@
-"""Compile a few tensor programs with the analytic draft, check them, and show how fast they run.
+"""Write a few tensor programs, let tilewright schedule and compile them, check them, time them.
 
 Run with `make demo`, or `python examples/demo.py` in an environment that has tilewright.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 import tilewright as tw
-from tilewright.llvm.calibrate import measure
+from tilewright.llvm.calibrate import FmaPeak, Team
+from tilewright.llvm.probes import compile_probes
+
+SECONDS = 1.0  # of timing for each program
 
 
 def matmul(m: int, n: int, k: int) -> tw.Func:
@@ -22,7 +27,7 @@ def matmul(m: int, n: int, k: int) -> tw.Func:
 
 
 def dense_gelu(m: int, n: int, k: int) -> tw.Func:
-    """gelu(A·B + bias): the epilogue stays in registers."""
+    """gelu(A·B + bias): what follows the sum happens while it is still in registers."""
     A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
     bias = tw.placeholder("bias", (n,))
     r = tw.reduce_axis(k, "k")
@@ -43,59 +48,84 @@ def softmax(rows: int, n: int) -> tw.Func:
     return tw.func("softmax", [X], [Y])
 
 
-def reference_gelu(x: np.ndarray) -> np.ndarray:
-    """gelu by numerical integration-free means: erf from the standard library."""
-    from math import erf
-
-    return 0.5 * x * (1 + np.vectorize(erf)(x / np.sqrt(2)))
+def exact_gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
 
 
-def reference_softmax(x: np.ndarray) -> np.ndarray:
-    """Softmax in double precision."""
+def exact_softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def main() -> None:
-    """Compile, check, time."""
-    rng = np.random.default_rng(0)
-    target = tw.Target.host()
-    peak = measure(target).fma_gflops
-    print(f"target: {target.name} ({target.cpu}), {target.vector_bytes * 8}-bit vectors")
-    print(f"multiply-add limit: {peak.one:.0f} GFLOP/s on one core, {peak.all:.0f} on all\n")
-    print(f"{'program':<28}{'compile':>10}{'run':>12}{'rate':>16}{'of limit':>10}  largest error")
+def time_by_turns(kernel: tw.Kernel, inputs: list, limit: Callable[[], float]) -> list[float]:
+    """Best seconds of the kernel, and the best rate of what limits it, measured by turns.
 
-    def show(
-        name: str, func: tw.Func, constants: dict, inputs: list, expected: np.ndarray, flops: float
-    ) -> None:
+    Both see the same moments: whatever else the machine does, the comparison holds.
+    """
+    kernel.time(inputs, repeat=1, min_ns=50_000_000)  # caches, clock and memory wake up
+    best, rate, end = math.inf, 0.0, time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        rate = max(rate, limit())
+        best = min(best, *kernel.time(inputs, repeat=3, min_ns=2_000_000))
+    return [best / 1e9, rate]
+
+
+class Table:
+    """Compiles programs, and prints a line for each."""
+
+    def __init__(self) -> None:
+        self.target = tw.Target.host()
+        self.peak = FmaPeak(self.target, compile_probes(self.target), Team(1))
+        bits = f"{self.target.vector_bytes * 8}-bit vectors"
+        print(f"tilewright {tw.__version__} on {self.target.cpu}, {bits}; one core\n")
+        print(f"{'program':<30}{'compile':>9}{'run':>11}{'rate':>17}{'of limit':>10}{'error':>10}")
+
+    def line(self, name: str, func: tw.Func, constants: dict, inputs: list, exact: np.ndarray,
+             work: float, unit: str, limit: Callable[[], float]) -> None:  # fmt: skip
         start = time.perf_counter()
-        kernel = tw.build(func, target=target, threads=1, constants=constants)
+        kernel = tw.build(func, target=self.target, threads=1, constants=constants)
         compile_ms = (time.perf_counter() - start) * 1e3
-        error = np.abs(kernel(*inputs) - expected).max()
+        error = np.abs(kernel(*inputs) - exact).max()
         assert error < 1e-3, f"{name} is wrong by {error}"
-        seconds = min(kernel.time(inputs, repeat=20)) / 1e9
-        rate = flops / seconds / 1e9
+        seconds, best = time_by_turns(kernel, inputs, limit)
+        rate = work / seconds / 1e9
         print(
-            f"{name:<28}{compile_ms:>7.0f} ms{seconds * 1e6:>9.0f} µs"
-            f"{rate:>8.1f} GFLOP/s{rate / peak.one:>10.0%}  {error:.1e}"
+            f"{name:<30}{compile_ms:>6.0f} ms{seconds * 1e6:>8.0f} µs{rate:>9.1f} {unit:<7}"
+            f"{rate / best:>10.0%}{error:>10.0e}"
         )
 
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    table = Table()
     for m, n, k in ((128, 768, 768), (512, 512, 512), (333, 777, 555)):
-        a = rng.standard_normal((m, k), np.float32)
-        b = rng.standard_normal((k, n), np.float32)
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
         exact = a.astype(np.float64) @ b
-        show(f"matmul {m}×{n}×{k}", matmul(m, n, k), {"B": b}, [a], exact, 2.0 * m * n * k)
+        table.line(f"matmul {m}×{n}×{k}", matmul(m, n, k), {"B": b}, [a], exact,
+                   2 * m * n * k, "GFLOP/s", table.peak.run)  # fmt: skip
+
     m, n, k = 128, 768, 768
+    a, b = rng.standard_normal((m, k), np.float32) / 8, rng.standard_normal((k, n), np.float32) / 8
     bias = rng.standard_normal(n, np.float32)
-    a = rng.standard_normal((m, k), np.float32) / 8
-    b = rng.standard_normal((k, n), np.float32) / 8
-    exact = reference_gelu(a.astype(np.float64) @ b + bias)
-    constants = {"B": b, "bias": bias}
-    show(
-        "gelu(A·B + bias) 128×768×768", dense_gelu(m, n, k), constants, [a], exact, 2.0 * m * n * k
+    exact = exact_gelu(a.astype(np.float64) @ b + bias)
+    table.line(f"gelu(A·B + bias) {m}×{n}×{k}", dense_gelu(m, n, k), {"B": b, "bias": bias}, [a],
+               exact, 2 * m * n * k, "GFLOP/s", table.peak.run)  # fmt: skip
+
+    x = rng.standard_normal((1024, 768), np.float32)
+    copy = np.empty_like(x)
+
+    def copy_rate() -> float:
+        start = time.perf_counter()
+        np.copyto(copy, x)
+        return 2 * x.nbytes / (time.perf_counter() - start) / 1e9
+
+    table.line("softmax 1024×768", softmax(1024, 768), {}, [x], exact_softmax(x.astype(np.float64)),
+               2 * x.nbytes, "GB/s", copy_rate)  # fmt: skip
+    print(
+        "\nThe limit: a loop of nothing but multiply-adds; for softmax, copying the same bytes.\n"
+        "Nothing was tuned. To see how a kernel comes about, step by step:\n"
+        "    tilewright show matmul:128,768,768 --constants B --steps"
     )
-    x = rng.standard_normal((4096, 768), np.float32)
-    show("softmax 4096×768", softmax(4096, 768), {}, [x], reference_softmax(x), 5.0 * x.size)
 
 
 if __name__ == "__main__":

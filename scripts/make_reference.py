@@ -13,22 +13,12 @@ import sys
 from pathlib import Path
 
 import tilewright
+from tilewright import explain
 from tilewright.errors import CODES
 from tilewright.schedule import PRIMITIVES
 from tilewright.schedule.primitive import Primitive
 
 DOCS = Path(__file__).parents[1] / "docs"
-
-FAMILIES = {
-    "C": "calling a kernel",
-    "I": "a bug of tilewright: please report it with the text of the error",
-    "K": "the path and the command line",
-    "O": "environment variables",
-    "P": "the text of a program",
-    "S": "a schedule step that does not apply",
-    "T": "targets",
-    "V": "a program that is not well formed, or a schedule that would change its meaning",
-}
 
 
 def primitives_page() -> str:
@@ -57,24 +47,13 @@ def _call(primitive: Primitive) -> str:
 
 
 def errors_page() -> str:
-    """Every code with its summary, by family."""
+    """One section per code with its example, which is run: see `tilewright.explain`."""
     for module in pkgutil.walk_packages(tilewright.__path__, "tilewright."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    lines = [
-        "# Errors",
-        "",
-        "Made by `python scripts/make_reference.py`. Every error starts with its code; below it",
-        "come what was expected and found, the program with the place marked, and a hint.",
-    ]
-    unknown = {code[0] for code in CODES} - FAMILIES.keys()
+    unknown = {code[0] for code in CODES} - explain.FAMILIES.keys()
     assert not unknown, f"families without a title: {unknown}"
-    for letter, title in FAMILIES.items():
-        codes = sorted(code for code in CODES if code.startswith(letter))
-        if codes:
-            lines += ["", f"## {letter}…: {title}", "", "| code | summary |", "|---|---|"]
-            lines += [f"| {code} | {CODES[code].summary} |" for code in codes]
-    return "\n".join(lines) + "\n"
+    return explain.page(CODES, explain.EXAMPLES)
 
 
 PAGES = {"primitives.md": primitives_page, "errors.md": errors_page}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["ABI_VERSION", "ALIGNMENT", "CONTEXT", "CONTEXT_SIZE_BYTES", "MAX_THREADS"]
-__all__ += ["ContextField", "Packing", "ParamSpec", "Shape"]
+__all__ += ["ContextField", "Guest", "Packing", "ParamSpec", "Shape"]
 
 ABI_VERSION: Final = 1
 MAX_THREADS: Final = 1024
@@ -52,26 +52,55 @@ Shape = tuple[int | str, ...]
 """Extents; a string names a symbolic size that is told by the arrays of each call."""
 
 
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A plain array that is stored in the memory of another parameter.
+
+    `place` is its number among all that callers pass, guests included.
+    """
+
+    name: str
+    shape: Shape
+    place: int
+
+
 class Packing(Protocol):
-    """How a plain array becomes the stored form that a kernel reads."""
+    """How plain arrays become the stored form that a kernel reads and writes, and back."""
 
     @property
     def logical_shape(self) -> Shape:
         """Shape of the plain array."""
 
-    def pack(self, array: NDArray[Any], /) -> NDArray[np.generic]:
+    @property
+    def guests(self) -> tuple[Guest, ...]:
+        """Further arrays that are stored along, in the order in which `pack` wants them."""
+
+    def pack(self, array: NDArray[Any], /, *guests: NDArray[Any]) -> NDArray[np.generic]:
         """The stored form, of the shape and element type of the parameter."""
+
+    def unpack(self, array: NDArray[Any], /) -> NDArray[np.generic]:
+        """The plain array of a stored one, without its guests; a view where that is possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParamSpec:
-    """One array parameter of a kernel; `shape` is that of the memory which the kernel sees."""
+    """One array parameter of a kernel; `shape` is that of the memory which the kernel sees.
+
+    An output is updated if its content before the call matters, because the kernel reads it or
+    leaves a part of it alone; any other output may be made for the caller.
+    """
 
     name: str
     dtype: DType
     shape: Shape
     is_output: bool = False
     packing: Packing | None = None
+    is_updated: bool = False
+
+    @property
+    def is_input(self) -> bool:
+        """Whether callers must pass it."""
+        return self.is_updated or not self.is_output
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"

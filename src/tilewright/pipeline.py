@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
 from tilewright.intrin.features import require_features, require_functions
 from tilewright.lower import STAGES as LOWERING_STAGES
@@ -30,13 +31,17 @@ from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.contents import require_elements, updated
 from tilewright.tensor.parser import parse
+from tilewright.tensor.validate import validate
+from tilewright.tensor.verify import Level, verify
 
 __all__ = ["STAGES", "Artefact", "Observer", "Pipeline", "Report", "Stage", "dump_to"]
 
 K001 = Code("K001", "there is no stage `{stage}`")
-K002 = Code("K002", "a kernel cannot be resumed from its `{stage}`")
+K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
+K004 = Code("K004", "a kernel cannot have {threads} threads")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
 
 
@@ -146,30 +151,35 @@ class Pipeline:
         constants: Iterable[str] = (),
         observers: Sequence[Observer] = (),
     ) -> None:
-        if isinstance(trace, str) and trace not in ("draft", "none"):
-            hint = 'give a `Trace`, "draft" or "none"'
-            raise UserError(K003, {"trace": trace}, hint=hint)
+        if not isinstance(trace, Trace) and trace not in ("draft", "none"):
+            shown = str(trace)
+            shown = shown if len(shown) < 40 else f"{shown[:40]}…"
+            hint = 'give a `Trace` (`Trace.from_json` reads one), "draft" or "none"'
+            raise UserError(K003, {"trace": shown}, hint=hint)
+        _require_threads(threads)
         self.target, self.threads, self.trace = target, threads, trace
         self.constants, self.observers = tuple(constants), tuple(observers)
         self.report = Report()
         self._scheduled: tir.Func | None = None
+        self._updated: frozenset[str] = frozenset()
 
     def run(self, func: tir.Func, until: str = "kernel") -> Artefact:
         """The artefact of stage `until` of a program."""
         return self._follow(Artefact("program", func), until)
 
     def resume(self, stage: str, text: str, until: str = "kernel") -> Artefact:
-        """The artefact of stage `until`, from the text of an earlier stage."""
+        """The artefact of stage `until`, from the text of an earlier stage, edited or not."""
         suffix = _find(stage).suffix
         if suffix not in (".tir", ".ll"):
             hint = "resume from the text of a tensor program or of LLVM IR"
-            raise UserError(K002, {"stage": stage}, hint=hint)
-        return self._follow(Artefact(stage, parse(text) if suffix == ".tir" else text), until)
+            raise UserError(K002, {"stage": stage, "until": until}, hint=hint)
+        start = _read_program(stage, text) if suffix == ".tir" else _read_llvm(text)
+        return self._follow(Artefact(stage, start), until)
 
     def _follow(self, start: Artefact, until: str) -> Artefact:
         if not _leads_to(start.stage, _find(until)):
             hint = "stages in order: " + ", ".join(stage.name for stage in STAGES)
-            raise UserError(K002, {"stage": start.stage, "asked for": until}, hint=hint)
+            raise UserError(K002, {"stage": start.stage, "until": until}, hint=hint)
         self.report = Report()
         try:
             self._walk(start, until)
@@ -182,11 +192,14 @@ class Pipeline:
         self._made(start, until)
         value, stage = start.value, start.stage
         if isinstance(value, tir.Func):
+            program = value
             if stage == "program":
                 value = self._timed("scheduled", until, self._schedule, value)
                 stage = "scheduled"
             if stage == "scheduled":
                 self._scheduled = value
+                self._updated = frozenset(param.name for param in updated(program))
+                require_elements(program)
                 require_features(value, self.target)
                 require_functions(value)
             value = self._timed("llvm", until, self._emit, *self._lower(stage, value, until))
@@ -250,7 +263,8 @@ class Pipeline:
         from tilewright.llvm.emit import emit
         from tilewright.llvm.interface import Interface
 
-        return Interface.of(scheduled, lowered).as_comment() + emit(lowered, self.target)
+        interface = Interface.of(scheduled, lowered, self._updated)
+        return interface.as_comment() + emit(lowered, self.target)
 
     def _assembly(self, text: str) -> str:
         from tilewright.llvm.machine import assembly_of
@@ -282,6 +296,28 @@ class Pipeline:
             scratch_address=0 if known else code.address(interface.scratch_symbol),
             report=self.report,
         )
+
+
+def _require_threads(threads: object) -> None:
+    if not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
+        hint = f"give a number from 1 to {MAX_THREADS}, or nothing for the default"
+        raise UserError(K004, {"threads": repr(threads)}, hint=hint)
+
+
+def _read_program(stage: str, text: str) -> tir.Func:
+    """The program of a stage from its text, which may have been edited: checked like a new one."""
+    func = parse(text)
+    if stage in LOWERING_STAGES:
+        return verify(func, Level.LOWERED if stage == LOWERING_STAGES[-1] else Level.LOOPS)
+    validate(verify(func))
+    return func
+
+
+def _read_llvm(text: str) -> str:
+    from tilewright.llvm.machine import require_accepted
+
+    require_accepted(text)
+    return text
 
 
 def _find(name: str) -> Stage:

@@ -138,8 +138,8 @@ CASES = [
         "tiles_flat",
         vector_add,
         lambda s: s.split("i", [6, 24]),
-        "S002",
-        ("wrong argument for `tiles`", "(6, 24)"),
+        "S103",
+        ("tile sizes from large to small", "(6, 24)", "say [24, 6]"),
     ),
     Illegal(
         "tiles_float", vector_add, lambda s: s.split("i", 2.5), "S002", ("found: 2.5", "`tiles`")
@@ -187,7 +187,7 @@ CASES = [
         symbolic_add,
         lambda s: s.split("i", [(8, 2)]),
         "S102",
-        ("not a constant", "give one tile size"),
+        ("tiles that fill any extent", "tiles of 8", "give one tile size"),
     ),
     Illegal("split_zero", vector_add, lambda s: s.split("i", 0), "S103", ("tiles of 0",)),
     Illegal("split_negative", vector_add, lambda s: s.split("i", -4), "S103", ("tiles of -4",)),
@@ -220,7 +220,7 @@ CASES = [
         vector_add,
         lambda s: s.split("i_1", [(4, 2)]),
         "S102",
-        ("not a constant",),
+        ("tiles of 4", "give one tile size"),
         lambda s: s.split("i", 8),
     ),
     # fuse
@@ -407,7 +407,7 @@ CASES = [
     # set_scope
     Illegal("scope_input", matmul, lambda s: s.set_scope("A", "register"), "S270", ("cache_read",)),
     Illegal("scope_output", matmul, lambda s: s.set_scope("C", "register"), "S270", ("`C`",)),
-    Illegal("scope_name", matmul_relu, lambda s: s.set_scope("C", "L1"), "S271", ("`L1`",)),
+    Illegal("scope_name", matmul_relu, lambda s: s.set_scope("C", "L1"), "S215", ("`L1`",)),
     # decompose_reduction
     Illegal("decompose_map", copy_2d, lambda s: s.decompose_reduction("C", "i"), "S250", ("`C`",)),
     Illegal(

@@ -281,7 +281,7 @@ COMPUTATION = [
         overwriting_result,
         lambda s: s.reverse_compute_inline("D"),
         "S208",
-        ("which block `D` reads",),
+        ("reads `X`, which block `D` overwrites",),
         validated=False,
     ),
     Illegal(
@@ -348,8 +348,8 @@ COMPUTATION = [
         "reverse_compute_at overwrites too early",
         overwriting_result,
         lambda s: s.reverse_compute_at("D", "B_i"),
-        "S214",
-        ("reads `X` before block `D` overwrites it",),
+        "S208",
+        ("reads `X`, which block `D` overwrites", "write to another buffer"),
         validated=False,
     ),
     Illegal(
@@ -641,7 +641,7 @@ LAYOUT = [
         copy_2d,
         lambda s: s.layout_fuse("A", 0, 1),
         "S305",
-        ("1 dimensions cannot be fused",),
+        ("two dimensions or more to fuse, not 1",),
     ),
     Illegal(
         "pad by nothing",

@@ -12,7 +12,7 @@ INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
 LLVM = TENSOR | {"lower", "llvm"}
 PATH = SCHEDULE | LLVM | {"graph", "frontend", "ukernel", "runtime", "build", "pipeline"}
-ALL = PATH | {"tune", "dataset", "cli", "testing", ""}
+ALL = PATH | {"tune", "dataset", "cli", "explain", "testing", ""}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     **dict.fromkeys(BASE, BASE),
@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "testing": PATH | {"testing"},
     "tune": ALL - {"cli"},
     "dataset": ALL - {"cli"},
+    "explain": BASE | {"explain"},
     "cli": ALL,
 }
 

@@ -19,6 +19,7 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.accesses import Change, Ranges
 from tilewright.schedule.relayout import with_change
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import make_block
 from tilewright.tensor.interpret import interpret
 from tilewright.tensor.layout import parse_step
 from tilewright.tensor.packing import packing_of
@@ -115,7 +116,8 @@ def test_index_map_agrees_with_packing(rank, data):
     shape = tuple(data.draw(st.integers(1, 6 - rank // 2)) for _ in range(rank))
     buffer = tir.Buffer("X", tuple(map(tir.Const, shape)), tir.Const(0).dtype)
     other = tir.Buffer("Y", (), tir.Const(0).dtype)
-    block = tir.Store(other, (), tir.Load(buffer, tuple(map(tir.Const, (0,) * rank))))
+    store = tir.Store(other, (), tir.Load(buffer, tuple(map(tir.Const, (0,) * rank))))
+    block = make_block("Y", (), (), store)
     schedule = Schedule(tir.Func("f", (buffer, other), block))
     apply_layout_steps(data.draw, schedule, data.draw(st.integers(1, 6)))
     packed_buffer = schedule.func.params[0]

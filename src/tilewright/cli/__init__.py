@@ -10,12 +10,12 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from tilewright.cli import doctor, show
+from tilewright.cli import doctor, explain, show
 from tilewright.errors import InternalError, UserError
 
 __all__ = ["main"]
 
-_COMMANDS = (show, doctor)
+_COMMANDS = (show, explain, doctor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.debug:
             raise
         print(f"tilewright: {error}", file=sys.stderr)
+        print(f"`tilewright explain {error.code.id}` says more", file=sys.stderr)
         return 2
     except InternalError as error:
         traceback.print_exc()
@@ -46,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog="tilewright",
-        description="A tensor compiler: look at programs and schedules, and at this machine.",
+        description="A tensor compiler: look at programs and schedules, errors, and this machine.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=tilewright.__version__)

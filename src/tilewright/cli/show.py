@@ -100,7 +100,8 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        raise UserError(K012, {"path": path, "problem": reason}) from None
+        hint = "check the path; a ready program is written `name:sizes`, see `--list`"
+        raise UserError(K012, {"path": path, "problem": reason}, hint=hint) from None
 
 
 def _trace(text: str) -> Trace | str:
@@ -120,11 +121,16 @@ def _ready(text: str) -> tir.Func:
     try:
         func: tir.Func = make(*values)
     except (TypeError, ValueError, IndexError) as problem:
-        hint = f"{name}{inspect.signature(make)}"
-        raise UserError(
-            K011, {"name": name, "found": rest, "problem": problem}, hint=hint
-        ) from None
+        facts = {"name": name, "found": rest or "no sizes", "problem": problem}
+        raise UserError(K011, facts, hint=f"write `{_usage(name)}`") from None
     return func
+
+
+def _usage(name: str) -> str:
+    """`matmul:m,n,k`: the sizes that a ready program needs."""
+    parameters = inspect.signature(getattr(library, name)).parameters.values()
+    sizes = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    return f"{name}:{','.join(p.name for p in sizes)}"
 
 
 def _print_lists() -> None:
@@ -133,10 +139,6 @@ def _print_lists() -> None:
         print(f"  {stage.name:<20} {stage.summary}")
     print("\nready programs (name:sizes):")
     for name in library.__all__:
-        make = getattr(library, name)
-        sizes = [
-            p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty
-        ]
-        summary = (make.__doc__ or "").partition("\n")[0]
-        print(f"  {name + ':' + ','.join(sizes):<36} {summary}")
+        summary = (getattr(library, name).__doc__ or "").partition("\n")[0]
+        print(f"  {_usage(name):<36} {summary}")
     print("\nsee `tilewright show --help` for examples")

@@ -22,7 +22,10 @@ def require_functions(func: tir.Func) -> None:
         for part in walk(stmt) if type(stmt) is tir.Store else ():
             if type(part) is tir.Call and part.name not in known and part.name[:5] != "llvm.":
                 facts = {"function": part.name, "known": ", ".join(sorted({*EXPANSIONS, *NATIVE}))}
-                hint = "write it in terms of the functions that are known"
+                hint = (
+                    "give it an expansion with `tilewright.intrin.define_function`, "
+                    "or write it in terms of the functions that are known"
+                )
                 raise TargetError(T203, facts, program=func, marks={"call": stmt}, hint=hint)
 
 

@@ -42,12 +42,11 @@ __all__ = [
 class Operand:
     """An array that the instruction works on.
 
-    The last `dense` dimensions must lie one after another in memory; `scope` None means any.
+    The last `dense` dimensions must lie one after another in memory.
     """
 
     buffer: tir.Buffer
     dense: int = 0
-    scope: tir.Scope | None = None
 
     def __getitem__(self, indices: object) -> tir.Load:
         return self.buffer[indices]
@@ -156,16 +155,9 @@ def lookup(name: str) -> TensorIntrinsic | None:
     )
 
 
-def operand(
-    name: str,
-    shape: tuple[int, ...],
-    dtype: DType,
-    *,
-    dense: int = 0,
-    scope: tir.Scope | None = None,
-) -> Operand:
+def operand(name: str, shape: tuple[int, ...], dtype: DType, *, dense: int = 0) -> Operand:
     """An operand of constant shape."""
-    return Operand(tir.Buffer(name, tuple(map(tir.Const, shape)), dtype), dense, scope)
+    return Operand(tir.Buffer(name, tuple(map(tir.Const, shape)), dtype), dense)
 
 
 def spatial_axis(name: str, extent: int) -> Axis:

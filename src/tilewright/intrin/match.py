@@ -57,14 +57,14 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why there is no match: `reason` is one of value, dtype, axes, index, dense, scope."""
+    """Why there is no match: `reason` is one of value, dtype, axes, index, dense."""
 
     reason: str
     expected: str
     found: str
 
 
-_RANK = ("value", "dtype", "axes", "index", "scope", "dense")
+_RANK = ("value", "dtype", "axes", "index", "dense")
 """Later reasons come from candidates that fit better; the best one is reported."""
 
 
@@ -207,9 +207,6 @@ def _place(
     units: Mapping[tir.Var, tir.Expr],
 ) -> Placed | Mismatch:
     name = operand.buffer.name
-    if operand.scope is not None and buffer.scope is not operand.scope:
-        what = f"operand `{name}` in {operand.scope.value}"
-        return Mismatch("scope", what, f"`{buffer.name}` in {buffer.scope.value}")
     loops = set(loop_of.values())
     forms = [linear_form(index, loops | units.keys()) for index in given]
     if any(form is None for form in forms):

@@ -6,19 +6,20 @@ With it, edited LLVM text can become a kernel again without the program that it 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.abi import ParamSpec, Shape
+from tilewright.abi import Guest, ParamSpec, Shape
 from tilewright.dtypes import DTYPES
 from tilewright.errors import Code, ParseError, ProgramError
 from tilewright.llvm.emit import scratch_symbol, symbol
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import parse_step
-from tilewright.tensor.packing import Packing, packing_of
+from tilewright.tensor.packing import Packing, guest_packing, packing_of
 from tilewright.tensor.printer import print_node
 from tilewright.tensor.regions import outputs, sizes
 
@@ -31,6 +32,8 @@ V301 = Code("V301", "a dimension of `{param}` is neither a number nor a size: `{
 P201 = Code("P201", "the LLVM text does not say what kernel it is: {problem}")
 
 MARK = "; interface: "
+ROLES: Final = {"in": (False, False), "out": (True, False), "inout": (True, True)}
+"""How parameters are used: (is_output, is_updated)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +55,20 @@ class Interface:
     parallel: bool
 
     @classmethod
-    def of(cls, scheduled: tir.Func, lowered: Lowered) -> Interface:
-        """The interface of a program; its lowered form knows flat buffers only."""
-        written = outputs(scheduled)
+    def of(cls, scheduled: tir.Func, lowered: Lowered, updated: Collection[str] = ()) -> Interface:
+        """The interface of a program; its lowered form knows flat buffers only.
+
+        `updated` names the outputs whose content before the call matters.
+        """
+        written = {p: p.name in updated for p in outputs(scheduled)}
         return cls(
             scheduled.name,
             symbol(scheduled),
             scratch_symbol(scheduled),
-            tuple(_spec(param, is_output=param in written) for param in scheduled.params),
+            tuple(
+                _spec(param, is_output=param in written, is_updated=written.get(param, False))
+                for param in scheduled.params
+            ),
             tuple(tuple(str(step) for step in param.layout) for param in scheduled.params),
             _size_names(scheduled, lowered),
             tir.int_value(lowered.shared_bytes),
@@ -74,7 +83,7 @@ class Interface:
     def as_comment(self) -> str:
         """One line of LLVM text."""
         params = [
-            [spec.name, spec.dtype.name, list(spec.shape), spec.is_output, list(layout)]
+            [spec.name, spec.dtype.name, list(spec.shape), _role_of(spec), list(layout)]
             for spec, layout in zip(self.params, self.layouts, strict=True)
         ]
         data = {
@@ -113,6 +122,10 @@ class Interface:
             raise _refused(repr(problem)) from None
 
 
+def _role_of(spec: ParamSpec) -> str:
+    return next(r for r, flags in ROLES.items() if flags == (spec.is_output, spec.is_updated))
+
+
 def _size_names(scheduled: tir.Func, lowered: Lowered) -> tuple[str, ...]:
     """Sizes in the order of the kernel's arguments, then those that its code does not need."""
     every = (*lowered.sizes, *sizes(scheduled))
@@ -129,21 +142,40 @@ class Stored:
     """The layout of a parameter in the words of callers, who know sizes by name."""
 
     packing: Packing
+    shape: Shape
     logical_shape: Shape
+    guests: tuple[Guest, ...]
 
-    def pack(self, array: NDArray[Any], /) -> NDArray[np.generic]:
-        """A plain array in the order in which the kernel reads it."""
-        return self.packing.pack(array)
+    def pack(self, array: NDArray[Any], /, *guests: NDArray[Any]) -> NDArray[np.generic]:
+        """Plain arrays in the order in which the kernel reads them."""
+        return self.packing.pack(array, *guests)
+
+    def unpack(self, array: NDArray[Any], /) -> NDArray[np.generic]:
+        """The plain array of one that the kernel has written."""
+        sizes = dict(zip(self.shape, array.shape, strict=True))
+        return self.packing.unpack(
+            array, tuple(d if isinstance(d, int) else sizes[d] for d in self.logical_shape)
+        )
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.packing.steps))
 
 
-def _spec(param: tir.Buffer, *, is_output: bool) -> ParamSpec:
-    shape = tuple(_dimension(param, size) for size in param.shape)
+def _spec(param: tir.Buffer, *, is_output: bool, is_updated: bool) -> ParamSpec:
+    shape = _shape(param, param.shape)
     packing = packing_of(param)
-    # What a kernel writes appears as it is stored; only what it reads is packed for it.
-    if packing is None or is_output:
-        return ParamSpec(param.name, param.dtype, shape, is_output)
-    logical = tuple(_dimension(param, size) for size in packing.logical_shape)
-    return ParamSpec(param.name, param.dtype, shape, is_output, Stored(packing, logical))
+    stored = None
+    if packing is not None:
+        guests = tuple(
+            Guest(guest.name, _shape(param, guest_packing(guest).logical_shape), guest.place)
+            for guest in packing.guests
+        )
+        stored = Stored(packing, shape, _shape(param, packing.logical_shape), guests)
+    return ParamSpec(param.name, param.dtype, shape, is_output, stored, is_updated)
+
+
+def _shape(param: tir.Buffer, sizes: Iterable[int | tir.Expr]) -> Shape:
+    return tuple(_dimension(param, size) for size in sizes)
 
 
 def _dimension(param: tir.Buffer, size: int | tir.Expr) -> int | str:
@@ -160,9 +192,11 @@ def _dimension(param: tir.Buffer, size: int | tir.Expr) -> int | str:
 
 
 def _spec_of(entry: list[Any]) -> ParamSpec:
-    name, dtype, shape, is_output, layout = entry
+    name, dtype, shape, role, layout = entry
     extents: Shape = tuple(shape)
     known = {size: tir.Var(size) for size in extents if isinstance(size, str)}
     dims = tuple(known[d] if isinstance(d, str) else tir.Const(d) for d in extents)
     steps = tuple(parse_step(text, known.__getitem__) for text in layout)
-    return _spec(tir.Buffer(name, dims, DTYPES[dtype], layout=steps), is_output=is_output)
+    is_output, is_updated = ROLES[role]
+    buffer = tir.Buffer(name, dims, DTYPES[dtype], layout=steps)
+    return _spec(buffer, is_output=is_output, is_updated=is_updated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from contextlib import ExitStack
 from typing import Any
@@ -11,7 +12,7 @@ from llvmlite import binding
 from tilewright.llvm.machine import machine_for, optimise, parse
 from tilewright.target import Target
 
-__all__ = ["MachineCode", "load"]
+__all__ = ["Function", "MachineCode", "load"]
 
 
 class MachineCode:
@@ -27,6 +28,21 @@ class MachineCode:
     def address(self, symbol: str) -> int:
         """Where a function is; 0 if there is none of this name."""
         return int(self._engine.get_function_address(symbol))
+
+
+class Function:
+    """A function of machine code, without result, as a callable; it keeps the code alive."""
+
+    def __init__(self, code: MachineCode, symbol: str, *arguments: type) -> None:
+        address = code.address(symbol)
+        if not address:
+            raise ValueError(f"there is no function `{symbol}`")
+        self._code = code
+        self._call = ctypes.CFUNCTYPE(None, *arguments)(address)
+
+    def __call__(self, *values: int) -> None:
+        """Call it; Python's lock is free while it runs."""
+        self._call(*values)
 
 
 def load(text: str, target: Target) -> MachineCode:

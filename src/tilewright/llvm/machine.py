@@ -10,6 +10,7 @@ compiled in parallel threads.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,12 +20,15 @@ from typing import Any, Final
 
 from llvmlite import binding
 
-from tilewright.errors import Code, InternalError
+from tilewright.errors import Code, InternalError, ParseError
 from tilewright.target import Target
+from tilewright.tensor.text.source import Source
 
 __all__ = ["assembly_of", "machine_for", "object_of", "optimise", "parse", "parsed"]
+__all__ += ["require_accepted"]
 
 I110 = Code("I110", "LLVM does not accept a generated module: {problem}")
+P202 = Code("P202", "LLVM does not accept the text")
 
 LEVEL: Final = 3
 """Effort of code generation."""
@@ -76,6 +80,25 @@ def parse(text: str, context: Any) -> Any:
         facts = {"problem": str(problem).strip(), "module": _saved(text)}
         raise InternalError(I110, facts) from None
     return module
+
+
+def require_accepted(text: str) -> None:
+    """Refuse LLVM text of a user's own (P202): what is wrong with it is no bug of tilewright."""
+    with binding.create_context() as context:
+        try:
+            with binding.parse_assembly(text, context) as module:
+                module.verify()
+        except RuntimeError as problem:
+            raise _refused(text, str(problem).strip()) from None
+
+
+def _refused(text: str, problem: str) -> ParseError:
+    hint = "mend the text here, or write the stage out again"
+    place = re.search(r"<string>:(\d+):(\d+): error: (.*)", problem)
+    if place is None:
+        return ParseError(P202, {"found": problem}, hint=hint)
+    at = int(place[1]), int(place[2])
+    return Source(text).error(P202, at, hint, found=place[3])
 
 
 def _saved(text: str) -> str:

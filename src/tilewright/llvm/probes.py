@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from llvmlite import binding, ir
+from llvmlite import ir
 
+from tilewright.llvm.jit import Function, load
 from tilewright.target import Target
 
 __all__ = ["STREAMS", "Probes", "Stream", "fma_accumulators", "compile_probes"]
@@ -38,7 +39,7 @@ STREAMS: Final = (Stream("read", 1), Stream("copy", 2), Stream("triad", 3))
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The compiled kernels. They hold no Python lock while they run.
+    """The compiled kernels. They hold no Python lock while they run, and keep their code alive.
 
     `fma(turns, data)` does `fma_flops` operations per turn on the vectors at `data`;
     `streams[name](repeats, bytes, a, b, c)` walks `bytes` of each array, `repeats` times; `bytes`
@@ -49,7 +50,6 @@ class Probes:
     fma_flops: int
     streams: dict[str, Callable[[int, int, int, int, int], None]]
     step_bytes: int
-    engine: Any  # owns the code
 
 
 def fma_accumulators(target: Target) -> int:
@@ -66,30 +66,14 @@ def compile_probes(target: Target) -> Probes:
     _emit_fma(module, target)
     for stream in STREAMS:
         _emit_stream(module, target, stream)
-    engine = _compile(str(module), target)
-    signature = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
-    walk = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 3)
-    flops = 2 * target.lanes(4) * fma_accumulators(target) * FMA_STEPS
+    code = load(str(module), target)
+    walk = [ctypes.c_int64] * 2 + [ctypes.c_void_p] * 3
     return Probes(
-        fma=signature(engine.get_function_address("fma")),
-        fma_flops=flops,
-        streams={s.name: walk(engine.get_function_address(s.name)) for s in STREAMS},
+        fma=Function(code, "fma", ctypes.c_int64, ctypes.c_void_p),
+        fma_flops=2 * target.lanes(4) * fma_accumulators(target) * FMA_STEPS,
+        streams={s.name: Function(code, s.name, *walk) for s in STREAMS},
         step_bytes=UNROLL * target.vector_bytes,
-        engine=engine,
     )
-
-
-def _compile(text: str, target: Target) -> Any:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    module = binding.parse_assembly(text, context=binding.create_context())
-    module.verify()
-    machine = binding.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.llvm_features, opt=2, jit=True
-    )
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
 
 
 def _loop(builder: ir.IRBuilder) -> tuple[ir.Block, ir.PhiInstr]:

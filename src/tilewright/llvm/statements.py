@@ -210,6 +210,12 @@ def _run_barrier(s: Statements, _: tir.Barrier) -> None:
     s.note_meeting()
 
 
+def _run_prefetch(s: Statements, stmt: tir.Prefetch) -> None:
+    s.w.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+    pointer = s.address(stmt.buffer, stmt.indices[0]).pointer(s.w)
+    s.w.line(f"call void @llvm.prefetch.p0(ptr {pointer.text}, i32 0, i32 2, i32 1)")
+
+
 RUN: Final[dict[type[tir.Stmt], Callable[[Statements, Any], None]]] = {
     tir.For: _run_for,
     tir.Seq: _run_seq,
@@ -217,4 +223,5 @@ RUN: Final[dict[type[tir.Stmt], Callable[[Statements, Any], None]]] = {
     tir.Store: _run_store,
     tir.Alloc: _run_alloc,
     tir.Barrier: _run_barrier,
+    tir.Prefetch: _run_prefetch,
 }

@@ -124,5 +124,5 @@ class _Shift(AccessRewriter):
 
     def shifted(self, index: tir.Expr, start: Form) -> tir.Expr:
         if type(index) is tir.Ramp:
-            return index.with_fields(base=self.shifted(index.base, start))  # type: ignore[no-any-return]
+            return index.with_fields(base=self.shifted(index.base, start))
         return forms.expr_of(forms.minus(forms.form_of(index), start), self.order)

@@ -68,7 +68,7 @@ def cut_loops(func: tir.Func, context: Context) -> tir.Func:
     body = _statement(func.body, analyzer_of(func), 1)
     if body is func.body:
         return func
-    return func.with_fields(body=simplified(body, func))  # type: ignore[no-any-return]
+    return func.with_fields(body=simplified(body, func))
 
 
 def _statement(stmt: tir.Stmt, analyzer: Analyzer, copies: int) -> tir.Stmt:

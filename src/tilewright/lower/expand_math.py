@@ -1,6 +1,6 @@
 """Math functions become arithmetic; what remains of calls has an instruction of its own.
 
-The expansions are tensor IR and live in `intrin/functions.py`; they work on scalars and on vectors.
+The expansions are tensor IR and live in `intrin/functions/`; they work on scalars and on vectors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def expand_math(func: tir.Func, context: Context) -> tir.Func:
     del context
     if not any(type(n) is tir.Call and n.name in EXPANSIONS for n in walk(func.body)):
         return func
-    return func.with_fields(body=rewrite(func.body, _expanded))  # type: ignore[no-any-return]
+    return func.with_fields(body=rewrite(func.body, _expanded))
 
 
 def _expanded(node: Node) -> Node | None:

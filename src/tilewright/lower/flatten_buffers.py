@@ -34,7 +34,7 @@ def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
     params = tuple([flat[p][0] if p in flat else p for p in func.params])
     made = func.with_fields(params=params, body=_Flatten(flat).statement(func.body))
     # Rows and columns of fused loops come together again: (ij // 6) * 6 + ij % 6 is ij.
-    return made.with_fields(body=simplified(made.body, made))  # type: ignore[no-any-return]
+    return made.with_fields(body=simplified(made.body, made))
 
 
 def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, tuple[Form, ...]]:
@@ -71,7 +71,7 @@ class _Flatten(AccessRewriter):
             return start
         if type(lanes) is tir.Ramp:
             base = forms.plus(total, forms.form_of(lanes.base))
-            return lanes.with_fields(base=forms.expr_of(base, self.order))  # type: ignore[no-any-return]
+            return lanes.with_fields(base=forms.expr_of(base, self.order))
         return lanes + tir.Broadcast(start, lanes.dtype.lanes) if total else lanes
 
 

@@ -69,18 +69,18 @@ def seq(*parts: tir.Stmt) -> tir.Stmt:
 def map_parts(stmt: tir.Stmt, change: Callable[[tir.Stmt], tir.Stmt]) -> tir.Stmt:
     """`stmt` with `change` applied to the statements directly inside; itself if none changes."""
     match stmt:
-        case tir.Store() | tir.Barrier():
+        case tir.Store() | tir.Barrier() | tir.Prefetch():
             return stmt
         case tir.Seq():
             parts = [change(part) for part in stmt.body]
             same = all(a is b for a, b in zip(parts, stmt.body, strict=True))
             return stmt if same else seq(*parts)
         case tir.For() | tir.Alloc():
-            return stmt.with_fields(body=change(stmt.body))  # type: ignore[no-any-return]
+            return stmt.with_fields(body=change(stmt.body))
         case tir.If():
             then = change(stmt.then)
             other = None if stmt.otherwise is None else change(stmt.otherwise)
-            return stmt.with_fields(then=then, otherwise=other)  # type: ignore[no-any-return]
+            return stmt.with_fields(then=then, otherwise=other)
     raise TypeError(f"{type(stmt).__name__} is not a statement of lowered loops")
 
 
@@ -96,7 +96,7 @@ def loop(like: tir.For, extent: tir.Expr, body: tir.Stmt) -> tir.Stmt:
             return substitute(body, {like.var: tir.Const(0)})
     if extent is like.extent and body is like.body:
         return like
-    return like.with_fields(extent=extent, body=body)  # type: ignore[no-any-return]
+    return like.with_fields(extent=extent, body=body)
 
 
 def branch(cond: tir.Expr, then: tir.Stmt, other: tir.Stmt | None) -> tir.Stmt:
@@ -299,7 +299,7 @@ class _Substitution:
             var = tir.Var(var.name, var.dtype)
             self.values[node.var] = var
         body = self.visit(node.body)
-        return node.with_fields(var=var, value=value, body=body)  # type: ignore[no-any-return]
+        return node.with_fields(var=var, value=value, body=body)
 
     def alloc(self, node: tir.Alloc) -> Node:
         buffer = node.buffer
@@ -307,7 +307,7 @@ class _Substitution:
             buffer = tir.Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
             self.buffers[node.buffer] = buffer
         body = self.visit(node.body)
-        return node.with_fields(buffer=buffer, body=body)  # type: ignore[no-any-return]
+        return node.with_fields(buffer=buffer, body=body)
 
     def branch(self, node: tir.If) -> Node:
         cond: Any = self.visit(node.cond)

@@ -22,7 +22,7 @@ def lower_blocks(func: tir.Func, context: Context) -> tir.Func:
     del context
     if not any(type(s) is tir.Block for s in walk_stmts(func)):
         return func
-    return func.with_fields(body=simplified(_lowered(func.body), func))  # type: ignore[no-any-return]
+    return func.with_fields(body=simplified(_lowered(func.body), func))
 
 
 def _lowered(stmt: tir.Stmt) -> tir.Stmt:
@@ -30,14 +30,14 @@ def _lowered(stmt: tir.Stmt) -> tir.Stmt:
         case tir.Block():
             return _opened(stmt)
         case tir.For():
-            return stmt.with_fields(body=_lowered(stmt.body))  # type: ignore[no-any-return]
+            return stmt.with_fields(body=_lowered(stmt.body))
         case tir.Seq():
             return fold.seq(*(_lowered(part) for part in stmt.body))
         case tir.If():
             other = None if stmt.otherwise is None else _lowered(stmt.otherwise)
-            return stmt.with_fields(then=_lowered(stmt.then), otherwise=other)  # type: ignore[no-any-return]
+            return stmt.with_fields(then=_lowered(stmt.then), otherwise=other)
         case tir.Alloc():
-            return stmt.with_fields(body=_lowered(stmt.body))  # type: ignore[no-any-return]
+            return stmt.with_fields(body=_lowered(stmt.body))
     return stmt
 
 

@@ -53,7 +53,7 @@ def lower_tiles(func: tir.Func, context: Context) -> tir.Func:
     del context
     if not any(type(n) in (tir.TileStart, tir.TileSize) for n in walk(func.body)):
         return func
-    return func.with_fields(body=simplified(rewrite(func.body, _arithmetic), func))  # type: ignore[no-any-return]
+    return func.with_fields(body=simplified(rewrite(func.body, _arithmetic), func))
 
 
 def _arithmetic(node: Node) -> Node | None:

@@ -21,6 +21,7 @@ from tilewright.lower.lower_blocks import lower_blocks
 from tilewright.lower.lower_tiles import lower_tiles
 from tilewright.lower.lowered import Lowered
 from tilewright.lower.place_allocations import place_allocations
+from tilewright.lower.place_prefetches import place_prefetches
 from tilewright.lower.place_threads import place_threads
 from tilewright.lower.plan_storage import plan_storage
 from tilewright.lower.reuse_outputs import reuse_outputs
@@ -47,6 +48,7 @@ LOWERING: Final[tuple[Pass, ...]] = (
     compact_buffers,  # needs the final scopes of the allocations
     settle_registers,  # decides which loops must be unrolled, before loops are cut for them
     flatten_buffers,  # one offset per access; copies made later then share the work
+    place_prefetches,  # needs offsets, and loops that still are what the schedule wrote
     cut_loops,  # constant extents and no tests inside, before anything is unrolled
     lower_tiles,  # tiles that needed no cut
     place_threads,  # on loops, where dependences are still few and easy to see

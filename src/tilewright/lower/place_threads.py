@@ -76,7 +76,7 @@ def _without_shared_scratch(body: tir.Stmt, context: Context) -> tir.Stmt:
             slices = [_slice(access, stmt.var, around) for access in inside]
             if None in slices or any(s != slices[0] for s in slices):
                 context.remark(f"loop `{stmt.var.name}` is not parallel: `{buffer.name}` is shared")
-                return stmt.with_fields(kind=tir.LoopKind.SERIAL)  # type: ignore[no-any-return]
+                return stmt.with_fields(kind=tir.LoopKind.SERIAL)
         return stmt
 
     return visit(body)

@@ -43,7 +43,7 @@ def reuse_outputs(func: tir.Func, context: Context) -> tir.Func:
                     return visit(_moved(stmt, output))
         return map_children(stmt, visit)
 
-    return func.with_fields(body=visit(func.body))  # type: ignore[no-any-return]
+    return func.with_fields(body=visit(func.body))
 
 
 def _is_candidate(stmt: Node) -> bool:
@@ -53,7 +53,7 @@ def _is_candidate(stmt: Node) -> bool:
 def _moved(alloc: tir.Alloc, output: tir.Buffer) -> tir.Stmt:
     def change(part: Node) -> Node | None:
         if type(part) in (tir.Load, tir.Store) and part.buffer is alloc.buffer:  # type: ignore[attr-defined]
-            return part.with_fields(buffer=output)  # type: ignore[no-any-return]
+            return part.with_fields(buffer=output)
         return None
 
     return rewrite(alloc.body, change)

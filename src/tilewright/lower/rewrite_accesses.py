@@ -40,8 +40,8 @@ class AccessRewriter:
 
         new = map_children(stmt, change)
         if type(new) is tir.Alloc and new.buffer in self.buffers:
-            return new.with_fields(buffer=self.buffers[new.buffer])  # type: ignore[no-any-return]
-        return self._access(new) if type(new) is tir.Store else new
+            return new.with_fields(buffer=self.buffers[new.buffer])
+        return self._access(new) if isinstance(new, (tir.Store, tir.Prefetch)) else new
 
     def _expr(self, expr: Node) -> Node:
         if not isinstance(expr, tir.Expr) or isinstance(expr, (tir.Const, tir.Var)):

@@ -43,7 +43,7 @@ def in_memory(func: tir.Func, buffers: list[tir.Buffer]) -> tir.Func:
     if not buffers:
         return func
     moved = {b: b.with_fields(scope=tir.Scope.MEMORY) for b in buffers}
-    return func.with_fields(body=AccessRewriter(moved).statement(func.body))  # type: ignore[no-any-return]
+    return func.with_fields(body=AccessRewriter(moved).statement(func.body))
 
 
 def _obstacle(alloc: tir.Alloc, loops: dict[tir.Var, tir.For]) -> str:
@@ -87,5 +87,5 @@ def _index_vars(alloc: tir.Alloc) -> list[tir.Var]:
 def _unrolled(stmt: tir.Stmt, variables: set[tir.Var]) -> tir.Stmt:
     new = fold.map_parts(stmt, lambda part: _unrolled(part, variables))
     if type(new) is tir.For and new.var in variables:
-        return new.with_fields(kind=tir.LoopKind.UNROLLED)  # type: ignore[no-any-return]
+        return new.with_fields(kind=tir.LoopKind.UNROLLED)
     return new

@@ -64,7 +64,7 @@ class _Simplifier:
             case tir.Store():
                 indices = self.indices(stmt.indices, analyzer)
                 value = self.value(stmt.value, analyzer)
-                return stmt.with_fields(indices=indices, value=value)  # type: ignore[no-any-return]
+                return stmt.with_fields(indices=indices, value=value)
             case tir.If():
                 return self.branch(stmt, analyzer, depth)
             case tir.Seq():
@@ -73,7 +73,7 @@ class _Simplifier:
                 return stmt if same else fold.seq(*parts)
             case tir.Alloc():
                 body = self.statement(stmt.body, analyzer, depth)
-                return stmt.with_fields(body=body)  # type: ignore[no-any-return]
+                return stmt.with_fields(body=body)
         return stmt
 
     def branch(self, stmt: tir.If, analyzer: Analyzer, depth: int) -> tir.Stmt:
@@ -98,7 +98,7 @@ class _Simplifier:
     def new_value(self, expr: tir.Expr, analyzer: Analyzer) -> tir.Expr:
         match expr:
             case tir.Load():
-                return expr.with_fields(indices=self.indices(expr.indices, analyzer))  # type: ignore[no-any-return]
+                return expr.with_fields(indices=self.indices(expr.indices, analyzer))
             case tir.Compare() if expr.a.dtype == index and not _loads(expr):
                 return self.condition(expr, analyzer)
             case tir.Select():

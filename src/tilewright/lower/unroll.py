@@ -40,7 +40,7 @@ def _unrolled(stmt: tir.Stmt, context: Context) -> tir.Stmt:
         reason = f"it would have more than {MAX_STATEMENTS} statements"
     if reason or times is None:
         context.remark(f"loop `{new.var.name}` is not unrolled: {reason}")
-        return new.with_fields(kind=tir.LoopKind.SERIAL)  # type: ignore[no-any-return]
+        return new.with_fields(kind=tir.LoopKind.SERIAL)
     return fold.seq(*(fold.copied(new.body, {new.var: tir.Const(i)}) for i in range(times)))
 
 

@@ -46,7 +46,7 @@ def vectorize(func: tir.Func, context: Context) -> tir.Func:
     if not any(_is_vector(s) for s in walk_stmts(func)):
         return func
     body = _Vectorizer(func, context).statement(func.body, ())
-    return func.with_fields(body=body)  # type: ignore[no-any-return]
+    return func.with_fields(body=body)
 
 
 def _is_vector(stmt: tir.Stmt) -> bool:
@@ -115,7 +115,7 @@ def _scalar(loop: tir.For) -> tir.For:
         for n in walk(loop.body)
     )
     kind = tir.LoopKind.UNROLLED if registers else tir.LoopKind.SERIAL
-    return loop.with_fields(kind=kind)  # type: ignore[no-any-return]
+    return loop.with_fields(kind=kind)
 
 
 def _require_separate(loop: tir.For) -> None:
@@ -207,10 +207,10 @@ class _Chunks:
             case tir.Seq():
                 return fold.seq(*(self.vectors(part, chunks) for part in stmt.body))
             case tir.For() if not chunks[0].moves(stmt.extent):
-                return stmt.with_fields(body=self.vectors(stmt.body, chunks))  # type: ignore[no-any-return]
+                return stmt.with_fields(body=self.vectors(stmt.body, chunks))
             case tir.If() if not chunks[0].moves(stmt.cond):
                 other = stmt.otherwise
-                return stmt.with_fields(  # type: ignore[no-any-return]
+                return stmt.with_fields(
                     then=self.vectors(stmt.then, chunks),
                     otherwise=None if other is None else self.vectors(other, chunks),
                 )

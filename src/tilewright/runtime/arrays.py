@@ -8,6 +8,7 @@ buffer protocol and `__array_interface__` have no word for bfloat16: it comes as
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = ["NotAnArrayError", "PackedArray", "as_array", "empty"]
 Array = NDArray[Any]
 
 DLPACK_CPU = (1, 3, 11, 13)  # host memory, and host memory pinned or managed by CUDA and ROCm
+# What libraries raise for arrays that they do not export: on no device, with gradients, sparse.
+_REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 DLPACK_KINDS = {0: Kind.INT, 1: Kind.UINT, 2: Kind.FLOAT, 4: Kind.BFLOAT, 6: Kind.BOOL}
 
 
@@ -37,6 +40,10 @@ class PackedArray:
     array: Array
     packing: Packing
 
+    def unpack(self) -> Array:
+        """The plain array, without what is stored along; a view where that is possible."""
+        return self.packing.unpack(self.array)
+
     def __repr__(self) -> str:
         return f"PackedArray({self.array.dtype}{list(self.array.shape)}, {self.packing!r})"
 
@@ -44,14 +51,23 @@ class PackedArray:
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     """An uninitialised array on a 64-byte boundary."""
     element = dtype.numpy
-    memory = _native.Memory(math.prod(shape) * element.itemsize)
+    size_bytes = math.prod(shape) * element.itemsize
+    if size_bytes > sys.maxsize:
+        raise MemoryError(f"an array of {size_bytes} bytes")
+    memory = _native.Memory(size_bytes)
     return np.ndarray(shape, element, memory)  # type: ignore[arg-type]
 
 
 def as_array(value: object, *, shares_memory: bool) -> Array:
     """`value` as an array; with `shares_memory`, never a copy. Raises `NotAnArrayError`."""
-    if isinstance(value, np.ndarray):
+    if type(value) is np.ndarray:
         return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise NotAnArrayError(
+            "a masked array, whose mask kernels do not see: pass `array.filled(…)`"
+        )
+    if isinstance(value, np.ndarray):
+        return value.view(np.ndarray)
     if isinstance(value, type) or (isinstance(value, np.generic) and shares_memory):
         raise NotAnArrayError(_describe(value))
     if isinstance(value, np.generic):
@@ -79,16 +95,23 @@ def _from_buffer(value: object, *, shares_memory: bool) -> Array:
 
 
 def _from_dlpack(value: Any) -> Array:
-    device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else DLPACK_CPU[0]
-    if device not in DLPACK_CPU:
-        raise NotAnArrayError(f"{_describe(value)} in the memory of a device (DLPack {device:d})")
     try:
-        capsule = value.__dlpack__(max_version=(1, 0))
-    except TypeError:  # producers older than version 1 do not know the argument
-        capsule = value.__dlpack__()
-    except (BufferError, RuntimeError) as error:
+        device = _device_of(value)
+        if device not in DLPACK_CPU:
+            what = f"{_describe(value)} in the memory of a device (DLPack {device:d})"
+            raise NotAnArrayError(what)
+        try:
+            capsule = value.__dlpack__(max_version=(1, 0))
+        except TypeError:  # producers older than version 1 do not know the argument
+            capsule = value.__dlpack__()
+    except _REFUSALS as error:
         raise NotAnArrayError(f"{_describe(value)} that cannot be exported: {error}") from error
     return _Borrowed(capsule, _describe(value)).array()
+
+
+def _device_of(value: Any) -> int:
+    found = getattr(value, "__dlpack_device__", None)
+    return DLPACK_CPU[0] if found is None else int(found()[0])
 
 
 class _Borrowed:

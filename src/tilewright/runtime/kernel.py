@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.abi import ParamSpec
 from tilewright.errors import CallError, Code
-from tilewright.runtime import _native, pool
+from tilewright.runtime import _native, arguments, pool
 from tilewright.runtime.arrays import PackedArray
 from tilewright.runtime.outputs import OutputPlan
 from tilewright.runtime.signature import Signature
@@ -44,6 +44,8 @@ class Status(enum.IntEnum):
 class Kernel(_native.Kernel):
     """Call it with all arrays, or with the inputs only: outputs are then made and returned.
 
+    A parameter that the program updates is an input that is changed in place. Arrays are plain, in
+    the shapes of the program as it was written, whatever layouts its schedule has chosen.
     Scratch that depends on symbolic sizes is told by a function (`tw_scratch` in native/abi.h) at
     `scratch_address`. `report` is for whoever built the kernel to say how.
     """
@@ -83,22 +85,30 @@ class Kernel(_native.Kernel):
         if threads > 1:
             pool.tell_usable_cpus()
 
-    def pack(self, name: str, array: object) -> PackedArray:
-        """The stored form of `array` for parameter `name`, to pass as often as wanted."""
-        packed = self._signature.convert(self._signature.find(name), array)
+    @property
+    def conversions(self) -> tuple[str, ...]:
+        """What a call with plain arrays does besides running, such as `pack W and b`.
+
+        `pack` does it ahead of time; a packed output is passed as a packed array.
+        """
+        return tuple(self._signature.conversions())
+
+    def pack(self, name: str, array: object, /, **stored_along: object) -> PackedArray:
+        """The stored form of `array` for parameter `name`, to pass as often as wanted.
+
+        Arrays that a schedule stores along with it are given by name: `pack("W", w, b=bias)`; they
+        are not passed any more. It may share the memory of `array`.
+        """
+        packed = arguments.pack(self._signature, name, array, stored_along)
         if isinstance(packed, PackedArray):
             return packed
         raise CallError(C017, {"kernel": self.name, "param": name}, hint="pass the array as it is")
 
-    def bind(self, **arrays: object) -> Kernel:
+    def bind(self, /, **arrays: object) -> Kernel:
         """A kernel with these parameters fixed, packed once, and no longer passed.
 
         An array that needs no conversion is kept, not copied: later changes to it are seen.
         """
-        bound = dict(self._signature.bound)
-        for name, array in arrays.items():
-            signature = Signature(self.name, self.params, bound)
-            bound[name] = signature.convert(signature.find(name), array)
         return Kernel(
             self.entry_address,
             self.params,
@@ -110,21 +120,29 @@ class Kernel(_native.Kernel):
             self.keep_alive,
             scratch_address=self.scratch_address,
             report=self.report,
-            bound=bound,
+            bound=arguments.bind(self._signature, arrays),
         )
 
     def time(
         self, args: Sequence[object], *, repeat: int = 10, min_ns: int = 1_000_000
     ) -> list[float]:
-        """Nanoseconds of one run, `repeat` samples; a sample repeats runs for at least `min_ns`."""
-        arguments = self._signature.prepare(tuple(args), {})
-        self._signature.require_no_overlap(arguments)
-        return self._time(arguments.arrays, repeat, min_ns)
+        """Nanoseconds of one run, `repeat` samples; a sample repeats runs for at least `min_ns`.
+
+        Arrays are packed before and not unpacked after: only the kernel itself is timed.
+        """
+        if repeat < 1:
+            raise ValueError(f"at least one sample is needed, not {repeat}")
+        prepared = arguments.prepare(self._signature, tuple(args), {})
+        arguments.require_no_overlap(self._signature, prepared)
+        if prepared.empty_sizes:
+            arguments.require_nothing_to_do(self._signature, prepared)
+            return [0.0] * repeat
+        return self._time(prepared.arrays, repeat, min_ns)
 
     def __repr__(self) -> str:
-        free = self._signature.free
-        inputs = ", ".join(str(param) for param in free if not param.is_output)
-        outputs = ", ".join(str(param) for param in free if param.is_output)
+        passed = self._signature.passed
+        inputs = ", ".join(str(spec) for spec in passed if spec.is_input)
+        outputs = ", ".join(str(spec) for spec in passed if spec.is_output)
         return f"<kernel {self.name}({inputs}) -> ({outputs}), {self.threads} threads>"
 
     def _call_slowly(self, *args: object, **kwargs: object) -> Array | tuple[Array, ...] | None:
@@ -133,11 +151,16 @@ class Kernel(_native.Kernel):
             made = self._outputs.make(args)
             if made and self._try_run(self._outputs.merge(args, made)):
                 return made[0] if len(made) == 1 else made
-        arguments = self._signature.prepare(args, kwargs)
-        if not self._try_run(arguments.arrays):
-            self._signature.require_no_overlap(arguments)
+        prepared = arguments.prepare(self._signature, args, kwargs)
+        if prepared.unpacked:
+            arguments.require_no_overlap(self._signature, prepared)
+        if prepared.empty_sizes:
+            arguments.require_nothing_to_do(self._signature, prepared)
+        elif not self._try_run(prepared.arrays):
+            arguments.require_no_overlap(self._signature, prepared)
             raise SystemError(f"checked arrays do not fit {self!r}")
-        made = arguments.made
+        prepared.unpack()
+        made = prepared.made
         return None if not made else made[0] if len(made) == 1 else made
 
     def _raise_failure(self, status: int, result: int) -> NoReturn:
@@ -145,12 +168,13 @@ class Kernel(_native.Kernel):
         facts: dict[str, object] = {"kernel": self.name}
         match status:
             case Status.OK:
-                raise CallError(C013, {**facts, "code": result})
+                hint = "look into code that was written or edited by hand: only such returns errors"
+                raise CallError(C013, {**facts, "code": result}, hint=hint)
             case Status.NO_MEMORY:
                 needed = f"{self.shared_bytes} bytes and {self.local_bytes} for each thread"
                 if self.scratch_address:
                     needed = "an amount that depends on the sizes of the arrays"
-                hint = "free memory and call again"
+                hint = "free memory, or let less be kept at once, for example with `compute_at`"
                 raise CallError(C016, {**facts, "needed": needed}, hint=hint)
             case Status.NO_THREADS:
                 raise CallError(

@@ -34,10 +34,11 @@ class OutputPlan:
     @classmethod
     def of(cls, signature: Signature) -> OutputPlan | None:
         """The plan of a kernel; None if there is nothing to make, or not by this simple way."""
-        outputs = [param for param in signature.free if param.is_output]
+        outputs = [param for param in signature.free if not param.is_input]
         sources = dict(_sources(signature))
         sizes = {size for param in outputs for size in param.shape if isinstance(size, str)}
-        if not outputs or not sizes <= sources.keys():
+        packed = any(param.packing is not None for param in outputs)
+        if not outputs or packed or not sizes <= sources.keys():
             return None
         made = tuple(
             (tuple(sources[d] if isinstance(d, str) else d for d in param.shape), param.dtype)

@@ -1,41 +1,30 @@
 """The parameters of a kernel as a caller sees them: which are passed, which are fixed or made.
 
-This is the slow, explaining side of a call. The fast side, in C, only knows that something does not
-fit; here every array is looked at again, converted if that is harmless (copied into plain order,
-packed), or refused with an error.
+Callers pass plain arrays, the kernel sees stored ones. Where the two differ (`ParamSpec.packing`),
+inputs are packed before the run and outputs unpacked after it, unless a `PackedArray` is passed.
+Several plain arrays may be stored in one: `passed` has one entry for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.abi import ParamSpec
+from tilewright.abi import Guest, ParamSpec
 from tilewright.errors import CallError, Code
-from tilewright.runtime.arrays import PackedArray, empty
-from tilewright.runtime.checks import Checker, Sizes, is_plain
+from tilewright.runtime.arrays import PackedArray
 
-__all__ = ["Arguments", "Signature"]
+__all__ = ["Signature", "Stored", "plain_spec"]
 
-Array = NDArray[Any]
+Stored = NDArray[Any] | PackedArray
 
 C001 = Code("C001", "`{kernel}` is called with a wrong number of arrays")
-C009 = Code("C009", "output `{param}` of `{kernel}` overlaps `{other}`")
 C010 = Code("C010", "`{kernel}` cannot take an array called `{param}`")
-C011 = Code("C011", "size `{size}` of `{kernel}` cannot be told from the inputs")
-
-
-@dataclass(slots=True)
-class Arguments:
-    """What a call needs, in parameter order, and the outputs made for the caller."""
-
-    arrays: tuple[Array | PackedArray, ...]
-    made: tuple[Array, ...]
+C018 = Code("C018", "`{param}` of `{kernel}` is stored in one piece with `{others}`")
 
 
 @dataclass(frozen=True)
@@ -44,71 +33,47 @@ class Signature:
 
     kernel: str
     params: tuple[ParamSpec, ...]
-    bound: Mapping[str, Array | PackedArray] = field(default_factory=dict)
+    bound: Mapping[str, Stored] = field(default_factory=dict)
 
     @cached_property
     def free(self) -> tuple[ParamSpec, ...]:
-        """Parameters that a caller passes."""
+        """Parameters that are not bound."""
         return tuple(param for param in self.params if param.name not in self.bound)
 
     @cached_property
     def inputs(self) -> tuple[ParamSpec, ...]:
-        """Free parameters that a kernel only reads."""
-        return tuple(param for param in self.free if not param.is_output)
+        """Free parameters that cannot be made."""
+        return tuple(param for param in self.free if param.is_input)
 
-    def find(self, name: str) -> ParamSpec:
-        """The free parameter of this name."""
+    @cached_property
+    def passed(self) -> tuple[ParamSpec, ...]:
+        """The plain arrays that a caller passes, in order; guests are at their own places."""
+        found: list[tuple[str, ParamSpec]] = [(p.name, plain_spec(p)) for p in self.params]
+        guests = [(guest, param) for param in self.params for guest in _guests(param)]
+        for guest, host in sorted(guests, key=lambda pair: pair[0].place):
+            spec = ParamSpec(guest.name, host.dtype, guest.shape)
+            found.insert(guest.place, (host.name, spec))
+        return tuple(spec for owner, spec in found if owner not in self.bound)
+
+    def conversions(self) -> Iterator[str]:
+        """What is done to plain arrays around a run."""
         for param in self.free:
-            if param.name == name:
-                return param
-        raise self._unknown(name, {})
+            if param.packing is not None and param.is_input:
+                yield "pack " + " and ".join([param.name, *(g.name for g in _guests(param))])
+            if param.packing is not None and param.is_output:
+                yield f"unpack {param.name}"
 
-    def prepare(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Arguments:
-        """Check and convert the arrays of a call; make the outputs if none is given.
-
-        Whether outputs overlap other arrays is left to the fast side and `require_no_overlap`.
-        """
-        given = self._match(args, kwargs)
-        sizes = self._bound_sizes()
-        arrays = {
-            param.name: self._convert(param, given[param.name], sizes)
-            for param in self.free
-            if param.name in given
-        }
-        missing = [param for param in self.free if param.name not in given]
-        made = {param.name: self._make(param, sizes) for param in missing}
-        arrays |= made
-        return Arguments(tuple(arrays[param.name] for param in self.free), tuple(made.values()))
-
-    def convert(self, param: ParamSpec, value: object) -> Array | PackedArray:
-        """`value` as the kernel reads it: checked, in plain order, packed if need be."""
-        return self._convert(param, value, self._bound_sizes())
-
-    def require_no_overlap(self, arguments: Arguments) -> None:
-        """No output shares memory with another array."""
-        arrays = dict(self.bound)
-        arrays |= {
-            param.name: array for param, array in zip(self.free, arguments.arrays, strict=True)
-        }
-        ranges = {name: _address_range(value) for name, value in arrays.items()}
-        for param in self.params:
-            start, end = ranges[param.name]
-            for other, (other_start, other_end) in ranges.items():
-                meets = start < other_end and other_start < end
-                if param.is_output and meets and other != param.name:
-                    raise self._error(
-                        C009,
-                        {"param": param.name, "other": other},
-                        f"pass an output with memory of its own, or a copy of `{other}`",
-                    )
-
-    def _match(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """Arrays by parameter: all of them, or only the inputs."""
-        free, inputs = self.free, self.inputs
+    def match(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """Arrays by name: all of them, or all but the outputs that can be made."""
+        values = (*args, *kwargs.values())
+        packed = [p for p in self.free if any(_is_packed_for(p, value) for value in values)]
+        along = {guest.name for param in packed for guest in _guests(param)}
+        free = tuple(spec for spec in self.passed if spec.name not in along)
+        inputs = tuple(spec for spec in free if spec.is_input)
         places = inputs if len(args) <= len(inputs) else free
-        given = dict(zip((param.name for param in places), args, strict=False))
+        given = dict(zip((spec.name for spec in places), args, strict=False))
         for name, value in kwargs.items():
-            if name in given or all(param.name != name for param in free):
+            if name in given or all(spec.name != name for spec in free):
                 raise self._unknown(name, given)
             given[name] = value
         if len(args) <= len(free) and set(given) in (_names(inputs), _names(free)):
@@ -118,73 +83,62 @@ class Signature:
             made = f"{len(inputs)} inputs: {_list(inputs)} (outputs are then made and returned)"
             expected = f"{made}; or {expected}"
         found = f"{len(args)} positional" + "".join(f", `{name}`" for name in kwargs)
-        raise self._error(C001, {"expected": expected, "found": found})
+        updated = tuple(spec for spec in free if spec.is_updated and spec.name not in given)
+        hint = "pass the arrays in this order, or by name"
+        if updated:
+            hint = f"pass {_list(updated)} as well: the kernel changes it in place"
+        raise self.error(C001, {"expected": expected, "found": found}, hint)
 
-    def _convert(self, param: ParamSpec, value: object, sizes: Sizes) -> Array | PackedArray:
-        checker = Checker(self.kernel, param)
-        if isinstance(value, PackedArray):
-            checker.require_packing(value)
-            packed = value.array
-        else:
-            array = checker.as_array(value)
-            shape = param.shape if param.packing is None else param.packing.logical_shape
-            checker.require_fit(array, shape, sizes)
-            if param.is_output:
-                checker.require_usable_output(array)
-            array = _in_plain_order(array, param)
-            if param.packing is None:
-                return array
-            packed = param.packing.pack(array)
-        assert param.packing is not None
-        checker.require_fit(packed, param.shape, sizes)
-        return PackedArray(_in_plain_order(packed, param), param.packing)
-
-    def _make(self, param: ParamSpec, sizes: Sizes) -> Array:
-        unknown = [d for d in param.shape if isinstance(d, str) and d not in sizes.values]
-        if unknown:
-            raise self._error(
-                C011,
-                {"size": unknown[0], "needed by": f"output {param}"},
-                f"pass the output `{param.name}`, too",
-            )
-        shape = tuple(sizes.values[d] if isinstance(d, str) else d for d in param.shape)
-        return empty(shape, param.dtype)
-
-    def _bound_sizes(self) -> Sizes:
-        sizes = Sizes()
-        for param in self.params:
-            value = self.bound.get(param.name)
-            if value is not None:
-                array = value.array if isinstance(value, PackedArray) else value
-                Checker(self.kernel, param).require_fit(array, param.shape, sizes)
-        return sizes
+    def find(self, name: str, given: Mapping[str, object]) -> ParamSpec:
+        """The free parameter in which an array is stored, all of whose arrays must be given."""
+        for param in self.free:
+            names = [param.name, *(guest.name for guest in _guests(param))]
+            if name not in names:
+                continue
+            if isinstance(given.get(param.name), PackedArray):
+                if name != param.name:
+                    raise self._unknown(name, {})
+                return param
+            if not all(other in given for other in names):
+                others = "`, `".join(other for other in names if other != name)
+                missing = "`, `".join(other for other in names if other not in given)
+                hint = f"give `{missing}` at the same time"
+                raise self.error(C018, {"param": name, "others": others}, hint)
+            return param
+        raise self._unknown(name, {})
 
     def _unknown(self, name: str, given: Mapping[str, object]) -> CallError:
+        owner = {guest.name: param.name for param in self.params for guest in _guests(param)}
         reason = "there is no such parameter"
         if name in given:
             reason = "it is passed twice"
-        elif name in self.bound:
+        elif owner.get(name, name) in self.bound:
             reason = "it is bound already"
-        return self._error(
-            C010, {"param": name, "reason": reason}, f"pass {_list(self.free)}, each once"
+        elif name in owner:
+            reason = f"it is part of the packed array for `{owner[name]}`"
+        return self.error(
+            C010, {"param": name, "reason": reason}, f"pass {_list(self.passed)}, each once"
         )
 
-    def _error(self, code: Code, facts: Mapping[str, object], hint: str = "") -> CallError:
+    def error(self, code: Code, facts: Mapping[str, object], hint: str = "") -> CallError:
+        """An error of this kernel."""
         return CallError(code, {"kernel": self.kernel, **facts}, hint=hint)
 
 
-def _in_plain_order(array: Array, param: ParamSpec) -> Array:
-    """The array itself if it can be used as it is; a copy in C order otherwise."""
-    if not is_plain(array):
-        array = np.require(array, requirements=["C", "A"])
-    # Equal types may be different objects (`longlong` and `int64`); the C side knows only ours.
-    return array if array.dtype is param.dtype.numpy else array.view(param.dtype.numpy)
+def plain_spec(param: ParamSpec) -> ParamSpec:
+    """The parameter as callers see it."""
+    if param.packing is None:
+        return param
+    shape = param.packing.logical_shape
+    return ParamSpec(param.name, param.dtype, shape, param.is_output, None, param.is_updated)
 
 
-def _address_range(value: Array | PackedArray) -> tuple[int, int]:
-    array = value.array if isinstance(value, PackedArray) else value
-    start = array.__array_interface__["data"][0]
-    return (start, start + array.nbytes) if array.nbytes else (0, 0)
+def _guests(param: ParamSpec) -> tuple[Guest, ...]:
+    return () if param.packing is None else param.packing.guests
+
+
+def _is_packed_for(param: ParamSpec, value: object) -> bool:
+    return isinstance(value, PackedArray) and value.packing == param.packing
 
 
 def _list(params: tuple[ParamSpec, ...]) -> str:

@@ -127,7 +127,7 @@ def change_block(block: tir.Block, change: Change) -> tir.Block:
     if body is block.body and init is block.init:
         return block
     reads, writes = block_regions(block.iters, body, init)
-    return block.with_fields(reads=reads, writes=writes, body=body, init=init)  # type: ignore[no-any-return]
+    return block.with_fields(reads=reads, writes=writes, body=body, init=init)
 
 
 def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
@@ -154,7 +154,7 @@ def change_stmt(stmt: tir.Stmt, change: Change, ranges: Ranges) -> tir.Stmt:
             return stmt if body is stmt.body else stmt.with_fields(body=body)
         case tir.Alloc():
             body = change_stmt(stmt.body, change, ranges)
-            return stmt.with_fields(buffer=change.buffer(stmt.buffer), body=body)  # type: ignore[no-any-return]
+            return stmt.with_fields(buffer=change.buffer(stmt.buffer), body=body)
         case tir.Seq():
             parts = tuple([change_stmt(part, change, ranges) for part in stmt.body])
             same = all(a is b for a, b in zip(parts, stmt.body, strict=True))
@@ -228,7 +228,7 @@ def tidied(expr: tir.Expr, ranges: Ranges) -> tir.Expr:
         if isinstance(part, tir.Const | tir.Var | tir.Buffer):
             return part
         if type(part) is tir.Load:
-            return part.with_fields(indices=_same_all(part.indices, ranges))  # type: ignore[no-any-return]
+            return part.with_fields(indices=_same_all(part.indices, ranges))
         if isinstance(part, tir.Compare) and part.a.dtype == index:
             return ranges.simplify(part)
         part = map_children(part, visit)

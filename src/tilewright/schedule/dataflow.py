@@ -229,7 +229,7 @@ def edited(func: tir.Func, *changes: tuple[tir.Stmt, Iterable[tir.Stmt]]) -> tir
                 return (stmt.with_fields(then=seq(*then), otherwise=otherwise),)
         return (stmt,)
 
-    return func.with_fields(body=seq(*visit(func.body)))  # type: ignore[no-any-return]
+    return func.with_fields(body=seq(*visit(func.body)))
 
 
 def _is(a: object, b: object) -> bool:
@@ -255,7 +255,8 @@ def require_scope(func: tir.Func, scope: str) -> tir.Scope:
     known = {s.value: s for s in tir.Scope}
     if scope not in known:
         expected = " or ".join(f"`{name}`" for name in known)
-        raise ScheduleError(S215, {"scope": scope, "expected": expected}, program=func)
+        hint = "a buffer that is small and used soon again stays in the caches by itself"
+        raise ScheduleError(S215, {"scope": scope, "expected": expected}, program=func, hint=hint)
     return known[scope]
 
 
@@ -267,4 +268,4 @@ def without_alloc(func: tir.Func, buffer: tir.Buffer) -> tir.Func:
             return stmt.body if stmt.buffer is buffer else stmt.with_fields(body=visit(stmt.body))
         return stmt
 
-    return func.with_fields(body=visit(func.body))  # type: ignore[no-any-return]
+    return func.with_fields(body=visit(func.body))

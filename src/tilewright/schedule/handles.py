@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -51,7 +52,9 @@ class Names:
 
     def _missing(self, kind: str, name: object, known: Mapping[str, object]) -> NoReturn:
         close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
-        hint = f"did you mean {', '.join(f'`{c}`' for c in close)}?" if close else ""
+        hint = "use a name of the printed program; steps return the names that they make"
+        if close:
+            hint = f"did you mean {', '.join(f'`{c}`' for c in close)}?"
         facts = {"kind": kind, "name": name, f"{kind}s": ", ".join(known) or "none"}
         raise ScheduleError(S001, facts, hint=hint, program=self.func)
 
@@ -138,6 +141,7 @@ def uniquely_named(func: tir.Func) -> tir.Func:
     """The same program with every loop, block and buffer name used once.
 
     A block may carry the name of the buffer it computes: they are looked up in different tables.
+    Loops and buffers are both variables of the text, so there no name can stand for one of each.
     """
     loops, blocks, buffers = _size_names(func), set[str](), {p.name for p in func.params}
     renamed: dict[tir.Buffer, tir.Buffer] = {}
@@ -147,7 +151,7 @@ def uniquely_named(func: tir.Func) -> tir.Func:
         match stmt:
             case tir.For():
                 var, body = stmt.var, stmt.body
-                name = _unique(var.name, loops)
+                name = _unique(var.name, loops, buffers)
                 if name != var.name:
                     var = tir.Var(name, var.dtype)
                     body = substitute(body, {stmt.var: var})
@@ -159,7 +163,7 @@ def uniquely_named(func: tir.Func) -> tir.Func:
             case tir.Seq():
                 changed = stmt.with_fields(body=_same(stmt.body, tuple(map(visit, stmt.body))))
             case tir.Alloc():
-                name = _unique(stmt.buffer.name, buffers)
+                name = _unique(stmt.buffer.name, buffers, loops)
                 if name != stmt.buffer.name:
                     renamed[stmt.buffer] = stmt.buffer.with_fields(name=name)
                 changed = stmt.with_fields(body=visit(stmt.body))
@@ -173,9 +177,9 @@ def uniquely_named(func: tir.Func) -> tir.Func:
     return replace_buffer(done, renamed) if renamed else done
 
 
-def _unique(name: str, seen: set[str]) -> str:
+def _unique(name: str, seen: set[str], also_taken: AbstractSet[str] = frozenset()) -> str:
     result, number = name, 1
-    while result in seen:
+    while result in seen or result in also_taken:
         result, number = f"{name}_{number}", number + 1
     seen.add(result)
     return result

@@ -13,14 +13,20 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.regions import reads_own_output
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["Spans", "moved_nest", "require_loop_of_blocks", "require_unchanged_inputs"]
+__all__ = [
+    "Spans",
+    "cannot_pass",
+    "moved_nest",
+    "require_loop_of_blocks",
+    "require_unchanged_inputs",
+]
 
 Spans = dict[tir.Var, Span | None]
 """The values that each iterator of a block takes; None stands for its whole domain."""
 
 S204 = Code("S204", "loop `{loop}` is already around block `{block}`")
 S205 = Code("S205", "loop `{loop}` is not around blocks")
-S208 = Code("S208", "`{other}` writes `{buffer}`, which block `{block}` reads, in between")
+S208 = Code("S208", "block `{block}` cannot pass `{other}`: both use `{buffer}`")
 S209 = Code("S209", "block `{block}` updates its result in place")
 
 ZERO = tir.Const(0)
@@ -49,13 +55,25 @@ def require_unchanged_inputs(
         for writer in outline.writers(region.buffer):
             repeated = loop is not None and writer.is_inside(loop)
             if writer is not place and (first < writer.number < last or repeated):
-                raise ScheduleError(
-                    S208,
-                    {"other": writer.block.name},
-                    program=outline.func,
-                    marks={"block": place.block, "buffer": region.buffer, "writer": writer.block},
-                    hint="move the block that writes it first, or choose another loop",
-                )
+                hint = "move the block that writes it first, or choose another loop"
+                raise cannot_pass(outline, place, region.buffer, writer, hint)
+
+
+def cannot_pass(
+    outline: Outline, place: Place, buffer: tir.Buffer, other: Place, hint: str
+) -> ScheduleError:
+    """S208: another block writes what the block reads, or reads what it overwrites."""
+    here, there, name = f"block `{place.block.name}`", f"`{other.block.name}`", f"`{buffer.name}`"
+    found = f"{there} reads {name}, which {here} overwrites"
+    if other.writes(buffer):
+        found = f"{there} writes {name}, which {here} reads"
+    return ScheduleError(
+        S208,
+        {"other": other.block.name, "found": found},
+        program=outline.func,
+        marks={"block": place.block, "buffer": buffer, "other block": other.block},
+        hint=hint,
+    )
 
 
 def moved_nest(
@@ -152,7 +170,7 @@ def _fixed(span: Span, varying: set[tir.Var], analyzer: Analyzer) -> Span | None
 def _guarded(made: tir.Stmt, guards: list[tuple[int, bool, bool]]) -> tir.Stmt:
     """The nest with a predicate that keeps these iterators inside of their domains."""
     if isinstance(made, tir.For):
-        return made.with_fields(body=_guarded(made.body, guards))  # type: ignore[no-any-return]
+        return made.with_fields(body=_guarded(made.body, guards))
     assert isinstance(made, tir.Block)
     predicate: tir.Expr = tir.TRUE
     for number, below, above in guards:
@@ -160,4 +178,4 @@ def _guarded(made: tir.Stmt, guards: list[tuple[int, bool, bool]]) -> tir.Stmt:
         for wanted, test in ((below, at >= 0), (above, at < made.iters[number].extent)):
             if wanted:
                 predicate = test if predicate is tir.TRUE else predicate & test
-    return made.with_fields(predicate=predicate)  # type: ignore[no-any-return]
+    return made.with_fields(predicate=predicate)

@@ -204,7 +204,7 @@ def replace_buffer(root: tir.Func, swap: Mapping[tir.Buffer, tir.Buffer]) -> tir
             return part
         part = map_children(part, visit)
         if isinstance(part, tir.Load | tir.Store | tir.Region | tir.Alloc) and part.buffer in swap:
-            return part.with_fields(buffer=swap[part.buffer])  # type: ignore[no-any-return]
+            return part.with_fields(buffer=swap[part.buffer])
         return part
 
     params = tuple(swap.get(p, p) for p in root.params)

@@ -71,12 +71,12 @@ class Primitive:
         for parameter in self.parameters:
             if parameter.name not in args:
                 if parameter.required:
-                    raise self.wrong_argument(parameter, "nothing")
+                    raise self._wrong_argument(parameter, "nothing")
                 continue
             value = args[parameter.name]
             if parameter.variadic:
                 if not isinstance(value, tuple):
-                    raise self.wrong_argument(parameter, value)
+                    raise self._wrong_argument(parameter, repr(value))
                 positional += [self._convert(names, parameter, v) for v in value]
             else:
                 keywords[parameter.name] = self._convert(names, parameter, value)
@@ -87,19 +87,19 @@ class Primitive:
         if kind is None:
             raise TypeError(f"no converter for `{parameter.kind}` in primitive `{self.name}`")
         if not kind.check(value):
-            raise self.wrong_argument(parameter, value)
+            raise self._wrong_argument(parameter, repr(value))
         return value if kind.convert is None else kind.convert(names, value)
 
-    def wrong_argument(self, parameter: Parameter, value: object) -> ScheduleError:
+    def _wrong_argument(self, parameter: Parameter, found: str) -> ScheduleError:
         """The error for an argument that is missing or of the wrong kind."""
         kind = KINDS.get(parameter.kind)
         facts = {
             "primitive": self.name,
             "parameter": parameter.name,
             "expected": kind.expected if kind is not None else parameter.kind,
-            "found": repr(value) if not isinstance(value, str) else value,
+            "found": found,
         }
-        return ScheduleError(S002, facts, hint=f"see help(Schedule.{self.name})")
+        return ScheduleError(S002, facts, hint=f"`help(s.{self.name})` explains the arguments")
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -131,10 +131,9 @@ def _is_names(value: Plain) -> bool:
 
 
 def _is_tiles(value: Plain) -> bool:
-    return _is_int(value) or (
-        isinstance(value, tuple)
-        and all(isinstance(v, tuple) and len(v) == 2 and _is_ints(v) for v in value)
-    )
+    if not isinstance(value, tuple) or _is_ints(value):
+        return isinstance(value, tuple) or _is_int(value)
+    return all(isinstance(v, tuple) and len(v) == 2 and _is_ints(v) for v in value)
 
 
 def _is_name(value: Plain) -> bool:
@@ -166,7 +165,9 @@ KINDS: dict[str, ArgumentKind] = {
     ),
     "tuple[int, ...]": ArgumentKind("a list of whole numbers", _is_ints),
     "tuple[str, ...]": ArgumentKind("a list of names", _is_names),
-    "Tiles": ArgumentKind("a tile size, or a list of (tile size, number of tiles)", _is_tiles),
+    "Tiles": ArgumentKind(
+        "a tile size, a list of them, or a list of (tile size, number of tiles)", _is_tiles
+    ),
     "int": ArgumentKind("a whole number", _is_int),
     "str": ArgumentKind("a text", _is_name),
     "bool": ArgumentKind("True or False", lambda v: isinstance(v, bool)),

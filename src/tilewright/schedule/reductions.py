@@ -94,6 +94,6 @@ def _spatial_loops(func: tir.Func, block: tir.Block, inside: Sequence[tir.For]) 
     left_out = {part.var for part in inside} - {part.var for part in copied}
     for needed in (block.predicate, *(part.extent for part in copied)):
         if not left_out.isdisjoint(free_vars(needed)):
-            hint = "choose a loop further in"
+            hint = "keep spatial loops and the predicate free of the loops of the reduction"
             raise ScheduleError(S254, program=func, marks={"block": block}, hint=hint)
     return copied

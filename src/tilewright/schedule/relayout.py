@@ -38,7 +38,8 @@ def require_dim(func: tir.Func, buffer: tir.Buffer, dim: int, count: int = 1) ->
         last = dim if found < 0 or found >= rank else dim + count - 1
         expected = f"a number from {-rank} to {rank - 1}" if rank else "none: it is a scalar"
         facts = {"dim": last, "expected": expected, "dimensions": rank}
-        raise ScheduleError(S301, facts, program=func, marks={"buffer": buffer})
+        hint = "dimensions are counted from 0, or from -1 at the end, as they are stored now"
+        raise ScheduleError(S301, facts, program=func, marks={"buffer": buffer}, hint=hint)
     return found
 
 

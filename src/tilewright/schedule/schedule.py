@@ -10,12 +10,13 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tilewright.errors import ScheduleError, UserError
+from tilewright.errors import UserError
 from tilewright.schedule.handles import names_of, uniquely_named
 from tilewright.schedule.primitive import PRIMITIVES, Plain, Primitive
-from tilewright.schedule.trace import S003, Step, Trace, plain
+from tilewright.schedule.trace import Step, Trace, plain, unknown_primitive
 from tilewright.tensor import ir as tir
 from tilewright.tensor.validate import ValidationCache, validate
+from tilewright.tensor.verify import verify
 from tilewright.tensor.visit import enclosing
 
 __all__ = ["Schedule"]
@@ -31,10 +32,8 @@ class Schedule:
     """
 
     def __init__(self, func: tir.Func, trace: Trace | None = None) -> None:
-        self.func = uniquely_named(func)
+        self.func, self._cache = _start(func)
         self._steps: list[Step] = []
-        self._cache = ValidationCache()
-        validate(self.func, self._cache)
         for step in trace or ():
             self.apply(step)
 
@@ -47,8 +46,7 @@ class Schedule:
         """Apply one step; the names of what it made. The schedule is unchanged if it is refused."""
         primitive = PRIMITIVES.get(step.primitive)
         if primitive is None:
-            facts = {"primitive": step.primitive, "known": ", ".join(PRIMITIVES)}
-            raise ScheduleError(S003, facts)
+            raise unknown_primitive(step.primitive)
         try:
             positional, keywords = primitive.resolve(names_of(self.func), dict(step.args))
             edit = primitive.function(*positional, **keywords)
@@ -108,6 +106,26 @@ class Schedule:
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *PRIMITIVES]
+
+
+_starts: dict[int, tuple[tir.Func, tir.Func, ValidationCache]] = {}
+_MOST_STARTS = 16
+
+
+def _start(func: tir.Func) -> tuple[tir.Func, ValidationCache]:
+    """The program with unique names, found to be well formed and valid, and what is known of it.
+
+    The last few programs are remembered: a search begins thousands of schedules with the same one.
+    """
+    found = _starts.get(id(func))
+    if found is None:
+        named, cache = uniquely_named(verify(func)), ValidationCache()
+        validate(named, cache)
+        if len(_starts) >= _MOST_STARTS:
+            _starts.clear()
+        found = _starts[id(func)] = (func, named, cache)
+    _, named, cache = found
+    return named, cache.branch()
 
 
 def _method(schedule: Schedule, primitive: Primitive) -> Callable[..., Any]:

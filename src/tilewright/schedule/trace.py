@@ -6,6 +6,7 @@ a key, and the database stores its JSON.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.primitive import PRIMITIVES, Plain
 
-__all__ = ["Step", "Trace"]
+__all__ = ["Step", "Trace", "plain", "unknown_primitive"]
 
 S003 = Code("S003", "there is no primitive `{primitive}`")
 S004 = Code("S004", "the text is not a trace")
@@ -88,9 +89,18 @@ class Trace:
 
 def _step(primitive: object, args: Mapping[str, object]) -> Step:
     if primitive not in PRIMITIVES:
-        facts = {"primitive": primitive, "known": ", ".join(PRIMITIVES)}
-        raise ScheduleError(S003, facts)
+        raise unknown_primitive(primitive)
     return Step.of(str(primitive), **args)
+
+
+def unknown_primitive(name: object) -> ScheduleError:
+    """The error for a step of a primitive that does not exist."""
+    close = difflib.get_close_matches(str(name), PRIMITIVES, n=3)
+    hint = "use one of the known ones; `help(s.split)` explains a primitive"
+    if close:
+        hint = f"did you mean {', '.join(f'`{c}`' for c in close)}?"
+    facts = {"primitive": name, "known": ", ".join(PRIMITIVES)}
+    return ScheduleError(S003, facts, hint=hint)
 
 
 def plain(value: object) -> Plain:

@@ -90,9 +90,9 @@ class Measured:
             levels = tuple(_bandwidth_from(item) for item in data["bandwidth"])
             measured = cls(_rate_from(data["fma_gflops"]), levels)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
-            raise TargetError(T005, {"problem": f"measured numbers: {problem!r}"}) from None
+            raise _unreadable(f"measured numbers: {_reason(problem)}") from None
         if not levels:
-            raise TargetError(T005, {"problem": "measured numbers: no memory level"})
+            raise _unreadable("measured numbers: no memory level")
         return measured
 
 
@@ -181,7 +181,9 @@ class Target:
         """Code for this target must be able to run on `machine`."""
         found = {"name": self.name, "this machine": f"{machine.cpu} ({machine.arch})"}
         if self.arch != machine.arch:
-            raise TargetError(T004, {"missing": f"the architecture {self.arch}", **found})
+            hint = 'stop at `until="object"` to make code for another machine'
+            facts = {"missing": f"the architecture {self.arch}", **found}
+            raise TargetError(T004, facts, hint=hint)
         if missing := self.code_features - machine.features:
             hint = "build for `host`, or for a lower level such as `x86-64-v2`"
             raise TargetError(T004, {"missing": ", ".join(sorted(missing)), **found}, hint=hint)
@@ -199,7 +201,7 @@ class Target:
             values["core"] = Core(**data["core"])
             values["caches"] = tuple(Cache(**item) for item in data["caches"])
         except (KeyError, TypeError) as problem:
-            raise TargetError(T005, {"problem": repr(problem)}) from None
+            raise _unreadable(_reason(problem)) from None
         if data["measured"] is not None:
             values["measured"] = Measured.from_dict(data["measured"])
         target = cls(**values)
@@ -216,15 +218,24 @@ class Target:
         counts += asdict(self.core).values()
         counts += [value for cache in self.caches for value in asdict(cache).values()]
         if any(not isinstance(count, int) or count < 1 for count in counts):
-            raise TargetError(T005, {"problem": "a size or a count is not a positive integer"})
+            raise _unreadable("a size or a count is not a positive integer")
         if self.arch not in ARCHES:
-            raise TargetError(T005, {"problem": f"unknown architecture `{self.arch}`"})
+            raise _unreadable(f"unknown architecture `{self.arch}`")
         if not self.caches:
-            raise TargetError(T005, {"problem": "no cache"})
+            raise _unreadable("no cache")
 
     def __str__(self) -> str:
         caches = ", ".join(f"L{c.level} {c.size_bytes >> 10} KiB" for c in self.caches)
         return f"{self.name} ({self.cpu}, {self.vector_bytes * 8}-bit vectors, {caches})"
+
+
+def _unreadable(problem: str) -> TargetError:
+    hint = "start from what `Target.to_dict` writes, and change single entries"
+    return TargetError(T005, {"problem": problem}, hint=hint)
+
+
+def _reason(problem: Exception) -> str:
+    return f"no entry {problem}" if isinstance(problem, KeyError) else str(problem)
 
 
 def _rate_from(data: Mapping[str, Any]) -> Rate:

@@ -3,6 +3,12 @@
 The figures of a core are nominal and to first order: how wide it is, not what it sustains, which is
 measured (`tilewright.llvm.calibrate`). A processor that is not listed takes the row of its
 instruction-set level, whose figures are deliberately modest.
+
+Where they are from: ports, widths and latencies are those of vector instructions in the scheduling
+models of LLVM, which follow the optimisation guides of Intel, AMD and Arm; cache sizes are those of
+the vendors' data sheets and support pages. L3 is what common products have for each core, so it is
+the least certain of all, and on a real machine the system is asked instead. Apple publishes none of
+this: its row rests on measurements by others.
 """
 
 from __future__ import annotations
@@ -57,32 +63,44 @@ ARMV82 = ARMV8 | AARCH64.closure(["dotprod", "fullfp16", "lse", "crc", "rdm"])
 NEOVERSE = ARMV82 | AARCH64.closure(["sve", "bf16", "i8mm", "fp16fml"])
 RV64 = RISCV64.closure(["m", "a", "f", "d", "c"])
 
-SSE = Core(fma_bytes=16, load_bytes=16, store_bytes=16)
-AVX = Core(fma_latency=5)
-AVX_FAST = Core(fma_latency=4)
+# FMA ports, their bytes and latency; load ports and bytes; store ports and bytes.
+SSE = Core(2, 16, 5, 2, 16, 1, 16)
+AVX = Core(2, 32, 5, 2, 32, 1, 32)
+AVX_FAST = Core(2, 32, 4, 2, 32, 1, 32)
 AVX512 = Core(2, 64, 4, 2, 64, 1, 64)
+# 512-bit operations pass through the 256-bit halves of two ports, or one after the other.
+AVX512_NARROW = Core(2, 32, 4, 2, 64, 1, 64)
 NEON = Core(2, 16, 4, 2, 16, 1, 16)
 NEON_WIDE = Core(4, 16, 4, 3, 16, 2, 16)
 
-_SMALL_L2 = (256 * KIB, 8)
 _L1 = (32 * KIB, 8)
 _L1_48 = (48 * KIB, 12)
+_L1_ARM = (64 * KIB, 4)
+_SMALL_L2 = (256 * KIB, 8)
+_L2_ARM = (1 * MIB, 8)  # the vendors of chips choose; 1 MiB is usual
 
 _ROWS = (
     Known("x86-64", X86, V1, SSE, _L1, _SMALL_L2, 1 * MIB),
     Known("x86-64-v2", X86, V2, SSE, _L1, _SMALL_L2, 1 * MIB),
     Known("x86-64-v3", X86, V3, AVX, _L1, _SMALL_L2, 1 * MIB),
-    # A narrow 512-bit core does two 256-bit operations for one; assume that one.
-    Known("x86-64-v4", X86, V4, Core(2, 32, 4, 2, 64, 1, 64), _L1, (1 * MIB, 16), 1 * MIB),
+    Known("x86-64-v4", X86, V4, AVX512_NARROW, _L1, (1 * MIB, 16), 1 * MIB),
     Known("haswell", X86, V3, AVX, _L1, _SMALL_L2, 2 * MIB),
     Known("broadwell", X86, V3, AVX, _L1, _SMALL_L2, 2 * MIB),
     Known("skylake", X86, V3, AVX_FAST, _L1, (256 * KIB, 4), 2 * MIB),
-    Known("alderlake", X86, V3, Core(2, 32, 4, 3, 32, 2, 32), _L1_48, (1280 * KIB, 10), 2 * MIB),
-    Known("skylake-avx512", X86, V4, AVX512, _L1, (1 * MIB, 16), 1 * MIB),
-    Known("cascadelake", X86, V4 | {"avx512vnni"}, AVX512, _L1, (1 * MIB, 16), 1 * MIB),
-    Known("icelake-client", X86, ICELAKE, Core(2, 32, 4, 2, 64, 1, 64), _L1_48, (512 * KIB, 8)),
-    Known("icelake-server", X86, ICELAKE, AVX512, _L1_48, (1280 * KIB, 20), 1 * MIB),
-    Known("sapphirerapids", X86, SAPPHIRE, AVX512, _L1_48, (2 * MIB, 16), 1 * MIB),
+    Known(
+        "alderlake",  # its performance cores
+        X86,
+        V3 | {"avxvnni"},
+        Core(2, 32, 4, 3, 32, 2, 32),
+        _L1_48,
+        (1280 * KIB, 10),
+        3 * MIB,
+    ),
+    Known("skylake-avx512", X86, V4, AVX512, _L1, (1 * MIB, 16), 1408 * KIB),
+    Known("cascadelake", X86, V4 | {"avx512vnni"}, AVX512, _L1, (1 * MIB, 16), 1408 * KIB),
+    Known("icelake-client", X86, ICELAKE, AVX512_NARROW, _L1_48, (512 * KIB, 8), 2 * MIB),
+    Known("icelake-server", X86, ICELAKE, AVX512, _L1_48, (1280 * KIB, 20), 1536 * KIB),
+    Known("sapphirerapids", X86, SAPPHIRE, AVX512, _L1_48, (2 * MIB, 16), 1920 * KIB),
     Known("znver1", X86, V3, Core(2, 16, 5, 2, 16, 1, 16), _L1, (512 * KIB, 8), 2 * MIB),
     Known("znver2", X86, V3, AVX, _L1, (512 * KIB, 8), 4 * MIB),
     Known("znver3", X86, V3, AVX_FAST, _L1, (512 * KIB, 8), 4 * MIB),
@@ -91,10 +109,16 @@ _ROWS = (
         "znver5", X86, ICELAKE | {"avx512bf16", "avxvnni"}, AVX512, _L1_48, (1 * MIB, 16), 4 * MIB
     ),
     Known("aarch64", AARCH64, ARMV8, NEON, (32 * KIB, 4), (256 * KIB, 8)),
-    Known("neoverse-n1", AARCH64, ARMV82, NEON, (64 * KIB, 4), (1 * MIB, 8), 1 * MIB),
-    Known("neoverse-v1", AARCH64, NEOVERSE, NEON_WIDE, (64 * KIB, 4), (1 * MIB, 8), 1 * MIB),
-    Known("neoverse-n2", AARCH64, NEOVERSE, NEON, (64 * KIB, 4), (1 * MIB, 8), 1 * MIB),
-    Known("neoverse-v2", AARCH64, NEOVERSE, NEON_WIDE, (64 * KIB, 4), (2 * MIB, 8), 1 * MIB),
+    # Their pipes are counted for 128-bit vectors, whatever the length of those of SVE.
+    Known(
+        "neoverse-n1", AARCH64, ARMV82, Core(2, 16, 4, 2, 16, 2, 16), _L1_ARM, _L2_ARM, 512 * KIB
+    ),
+    Known("neoverse-v1", AARCH64, NEOVERSE, NEON_WIDE, _L1_ARM, _L2_ARM, 512 * KIB),
+    Known(
+        "neoverse-n2", AARCH64, NEOVERSE, Core(2, 16, 4, 3, 16, 2, 16), _L1_ARM, _L2_ARM, 512 * KIB
+    ),
+    Known("neoverse-v2", AARCH64, NEOVERSE, NEON_WIDE, _L1_ARM, _L2_ARM, 1 * MIB),
+    # L2: 12 MiB, shared by the four performance cores.
     Known("apple-m1", AARCH64, ARMV82, NEON_WIDE, (128 * KIB, 8), (3 * MIB, 12)),
     Known("riscv64", RISCV64, RV64, Core(1, 16, 5, 1, 16, 1, 16), (32 * KIB, 4), _SMALL_L2),
 )

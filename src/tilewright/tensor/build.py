@@ -130,9 +130,10 @@ def select(cond: tir.Expr, if_true: tir.Lift, if_false: tir.Lift) -> tir.Expr:
     return tir.Select(cond, tir.as_expr(if_true, dtype), tir.as_expr(if_false, dtype))
 
 
-def call(name: str, *args: tir.Expr) -> tir.Expr:
-    """A math function, for example `call("exp", x)`."""
-    return tir.Call(name, args, args[0].dtype)
+def call(name: str, *args: tir.Lift) -> tir.Expr:
+    """A math function, for example `call("exp", x)` or `call("pow", x, 0.5)`."""
+    dtype = next((a.dtype for a in args if isinstance(a, tir.Expr)), f32)
+    return tir.Call(name, tuple(tir.as_expr(a, dtype) for a in args), dtype)
 
 
 def compute(

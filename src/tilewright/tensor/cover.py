@@ -8,7 +8,7 @@ algebra relies on; lowering cuts the tile loop at the segment borders.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewright.dtypes import DType, index
@@ -20,6 +20,7 @@ __all__ = [
     "TileSize",
     "TileStart",
     "count",
+    "descending",
     "of",
     "regular_size",
     "size",
@@ -72,12 +73,24 @@ def uniform(extent: Expr | int, tile: int) -> Cover:
 
     A symbolic extent is filled up with tiles of size one: every size stays a constant.
     """
-    extent = as_index(extent)
-    known = int_value(extent)
-    rest = extent % tile
+    known = int_value(as_index(extent))
     if known is not None:
         return of((tile, known // tile), (max(known % tile, 1), 1 if known % tile else 0))
-    return of((tile, extent // tile), (1, rest)) if tile > 1 else of((1, extent))
+    return descending(extent, (tile, 1))
+
+
+def descending(extent: Expr | int, tiles: Sequence[int]) -> Cover:
+    """As many tiles of the first size as fit, then of the next one in what is left, and so on.
+
+    `n` by 6, 4 and 1 is n//6 tiles of 6, n%6//4 of 4 and n%6%4 of 1. The last size must divide what
+    is left for it, which size one always does.
+    """
+    rest = as_index(extent)
+    segments: list[tuple[int, Expr]] = []
+    for tile in tiles:
+        segments.append((tile, rest // tile if tile > 1 else rest))
+        rest = rest % tile if tile > 1 else Const(0)
+    return of(*segments)
 
 
 def uneven(extent: int, largest: int) -> Cover:

@@ -25,6 +25,11 @@ V202 = Code("V202", "an element of `{buffer}` is read before it is written")
 V206 = Code("V206", "the value of variable `{variable}` is not known")
 V207 = Code("V207", "the function `{function}` is not known")
 
+_HINTS: Final = {
+    V201: "keep the index inside of the buffer, also on the side of a select that is not taken",
+    V202: "write the element first: nothing has a value by itself",
+}
+
 Thunk = Callable[[], Any]
 
 
@@ -99,7 +104,8 @@ class Evaluator:
         scalars = [f"{v.name} = {x}" for v, x in self.values.items() if np.ndim(x) == 0]
         if scalars:
             facts["variables"] = ", ".join(scalars)
-        raise ProgramError(code, facts, program=self.func, marks={"access": access})
+        marks, hint = {"access": access}, _HINTS[code]
+        raise ProgramError(code, facts, program=self.func, marks=marks, hint=hint)
 
     def _variable(self, expr: tir.Var) -> Thunk:
         values = self.values
@@ -109,7 +115,8 @@ class Evaluator:
                 return values[expr]
             except KeyError:
                 facts, marks = {"variable": expr.name}, {"here": expr}
-                raise ProgramError(V206, facts, program=self.func, marks=marks) from None
+                hint = "bind it by a loop or an iterator, or give its value in `sizes_given`"
+                raise ProgramError(V206, facts, program=self.func, marks=marks, hint=hint) from None
 
         return get
 

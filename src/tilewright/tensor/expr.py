@@ -261,7 +261,7 @@ _set_load_dtype = Load.__dict__["dtype"].__set__
 
 @node
 class Call(Expr):
-    """A math function by name (`exp`, `sqrt`, `fma`, …; the table is in `intrin/functions.py`)."""
+    """A math function by name (`exp`, `sqrt`, `fma`, …; the table is in `tensor/functions.py`)."""
 
     name: str
     args: tuple[Expr, ...]

@@ -104,6 +104,7 @@ _TABLE: Final[dict[str, tuple[int, Evaluate]]] = {
     "atanh": (1, np.arctanh),
     "atan2": (2, np.arctan2),
     "erf": (1, _erf),
+    "erfc": (1, _erfc),
     "sigmoid": (1, _sigmoid),
     "gelu": (1, _gelu),
     "sqrt": (1, np.sqrt),

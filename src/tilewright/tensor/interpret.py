@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tilewright.dtypes import dtype_of
 from tilewright.errors import Code, ProgramError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.evaluate import Evaluator, Memory
@@ -85,7 +86,8 @@ def _parameter(machine: _Machine, param: tir.Buffer, array: np.ndarray | None) -
     shape = machine.shape(param)
     if array is None:
         if param not in outputs(machine.func):
-            raise ProgramError(V200, {"param": param.name, "expected": "an array", "found": "none"})
+            facts = {"param": param.name, "expected": "an array", "found": "none"}
+            raise ProgramError(V200, facts, hint="give an array for every input")
         return Memory.undefined(shape, param.dtype)
     if len(shape) == 1 and array.ndim != 1:
         array = array.reshape(-1)  # lowered programs see flat buffers
@@ -94,10 +96,18 @@ def _parameter(machine: _Machine, param: tir.Buffer, array: np.ndarray | None) -
         facts = {
             "param": param.name,
             "expected": f"{param.dtype.name}{list(shape)}",
-            "found": f"{array.dtype}{list(array.shape)}",
+            "found": f"{_type_name(array)}{list(array.shape)}",
         }
-        raise ProgramError(V200, facts, program=machine.func, marks={"parameter": param})
+        hint = "pass an array of this type and shape: nothing is converted"
+        raise ProgramError(V200, facts, program=machine.func, marks={"parameter": param}, hint=hint)
     return Memory(array.copy(), None)
+
+
+def _type_name(array: np.ndarray) -> str:
+    try:
+        return dtype_of(array.dtype).name
+    except TypeError:  # no element type of ours
+        return str(array.dtype)
 
 
 def _result(
@@ -142,7 +152,8 @@ class _Machine(Evaluator):
             if not 0 <= position < self.value(it.extent):
                 facts = {"iterator": it.var.name, "found": int(position)}
                 facts |= {"expected": f"0 <= value < {self.value(it.extent)}", "block": block.name}
-                raise ProgramError(V203, facts, program=self.func, marks={"here": block})
+                hint = "let the loops stay inside of the domain, or guard the block with `where(…)`"
+                raise ProgramError(V203, facts, program=self.func, marks={"here": block}, hint=hint)
         reduced = zip(block.iters, at, strict=True)
         first = all(p == 0 for it, p in reduced if it.kind is tir.IterKind.REDUCE)
         if block.init is not None and first:
@@ -174,6 +185,9 @@ class _Machine(Evaluator):
         elif stmt.otherwise is not None:
             self.run(stmt.otherwise)
 
+    def nothing(self, stmt: tir.Stmt) -> None:
+        """Threads that meet, and wishes, change no value."""
+
     def each(self, stmt: tir.Stmt) -> None:
         for part in children(stmt):
             self.run(part)  # type: ignore[arg-type]  # children of `Seq` are statements
@@ -186,5 +200,6 @@ _RUN: Final[dict[type[tir.Stmt], Any]] = {
     tir.Alloc: _Machine.alloc,
     tir.If: _Machine.condition,
     tir.Seq: _Machine.each,
-    tir.Barrier: _Machine.each,
+    tir.Barrier: _Machine.nothing,
+    tir.Prefetch: _Machine.nothing,
 }

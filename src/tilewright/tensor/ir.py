@@ -142,6 +142,17 @@ class Barrier(Stmt):
 
 
 @node
+class Prefetch(Stmt):
+    """A wish to have the cache line of an element near soon (after lowering only).
+
+    It has no meaning, so the element may lie behind the end of the buffer.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+
+@node
 class Func(Node):
     """A tensor program: parameters in call order, and a body.
 

@@ -224,7 +224,8 @@ class StoreAt(LayoutStep):
     """Another buffer's elements follow along `dim`, so that one stream brings both.
 
     `name`, `size` (its physical shape) and `layout` describe that buffer. It has the dimensions of
-    its host, or all but `dim`. `place` is where it stood among the parameters or allocations.
+    its host, or all but `dim`. `place` is where it stood among the allocations or, counting other
+    guests, the parameters: there callers still pass its array.
     """
 
     dim: int

@@ -9,7 +9,7 @@ value comparison: for them identity is meaning and the name is only a hint.
 from __future__ import annotations
 
 import inspect
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar, dataclass_transform
 
 __all__ = ["Node", "node", "set_free"]
 
@@ -49,7 +49,7 @@ class Node:
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), tuple(getattr(self, name) for name in self.fields)
 
-    def with_fields(self, **changes: Any) -> Any:
+    def with_fields(self, **changes: Any) -> Self:
         """A copy with some fields replaced; the node itself if nothing changes."""
         for name, value in changes.items():
             if getattr(self, name) is not value:

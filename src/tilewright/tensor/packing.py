@@ -1,7 +1,12 @@
-"""Bringing NumPy arrays into the memory layout of a parameter, and back."""
+"""Bringing NumPy arrays into the memory layout of a parameter, and back.
+
+Callers see the parameters as the program was written: `layout_store_at` takes one away, but its
+array is still passed, at its old place, and packed into that of its host.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +15,7 @@ from tilewright.tensor.expr import Buffer
 from tilewright.tensor.layout import Fuse, LayoutStep, StoreAt, logical_shape
 from tilewright.tensor.node import Node, node
 
-__all__ = ["Packing", "packing_of"]
+__all__ = ["Packing", "guest_packing", "packing_of", "passed"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Dim = Any  # an int or an index expression
@@ -41,26 +46,29 @@ class Packing(Node):
         rest = iter(guests)
         for step in self.steps:
             if isinstance(step, StoreAt):
-                guest = _guest_packing(step).pack(next(rest))
+                guest = guest_packing(step).pack(next(rest))
                 array = step.pack_with(array, guest)
             else:
                 array = step.pack(array)
         return np.ascontiguousarray(array)
 
     def unpack(self, array: Array, shape: tuple[int, ...] | None = None) -> Array:
-        """The logical array of a packed one; `shape` helps where symbolic sizes were fused."""
+        """The logical array of a packed one, a view where that is possible.
+
+        `shape` helps where symbolic sizes were fused.
+        """
         shapes = self._shapes(shape)
         for step, before in zip(reversed(self.steps), reversed(shapes), strict=True):
             symbolic = isinstance(step, Fuse) and before is not None
             array = array.reshape(before) if symbolic else step.unpack(array)
-        return np.ascontiguousarray(array)
+        return array
 
     def unpack_guests(self, array: Array) -> tuple[Array, ...]:
         """The logical arrays of the guests, in order."""
         found: list[Array] = []
         for step in reversed(self.steps):
             if isinstance(step, StoreAt):
-                found.append(_guest_packing(step).unpack(step.unpack_guest(array)))
+                found.append(guest_packing(step).unpack(step.unpack_guest(array)))
             array = step.unpack(array)
         return tuple(reversed(found))
 
@@ -83,8 +91,19 @@ def packing_of(buffer: Buffer) -> Packing | None:
     return Packing(buffer.layout, logical, tuple(map(_plain, buffer.shape)))
 
 
-def _guest_packing(step: StoreAt) -> Packing:
-    return Packing(step.layout, logical_shape(step.size, step.layout), step.size)
+def guest_packing(step: StoreAt) -> Packing:
+    """How the array of a guest is packed before it joins its host."""
+    logical = tuple(map(_plain, logical_shape(step.size, step.layout)))
+    return Packing(step.layout, logical, step.size)
+
+
+def passed(params: Sequence[Buffer]) -> list[Buffer | StoreAt]:
+    """Parameters and their guests in the order in which callers pass them."""
+    found: list[Buffer | StoreAt] = list(params)
+    guests = [step for param in params for step in param.layout if isinstance(step, StoreAt)]
+    for guest in sorted(guests, key=lambda guest: guest.place):
+        found.insert(guest.place, guest)
+    return found
 
 
 def _plain(dim: Dim) -> Dim:

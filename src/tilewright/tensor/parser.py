@@ -29,6 +29,7 @@ from tilewright.tensor.text.source import (
 __all__ = ["parse"]
 
 LOOP_KINDS = {word: kind for kind, word in LOOP_WORDS.items()}
+ALLOC = 'write `T = alloc(f32[8, 8], "register")`'
 
 
 def parse(text: str) -> tir.Func:
@@ -40,10 +41,13 @@ def parse(text: str) -> tir.Func:
             case [ast.FunctionDef() as tree]:
                 return _Parser(source).func(tree)
     except SyntaxError as error:
-        raise source.error(P001, (error.lineno or 1, error.offset or 1), found=error.msg) from None
+        at, hint = (error.lineno or 1, error.offset or 1), "mend the text here or just before"
+        raise source.error(P001, at, hint, found=error.msg) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        raise source.error(P001, (1, 1), found=str(error) or "nested too deeply") from None
-    raise source.error(P002, module.body[1] if len(module.body) > 1 else (1, 1))
+        found = str(error) or "text that is nested too deeply"
+        raise source.error(P001, (1, 1), "write a shorter expression", found=found) from None
+    second = module.body[1] if len(module.body) > 1 else (1, 1)
+    raise source.error(P002, second, "write one `def`, and nothing beside it")
 
 
 class _Parser(ValueParser):
@@ -106,7 +110,15 @@ class _Parser(ValueParser):
                 return alloc
             case ast.Expr(value=ast.Call(func=ast.Name(id="barrier"), args=[], keywords=[])):
                 return tir.Barrier()
-        hint = "loops, blocks, stores, `if`, `alloc` and `barrier()` are"
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Name(id="prefetch"),
+                    args=[ast.Subscript(value=ast.Name(id=name), slice=where)],
+                    keywords=[],
+                )
+            ):
+                return tir.Prefetch(self.buffer(tree, name), self.indices(where))
+        hint = "loops, blocks, stores, `if`, `alloc`, `barrier()` and `prefetch(…)` are"
         raise self.source.error(P004, tree, hint, found=ast.unparse(tree).partition("\n")[0])
 
     def alloc(self, call: ast.Call, name: str) -> tir.Buffer:
@@ -119,26 +131,24 @@ class _Parser(ValueParser):
                     words = {s.value: s for s in tir.Scope}
                     word = rest[0].value if isinstance(rest[0], ast.Constant) else None
                     if word not in words:
-                        expected = " or ".join(f'"{w}"' for w in words)
+                        expected = " or ".join(f'"{w}"' for w in words) + " second"
                         raise self.source.error(
-                            P006, rest[0], word="alloc", expected=f"{expected} second"
+                            P006, rest[0], ALLOC, word="alloc", expected=expected
                         )
                     scope = words[str(word)]
                 buffer = self.make_buffer(name, kind, scope)
                 self.define(call, name, buffer)
                 return buffer
-        raise self.source.error(
-            P004, call, 'write `T = alloc(f32[8, 8], "register")`', found=ast.unparse(call)
-        )
+        raise self.source.error(P004, call, ALLOC, found=ast.unparse(call))
 
     def loop(self, tree: ast.For, name: str, call: ast.Call) -> tir.For:
         word = ast.unparse(call.func)
         if word not in LOOP_KINDS:
             raise self.source.error(P010, call, f"known: {', '.join(LOOP_KINDS)}", word=word)
         if len(call.args) != 1:
-            expected = "one extent; loops run from zero"
+            expected, hint = "one extent; loops run from zero", "add the start to the indices"
             raise self.source.error(
-                P006, call, word=word, expected=expected, found=ast.unparse(call)
+                P006, call, hint, word=word, expected=expected, found=ast.unparse(call)
             )
         extent, notes = self.expr(call.args[0]), self.notes(call.keywords)
         before, var = dict(self.names), tir.Var(name)

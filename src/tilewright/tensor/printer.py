@@ -117,6 +117,9 @@ class _Printer:
                 self.alloc(stmt, depth, last=last)
             case tir.Barrier():
                 self.emit(depth, "barrier()", stmt)
+            case tir.Prefetch():
+                access = self.expr.access(stmt.buffer, stmt.indices)
+                self.emit(depth, f"prefetch({access})", *self.inside(stmt))
             case _:
                 raise TypeError(f"{type(stmt).__name__} is not a statement of the tensor IR")
 

@@ -135,7 +135,7 @@ def box_over(
             for span, size in zip(region.ranges, region.buffer.shape, strict=True)
         ]
     )
-    return region.with_fields(ranges=ranges)  # type: ignore[no-any-return]
+    return region.with_fields(ranges=ranges)
 
 
 def _swept(

@@ -16,8 +16,8 @@ from tilewright.errors import Code
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.layout import logical_shape
-from tilewright.tensor.regions import block_regions, sizes
-from tilewright.tensor.verify_expr import V003, V004, V006, ExprChecker
+from tilewright.tensor.regions import block_regions, point, sizes
+from tilewright.tensor.verify_expr import ONE_INDEX, V003, V004, V006, ExprChecker
 from tilewright.tensor.visit import walk, walk_stmts
 
 __all__ = ["Level", "verify"]
@@ -43,6 +43,11 @@ V036 = Code(
     "V036", "block `{block}` stores to elements that its reduce iterator `{iterator}` selects"
 )
 V037 = Code("V037", "two parameters have the name `{buffer}`")
+
+ONCE = "name it once; another array needs a buffer of its own"
+NOT_NEGATIVE = "give a size of zero or more"
+EARLIER = "resume from an earlier stage: a lowering pass removes it"
+BIND = "bind each iterator to a whole number that the loops around give"
 
 
 class Level(enum.Enum):
@@ -77,9 +82,10 @@ class _Checker(ExprChecker):
 
     def expr(self, expr: tir.Expr) -> None:
         if self.level is Level.SCHEDULABLE and isinstance(expr, _LATE) and not self.intrinsic():
-            self.refuse(V024, found=f"`{type(expr).__name__}`")
+            hint = "write scalars: vectors are made from `vectorized` loops"
+            self.refuse(V024, hint, found=f"`{type(expr).__name__}`")
         if self.level is Level.LOWERED and isinstance(expr, _EARLY):
-            self.refuse(V026, found=f"`{type(expr).__name__}`")
+            self.refuse(V026, EARLIER, found=f"`{type(expr).__name__}`")
         super().expr(expr)
 
     def intrinsic(self) -> bool:
@@ -95,12 +101,14 @@ class _Checker(ExprChecker):
         self.bound.update(found)
         if len(self.declared) != len(params):
             twice = next(p for n, p in enumerate(params) if p in params[:n])
-            self.refuse(V005, mark=twice, buffer=twice.name)
+            self.refuse(V005, ONCE, mark=twice, buffer=twice.name)
         for number, param in enumerate(params):
             if any(p.name == param.name for p in params[:number]):
-                self.refuse(V037, "calls go by name", mark=param, buffer=param.name)
+                hint = "give each parameter a name of its own: calls go by name"
+                self.refuse(V037, hint, mark=param, buffer=param.name)
             if param.scope is not tir.Scope.MEMORY:
-                self.refuse(V028, "parameters are in memory", mark=param, buffer=param.name)
+                hint = "keep parameters in memory, and let `cache_read` copy them to registers"
+                self.refuse(V028, hint, mark=param, buffer=param.name)
             self.shape(param)
         simplify = Analyzer().simplify  # a layout's inverse leaves `n + 2 - 2` behind
         whole = {
@@ -118,13 +126,14 @@ class _Checker(ExprChecker):
         for dim in buffer.shape:
             self.expr(dim)
             if dim.dtype != index:
-                self.refuse(V034, mark=buffer, buffer=buffer.name, expected=index, found=dim.dtype)
+                facts = {"buffer": buffer.name, "expected": index, "found": dim.dtype}
+                self.refuse(V034, "write a whole number or a size", mark=buffer, **facts)
             if (tir.int_value(dim) or 0) < 0:
-                self.refuse(V019, mark=buffer, found=tir.int_value(dim))
+                self.refuse(V019, NOT_NEGATIVE, mark=buffer, found=tir.int_value(dim))
         if self.level is Level.LOWERED and len(buffer.shape) != 1:
-            self.refuse(
-                V027, mark=buffer, buffer=buffer.name, found=f"{len(buffer.shape)} dimensions"
-            )
+            hint = "give it one dimension and compute the offset, as `flatten_buffers` does"
+            found = f"{len(buffer.shape)} dimensions"
+            self.refuse(V027, hint, mark=buffer, buffer=buffer.name, found=found)
 
     def stmt(self, stmt: tir.Stmt) -> None:
         before, self.statement = self.statement, stmt
@@ -150,16 +159,17 @@ class _Checker(ExprChecker):
 
     def extent(self, extent: tir.Expr) -> None:
         if (tir.int_value(extent) or 0) < 0:
-            self.refuse(V019, found=tir.int_value(extent))
+            self.refuse(V019, NOT_NEGATIVE, found=tir.int_value(extent))
 
     def loop(self, loop: tir.For) -> None:
         self.expr(loop.extent)
         if loop.var.dtype != index or loop.extent.dtype != index:
             found = f"{loop.var.dtype} and {loop.extent.dtype}"
-            self.refuse(V015, loop=loop.var.name, expected=index, found=found)
+            hint = "write a whole number or a size as the extent"
+            self.refuse(V015, hint, loop=loop.var.name, expected=index, found=found)
         self.extent(loop.extent)
         if self.level is Level.LOWERED and loop.kind not in _LATE_LOOPS:
-            self.refuse(V026, found=f"a {loop.kind.value} loop")
+            self.refuse(V026, EARLIER, found=f"a {loop.kind.value} loop")
         self.once(loop.var)
         parallel = loop.kind is tir.LoopKind.PARALLEL
         if parallel:
@@ -195,36 +205,42 @@ class _Checker(ExprChecker):
     def alloc(self, alloc: tir.Alloc) -> None:
         buffer = alloc.buffer
         if buffer in self.declared:
-            self.refuse(V005, buffer=buffer.name)
+            self.refuse(V005, ONCE, buffer=buffer.name)
         self.declared.add(buffer)
         self.shape(buffer)
         constant = all(tir.int_value(d) is not None for d in buffer.shape)
         if self.level is Level.LOWERED and buffer.scope is tir.Scope.REGISTER and not constant:
-            self.refuse(V028, "registers need a constant size", buffer=buffer.name)
+            self.refuse(V028, "give it a constant size, or memory", buffer=buffer.name)
         self.buffers.add(buffer)
         self.stmt(alloc.body)
         self.buffers.discard(buffer)
         if self.level is not Level.SCHEDULABLE:
             self.declared.discard(buffer)
 
+    def prefetch(self, prefetch: tir.Prefetch) -> None:
+        if self.level is Level.SCHEDULABLE:
+            self.refuse(V024, "leave it out: the lowering places prefetches", found="a prefetch")
+        self.access(prefetch.buffer, prefetch.indices)
+
     def barrier(self, barrier: tir.Barrier) -> None:
         del barrier
         if self.level is Level.SCHEDULABLE:
-            self.refuse(V024, found="a barrier")
+            self.refuse(V024, "leave it out: the lowering places barriers", found="a barrier")
         if any(type(s) is tir.For for s in self.around):
-            self.refuse(V033, "threads run different numbers of iterations")
+            hint = "put it behind the loop: threads run different numbers of iterations"
+            self.refuse(V033, hint)
 
     def block(self, block: tir.Block) -> None:
         if self.level is Level.LOWERED:
-            self.refuse(V026, found=f"block `{block.name}`")
+            self.refuse(V026, EARLIER, found=f"block `{block.name}`")
         for binding in block.bindings:
             self.expr(binding)
         if len(block.bindings) != len(block.iters):
             found = f"{len(block.bindings)} bindings for {len(block.iters)} iterators"
-            self.refuse(V014, block=block.name, found=found)
+            self.refuse(V014, BIND, block=block.name, found=found)
         if any(b.dtype != index for b in block.bindings):
             found = ", ".join(b.dtype.name for b in block.bindings)
-            self.refuse(V014, block=block.name, found=found)
+            self.refuse(V014, BIND, block=block.name, found=found)
         self.condition(block.predicate)
         for it in block.iters:
             self.expr(it.extent)
@@ -253,7 +269,8 @@ class _Checker(ExprChecker):
                 self.refuse(V004, hint, buffer=region.buffer.name)
             if len(region.ranges) != len(region.buffer.shape):
                 expected, found = len(region.buffer.shape), len(region.ranges)
-                self.refuse(V006, buffer=region.buffer.name, expected=expected, found=found)
+                name = region.buffer.name
+                self.refuse(V006, ONE_INDEX, buffer=name, expected=expected, found=found)
             for span in region.ranges:
                 self.index(span.start, region.buffer)
                 self.index(span.extent, region.buffer)
@@ -265,7 +282,7 @@ class _Checker(ExprChecker):
             for region in touched:
                 if region.buffer in self.buffers and not _covered(region, declared, block):
                     text = _region_text(region)
-                    hint = "derive the regions with `block_regions`"
+                    hint = "leave `reads` and `writes` out of the text: they follow from the body"
                     self.refuse(code, hint, block=block.name, found=text)
 
     def updates(self, block: tir.Block) -> None:
@@ -276,20 +293,20 @@ class _Checker(ExprChecker):
             used = {n for i in store.indices for n in walk(i)}
             for var in reduced:
                 if var in used and store.buffer in self.buffers:
-                    hint = "make it a spatial iterator"
+                    hint = "make it a spatial iterator: `S` in the place of `R`"
                     self.refuse(V036, hint, block=block.name, iterator=var.name)
         if block.init is None or any(type(s) is tir.Block for s in walk_stmts(block.body)):
             return
         updated = {(s.buffer, s.indices) for s in body}
         for store in [s for s in walk_stmts(block.init) if type(s) is tir.Store]:
             if (store.buffer, store.indices) not in updated:
-                facts = {"block": block.name, "found": store.buffer.name}
-                self.refuse(V018, "init and body store to the same elements", **facts)
+                found = _region_text(point(store.buffer, store.indices))
+                hint = "let init store to the elements that the body updates"
+                self.refuse(V018, hint, block=block.name, found=found)
         for var in reduced:
             if any(node is var for node in walk(block.init)):
-                self.refuse(
-                    V018, "init runs once for all of them", block=block.name, found=var.name
-                )
+                hint = "leave it out: init runs once for all steps of the reduction"
+                self.refuse(V018, hint, block=block.name, found=f"`{var.name}`")
 
 
 def _covered(region: tir.Region, declared: tuple[tir.Region, ...], block: tir.Block) -> bool:
@@ -324,4 +341,5 @@ _RULES: Final[dict[type[tir.Stmt], Callable[[Any, Any], None]]] = {
     tir.If: _Checker.conditional,
     tir.Alloc: _Checker.alloc,
     tir.Barrier: _Checker.barrier,
+    tir.Prefetch: _Checker.prefetch,
 }

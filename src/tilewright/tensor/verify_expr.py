@@ -37,6 +37,10 @@ V031 = Code("V031", "the type of `{operation}` does not follow from its operands
 V032 = Code("V032", "`{operation}` needs {expected}")
 
 WIDEN = "convert it to f32 first, for example with `.to(f32)`"
+ONE_INDEX = "give one index for each dimension"
+ONE_LENGTH = "keep vectors of one length, and repeat scalars with `broadcast`"
+OWN_TYPE = "leave the type out where the node is made: it follows from the operands"
+COVER = "write `cover((tile size, number of tiles), …)`, with sizes above zero"
 
 
 class ExprChecker:
@@ -73,7 +77,8 @@ class ExprChecker:
         if var in self.outside:
             hint = "bind an iterator of the block to it"
             self.refuse(V002, hint, variable=var.name)
-        self.refuse(V001, variable=var.name)
+        hint = "bind it by a loop or an iterator, or give a parameter that has it as a dimension"
+        self.refuse(V001, hint, variable=var.name)
 
     def bind(self, var: tir.Var) -> None:
         """From here on `var` is visible; a variable has one binder."""
@@ -85,7 +90,7 @@ class ExprChecker:
         self.expr(expr)
         if expr.dtype.scalar != index:
             facts = {"expected": index, "found": expr.dtype, "index": _text(expr)}
-            self.refuse(V007, "convert it with `.to(index)`", buffer=buffer.name, **facts)
+            self.refuse(V007, "convert it with `.to(i64)`", buffer=buffer.name, **facts)
 
     def condition(self, expr: tir.Expr) -> None:
         self.expr(expr)
@@ -97,12 +102,13 @@ class ExprChecker:
         if buffer not in self.buffers:
             self.refuse(V004, "allocate it, or make it a parameter", buffer=buffer.name)
         if len(indices) != len(buffer.shape):
-            self.refuse(V006, buffer=buffer.name, expected=len(buffer.shape), found=len(indices))
+            facts = {"expected": len(buffer.shape), "found": len(indices)}
+            self.refuse(V006, ONE_INDEX, buffer=buffer.name, **facts)
         for part in indices:
             self.index(part, buffer)
         lanes = {i.dtype.lanes for i in indices} - {1}
         if len(lanes) > 1:
-            self.refuse(V025, operation=buffer.name, found=sorted(lanes))
+            self.refuse(V025, ONE_LENGTH, operation=buffer.name, found=sorted(lanes))
         return lanes.pop() if lanes else 1
 
     def literal(self, const: tir.Const) -> None:
@@ -114,19 +120,22 @@ class ExprChecker:
         else:
             fits = type(value) is int and dtype.min_value <= value <= dtype.max_value
         if not fits or dtype.lanes != 1:
-            self.refuse(V023, expected=dtype, found=repr(value))
+            hint = "write a value of that type, or use a wider one"
+            self.refuse(V023, hint, expected=dtype, found=repr(value))
 
     def binary(self, expr: tir.Binary) -> None:
         a, b = expr.a, expr.b
         self.expr(a)
         self.expr(b)
         if a.dtype != b.dtype:
-            code = V025 if a.dtype.scalar == b.dtype.scalar else V008
+            code, hint = V008, f"convert one of them, for example with `.to({a.dtype.scalar})`"
+            if a.dtype.scalar == b.dtype.scalar:
+                code, hint = V025, ONE_LENGTH
             found = f"{a.dtype} and {b.dtype}"
-            self.refuse(code, operation=expr.symbol, found=found, expression=_text(expr))
+            self.refuse(code, hint, operation=expr.symbol, found=found, expression=_text(expr))
         self.allowed(expr.symbol, a.dtype, _ALLOWED[type(expr)])
         if expr.dtype != type(expr)(a, b).dtype:
-            self.refuse(V031, operation=expr.symbol, found=expr.dtype)
+            self.refuse(V031, OWN_TYPE, operation=expr.symbol, found=expr.dtype)
 
     def allowed(self, operation: str, dtype: DType, kinds: str) -> None:
         """`kinds` has a letter for each allowed kind of dtype: i(nteger), f(loat), b(ool)."""
@@ -135,7 +144,10 @@ class ExprChecker:
         kind = "f" if dtype.is_float else "b" if dtype.is_bool else "i"
         if kind not in kinds:
             expected = " or ".join(_KIND_WORDS[k] for k in kinds)
-            self.refuse(V010, operation=operation, expected=expected, found=dtype)
+            hint = f"convert to {expected} first, or use another operation"
+            if operation == "/":
+                hint = "write `//` for the quotient of integers, or convert to floats first"
+            self.refuse(V010, hint, operation=operation, expected=expected, found=dtype)
 
 
 def _text(expr: tir.Expr) -> str:
@@ -168,7 +180,10 @@ def _neg(check: ExprChecker, expr: tir.Neg) -> None:
 def _cast(check: ExprChecker, expr: tir.Cast) -> None:
     check.expr(expr.value)
     if expr.dtype.lanes != expr.value.dtype.lanes:
-        check.refuse(V022, expected=f"{expr.value.dtype.lanes} lanes", found=expr.dtype)
+        expected = f"{expr.value.dtype.lanes} lanes"
+        check.refuse(
+            V022, "a cast changes the type of each lane", expected=expected, found=expr.dtype
+        )
 
 
 def _reinterpret(check: ExprChecker, expr: tir.Reinterpret) -> None:
@@ -176,7 +191,8 @@ def _reinterpret(check: ExprChecker, expr: tir.Reinterpret) -> None:
     old, new = expr.value.dtype, expr.dtype
     # The number of lanes may change: four i16 are the bits of one i64.
     if old.bits * old.lanes != new.bits * new.lanes or new.is_bool:
-        check.refuse(V022, expected=f"{old.bits * old.lanes} bits", found=new)
+        hint = "choose a type of as many bits, or convert the value with `.to(…)`"
+        check.refuse(V022, hint, expected=f"{old.bits * old.lanes} bits", found=new)
 
 
 def _select(check: ExprChecker, expr: tir.Select) -> None:
@@ -184,15 +200,17 @@ def _select(check: ExprChecker, expr: tir.Select) -> None:
     check.expr(expr.if_true)
     check.expr(expr.if_false)
     if expr.if_true.dtype != expr.if_false.dtype:
-        check.refuse(V013, found=f"{expr.if_true.dtype} and {expr.if_false.dtype}")
+        hint = f"convert one of them, for example with `.to({expr.if_true.dtype})`"
+        check.refuse(V013, hint, found=f"{expr.if_true.dtype} and {expr.if_false.dtype}")
     if expr.cond.dtype.lanes not in (1, expr.dtype.lanes):
-        check.refuse(V025, operation="select", found=[expr.cond.dtype.lanes, expr.dtype.lanes])
+        found = [expr.cond.dtype.lanes, expr.dtype.lanes]
+        check.refuse(V025, ONE_LENGTH, operation="select", found=found)
 
 
 def _load(check: ExprChecker, expr: tir.Load) -> None:
     lanes = check.access(expr.buffer, expr.indices)
     if expr.dtype != expr.buffer.dtype.vector(lanes):
-        check.refuse(V031, operation=expr.buffer.name, found=expr.dtype)
+        check.refuse(V031, OWN_TYPE, operation=expr.buffer.name, found=expr.dtype)
 
 
 def _call(check: ExprChecker, expr: tir.Call) -> None:
@@ -203,35 +221,37 @@ def _call(check: ExprChecker, expr: tir.Call) -> None:
     function = FUNCTIONS.get(expr.name)
     if function is None:
         close = get_close_matches(expr.name, FUNCTIONS, n=1)
-        hint = (
-            f"did you mean `{close[0]}`?" if close else "`tensor.functions.FUNCTIONS` has them all"
-        )
+        hint = f"did you mean `{close[0]}`?" if close else f"known: {', '.join(sorted(FUNCTIONS))}"
         check.refuse(V021, hint, function=expr.name, expected="a known function")
     for arg in expr.args:
         check.expr(arg)
     if len(expr.args) != function.arity:
-        expected = f"{function.arity} arguments"
-        check.refuse(V021, function=expr.name, expected=expected, found=len(expr.args))
+        facts = {"expected": f"{function.arity} arguments", "found": len(expr.args)}
+        hint = "give the function as many arguments as it takes"
+        check.refuse(V021, hint, function=expr.name, **facts)
     if any(a.dtype != expr.dtype for a in expr.args):
         found = ", ".join(a.dtype.name for a in expr.args)
-        check.refuse(V021, function=expr.name, expected=f"arguments of {expr.dtype}", found=found)
+        facts = {"expected": f"arguments of {expr.dtype}", "found": found}
+        hint = f"convert the arguments with `.to({expr.dtype})`"
+        check.refuse(V021, hint, function=expr.name, **facts)
     check.allowed(expr.name, expr.dtype, "if" if function.on_integers else "f")
 
 
 def _tile(check: ExprChecker, expr: tir.TileStart | tir.TileSize) -> None:
     check.expr(expr.tile)
     if expr.tile.dtype != index:
-        check.refuse(V030, expected=index, found=expr.tile.dtype)
+        check.refuse(V030, COVER, expected=index, found=expr.tile.dtype)
     for size, count in expr.cover.segments:
         check.expr(count)
         if size <= 0 or count.dtype != index:
-            check.refuse(V030, found=f"size {size}, count of {count.dtype}")
+            check.refuse(V030, COVER, found=f"size {size}, count of {count.dtype}")
 
 
 def _let(check: ExprChecker, expr: tir.Let) -> None:
     check.expr(expr.value)
     if expr.var.dtype != expr.value.dtype:
-        check.refuse(V031, operation=expr.var.name, expected=expr.value.dtype, found=expr.var.dtype)
+        facts = {"expected": expr.value.dtype, "found": expr.var.dtype}
+        check.refuse(V031, OWN_TYPE, operation=expr.var.name, **facts)
     check.bind(expr.var)
     check.expr(expr.body)
     check.visible.discard(expr.var)
@@ -243,7 +263,9 @@ def _ramp(check: ExprChecker, expr: tir.Ramp) -> None:
     scalar = expr.base.dtype.lanes == 1 and expr.base.dtype == expr.stride.dtype
     if not scalar or not expr.base.dtype.is_integer or expr.lanes < 2:
         found = f"{expr.base.dtype}, {expr.stride.dtype}, {expr.lanes} lanes"
-        check.refuse(V032, operation="ramp", expected="integers and two lanes or more", found=found)
+        expected = "integers and two lanes or more"
+        hint = "a ramp counts the lanes of an index: `ramp(i * 8, 1, 8)`"
+        check.refuse(V032, hint, operation="ramp", expected=expected, found=found)
 
 
 def _broadcast(check: ExprChecker, expr: tir.Broadcast) -> None:
@@ -251,14 +273,16 @@ def _broadcast(check: ExprChecker, expr: tir.Broadcast) -> None:
     if expr.value.dtype.lanes != 1 or expr.lanes < 2:
         found = f"{expr.value.dtype}, {expr.lanes} lanes"
         expected = "a scalar and two lanes or more"
-        check.refuse(V032, operation="broadcast", expected=expected, found=found)
+        hint = "`broadcast(x, 8)` repeats a scalar"
+        check.refuse(V032, hint, operation="broadcast", expected=expected, found=found)
 
 
 def _reduce(check: ExprChecker, expr: tir.Reduce) -> None:
     check.expr(expr.value)
     if expr.value.dtype.lanes == 1:
         found = expr.value.dtype
-        check.refuse(V032, operation=f"reduce_{expr.fold.value}", expected="a vector", found=found)
+        word, hint = f"reduce_{expr.fold.value}", "use the scalar as it is"
+        check.refuse(V032, hint, operation=word, expected="a vector", found=found)
     check.allowed(f"reduce_{expr.fold.value}", expr.value.dtype, "if")
 
 

@@ -85,7 +85,7 @@ def substitute(node: T, values: Mapping[tir.Var, tir.Expr]) -> T:
             predicate = visit(part.predicate)
             if bindings is part.bindings and predicate is part.predicate:
                 return part
-            return part.with_fields(bindings=bindings, predicate=predicate)  # type: ignore[no-any-return]
+            return part.with_fields(bindings=bindings, predicate=predicate)
         return rebuild[type(part)](part, visit)  # type: ignore[no-any-return]
 
     return visit(node)  # type: ignore[return-value]
@@ -162,16 +162,23 @@ def _replace_stmt(root: T, old: tir.Stmt, new: Node) -> T:
 def _path(root: Node, target: Node) -> list[Node] | None:
     """The nodes from `root` to the one that holds `target`; None if it is not inside."""
     path: list[Node] = []
-
-    def search(part: Node) -> bool:
+    waiting: list[tuple[int, Node]] = []  # statements beside the path, and how deep they are
+    part = root
+    while True:
         path.append(part)
-        for child in _inner_stmts(part):
-            if child is target or search(child):
-                return True
-        path.pop()
-        return False
-
-    return path if search(root) else None
+        inside = _inner_stmts(part)
+        for child in inside:
+            if child is target:
+                return path
+        if inside:
+            part = inside[0]
+            for child in reversed(inside[1:]):
+                waiting.append((len(path), child))
+        elif waiting:
+            depth, part = waiting.pop()
+            del path[depth:]
+        else:
+            return None
 
 
 def _inner_stmts(part: Node) -> tuple[tir.Stmt, ...]:

@@ -110,7 +110,11 @@ def _split(draw: st.DrawFn, names: Names) -> Arguments:
     loop = names.loops[_one(draw, names.loops)]
     extent = tir.int_value(loop.extent)
     if extent is None or extent < 3 or draw(st.booleans()):
-        return {"loop": loop.var.name, "tiles": draw(st.integers(1, 8))}
+        tile = draw(st.integers(1, 8))
+        if tile == 1 or draw(st.booleans()):
+            return {"loop": loop.var.name, "tiles": tile}
+        smaller = sorted(draw(st.sets(st.integers(1, tile - 1), max_size=3)), reverse=True)
+        return {"loop": loop.var.name, "tiles": (tile, *smaller)}
     tiles: list[tuple[int, int]] = []
     while extent:
         size = draw(st.integers(1, extent))

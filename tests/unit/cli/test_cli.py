@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tilewright.cli import main
+from tilewright.explain import EXAMPLES
 from tilewright.pipeline import STAGES
 
 
@@ -81,3 +86,32 @@ def test_doctor_reports_a_right_result(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["self-test"] == {"matmul": "right"}
     assert found["threads"]["default"] >= 1
+
+
+def test_explain_prints_the_section_of_the_page(capsys):
+    assert main(["explain", "v103"]) == 0
+    section = capsys.readouterr().out
+    page = (Path(__file__).parents[3] / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert section.startswith("### V103\n")
+    assert section.strip() in page
+
+
+def test_explain_asks_to_report_bugs(capsys):
+    assert main(["explain", "I110"]) == 0
+    assert "please report it" in capsys.readouterr().out
+
+
+def test_explain_lists_all_codes():
+    """In a process of its own: codes are known to those who import the module that defines them."""
+    command = [sys.executable, "-m", "tilewright.cli", "explain"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    codes = re.findall(r"^  ([A-Z]\d{3})  \S", text, flags=re.MULTILINE)
+    assert EXAMPLES.keys() == {code for code in codes if not code.startswith("I")}
+    assert "I110" in codes
+
+
+def test_errors_point_to_their_explanation(capsys):
+    assert main(["explain", "S999"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("tilewright: K013: there is no error `S999`")
+    assert error.endswith("`tilewright explain K013` says more\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 
 import numpy as np
@@ -38,6 +39,15 @@ def test_fma_loop_computes_what_it_counts(probes):
         expected = np.float32(expected * 0.75 + 0.25)
     assert np.allclose(data[:count], expected, rtol=1e-6)
     assert probes.fma_flops == 2 * lanes * count * FMA_STEPS
+
+
+def test_probes_keep_their_code():
+    """A function that is taken out of the probes works when nothing else of them is left."""
+    fma = compile_probes(HOST).fma
+    gc.collect()
+    data = np.full((HOST.vector_registers + 2, HOST.lanes(4)), 0.5, "f4")
+    fma(1, data.ctypes.data)
+    assert data[0, 0] != 0.5
 
 
 @pytest.mark.parametrize("repeats", [1, 3])

@@ -4,11 +4,12 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from tests.lowered import flat, function, run
 from tilewright.dtypes import i64
 from tilewright.llvm.emit import emit
-from tilewright.llvm.jit import load
+from tilewright.llvm.jit import Function, load
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
@@ -55,3 +56,25 @@ def test_code_in_a_cycle_is_collected():
 def test_unknown_symbol_has_no_address():
     code = load(emit(function([], tir.Seq(())), Target.host()), Target.host())
     assert code.address("nothing") == 0
+
+
+def test_function_keeps_its_code_alive():
+    n = tir.Var("n")
+    program = function([], tir.Seq(()), sizes=(n,), shared_bytes=n * 2)
+    code = load(emit(program, Target.host()), Target.host())
+    call = Function(code, "test_scratch", ctypes.c_void_p, ctypes.c_void_p)
+    alive = weakref.ref(code)
+    del code
+    gc.collect()
+    sizes, found = np.array([4]), np.zeros(2, np.int64)
+    call(sizes.ctypes.data, found.ctypes.data)
+    assert found.tolist() == [8, 0]
+    del call
+    gc.collect()
+    assert alive() is None
+
+
+def test_function_rejects_unknown_symbol():
+    code = load(emit(function([], tir.Seq(())), Target.host()), Target.host())
+    with pytest.raises(ValueError, match="no function `nothing`"):
+        Function(code, "nothing")

@@ -116,6 +116,30 @@ class ByOldDlpackOfReadOnly(ByDlpack):
         raise BufferError("is read-only")
 
 
+class Unwilling(ByDlpack):
+    """A tensor that its library does not export, or not in this state."""
+
+    def __init__(self, error, *, on_device=False):
+        super().__init__(None)
+        self.error, self.on_device = error, on_device
+
+    def __dlpack__(self, **_):
+        raise self.error
+
+    def __dlpack_device__(self):
+        if self.on_device:
+            raise self.error
+        return (1, 0)
+
+
+@pytest.mark.parametrize("kind", [BufferError, RuntimeError, ValueError, TypeError])
+@pytest.mark.parametrize("on_device", [False, True])
+def test_tensor_that_is_not_exported_is_refused(add, kind, on_device):
+    x = np.ones(3, np.float32)
+    with raises_code("C002", text="that cannot be exported: it has gradients"):
+        add(Unwilling(kind("it has gradients"), on_device=on_device), x)
+
+
 def test_bf16_by_interface_and_array(make_kernel):
     kernel = make_kernel("copy2", "x: bf16[R, C]; -> y: bf16[R, C]")
     x = np.arange(6).astype(ml_dtypes.bfloat16).reshape(2, 3)
@@ -186,6 +210,34 @@ def test_torch_tensors(make_kernel, dtype):
     assert torch.equal(x, y)
     kernel(x.T.contiguous().T, y)
     assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda torch: torch.ones(3, requires_grad=True),
+        lambda torch: torch.ones(3, device="meta"),
+        lambda torch: torch.ones(3).to_sparse(),
+        lambda torch: torch.ones(3, dtype=torch.complex64).conj(),
+    ],
+    ids=["gradients", "meta", "sparse", "conjugate"],
+)
+def test_torch_tensors_without_plain_memory_are_refused(add, make):
+    torch = pytest.importorskip("torch")
+    with raises_code("C002", text="torch.Tensor"):
+        add(make(torch), np.ones(3, np.float32))
+
+
+def test_torch_views(add):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6, dtype=torch.float32)
+    np.testing.assert_array_equal(add(x[::2], x[1::2]), [1, 5, 9])
+    np.testing.assert_array_equal(add(x.detach(), x.requires_grad_().detach()), 2 * np.arange(6))
+    with raises_code("C008"):
+        add(x.detach()[::2], x.detach()[1::2], torch.zeros(6)[::2])
+    shared = torch.zeros(6)
+    with raises_code("C009"):
+        add(shared, torch.ones(6), shared)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 0, 2), (1000, 1300)])

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from tests.expect import raises_code
+from tilewright.abi import ParamSpec
+from tilewright.dtypes import f32
 from tilewright.errors import CallError
 
 
@@ -40,12 +42,21 @@ REFUSED = {
     "C002-none": ("C002", (floats(2), floats(2), None)),
     "C002-class": ("C002", (np.ndarray, floats(2))),
     "C002-text": ("C002", ("ab", floats(2))),
+    "C002-tuple": ("C002", ((1.0, 2.0), floats(2))),
+    "C002-dict": ("C002", ({"x": floats(2)}, floats(2))),
+    "C002-masked": ("C002", (np.ma.masked_array(floats(2), [True, False]), floats(2))),
     "C003-f64": ("C003", (np.ones(3), floats(3))),
     "C003-byte-order": ("C003", (np.ones(3, ">f4"), floats(3))),
     "C003-objects": ("C003", (np.array([None]), floats(1))),
     "C003-complex": ("C003", (np.ones(3, np.complex64), floats(3))),
     "C003-output": ("C003", (floats(3), floats(3), np.ones(3, np.int32))),
     "C003-bytes": ("C003", (b"abcd", floats(3))),
+    "C003-bool": ("C003", (np.ones(3, bool), floats(3))),
+    "C003-bfloat16": ("C003", (floats(3).astype(ml_dtypes.bfloat16), floats(3))),
+    "C003-float8": ("C003", (floats(3).astype(ml_dtypes.float8_e5m2), floats(3))),
+    "C003-structured": ("C003", (np.zeros(3, [("re", "f4"), ("im", "f4")]), floats(3))),
+    "C003-text": ("C003", (np.array(["a", "b"]), floats(2))),
+    "C003-dates": ("C003", (np.zeros(3, "M8[s]"), floats(3))),
     "C004-matrix": ("C004", (floats(3, 1), floats(3))),
     "C004-scalar": ("C004", (floats(3), np.float32(1))),
     "C006-inputs": ("C006", (floats(3), floats(4))),
@@ -132,8 +143,8 @@ def test_bound_array_rejects_overlap(add):
 
 @pytest.mark.parametrize(
     "kwargs",
-    [{"w": floats(3)}, {"x": floats(3), "y": floats(3)}],
-    ids=["unknown", "twice"],
+    [{"w": floats(3)}, {"x": floats(3), "y": floats(3)}, {"y": floats(3), "out": floats(3)}],
+    ids=["unknown", "twice", "out"],
 )
 def test_call_rejects_name(add, golden, kwargs):
     with raises_code("C010") as caught:
@@ -162,6 +173,30 @@ def test_call_rejects_outputs_of_unknown_size(make_kernel, golden):
     with raises_code("C011") as caught:
         make_kernel("iota", "-> x: i64[N]")()
     assert golden == caught.value
+
+
+def test_empty_input_of_a_result_with_elements_is_refused(make_kernel, golden):
+    kernel = make_kernel("fail", "x: f32[N, 2]; -> y: f32[2]")
+    with raises_code("C020") as caught:
+        kernel(floats(0, 2))
+    assert golden == caught.value
+    for call in (lambda: kernel.time((floats(0, 2),)), kernel.bind(x=floats(0, 2))):
+        with raises_code("C020"):
+            call()
+
+
+def test_updated_array_with_elements_is_refused_as_well(make_kernel):
+    """Whether it would have to change is not known here."""
+    y = ParamSpec("y", f32, (2,), is_output=True, is_updated=True)
+    kernel = make_kernel("fail", (ParamSpec("x", f32, ("N",)), y))
+    with raises_code("C020", facts={"param": "y", "found": "size `N` is 0"}):
+        kernel(floats(0), floats(2))
+
+
+def test_result_that_no_memory_holds(make_kernel):
+    kernel = make_kernel("fail", "x: f32[N]; -> y: f32[N, N, N]")
+    with pytest.raises(MemoryError):
+        kernel(np.broadcast_to(np.float32(1), 2**22))
 
 
 def test_failing_kernel_raises(make_kernel, golden):

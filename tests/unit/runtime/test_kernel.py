@@ -105,8 +105,19 @@ def test_every_element_type_passes(make_kernel, rng, dtype):
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])
 def test_arrays_without_elements(make_kernel, shape):
     kernel = make_kernel("copy4", "x: f32[R, C]; -> y: f32[R, C]")
-    assert kernel(np.empty(shape, np.float32)).shape == shape
-    kernel(np.empty(shape, np.float32), np.empty(shape, np.float32))
+    x, y = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    assert kernel(x).shape == shape
+    assert kernel(x, y) is None
+    assert kernel.bind(x=x)().shape == shape
+    assert kernel.time((x,), repeat=3) == [0, 0, 0]
+
+
+def test_kernel_never_runs_with_an_empty_size(make_kernel):
+    """Its code may rely on at least one element: `fail` would raise if it ran."""
+    kernel = make_kernel("fail", "x: f32[N]; -> y: f32[N, 3]")
+    assert kernel(np.empty(0, np.float32)).shape == (0, 3)
+    with raises_code("C013"):
+        kernel(np.empty(1, np.float32))
 
 
 def test_more_than_two_to_the_31_elements(make_kernel):
@@ -130,6 +141,29 @@ def test_any_view_of_an_input_is_read_in_logical_order(make_kernel, data):
     hypothesis.assume(isinstance(view, np.ndarray) and view.ndim == 2)
     view = view.T if data.draw(st.booleans()) else view
     np.testing.assert_array_equal(kernel(view), view)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [np.matrix, np.recarray, type("Own", (np.ndarray,), {})],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_subclasses_of_arrays_are_arrays(make_kernel, kind):
+    kernel = make_kernel("copy4", "x: f32[R, C]; -> y: f32[R, C]")
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((2, 3), np.float32)
+    made = kernel(x.view(kind))
+    assert type(made) is np.ndarray
+    np.testing.assert_array_equal(made, x)
+    kernel(x.view(kind), y.view(kind))
+    np.testing.assert_array_equal(y, x)
+
+
+def test_mapped_files_are_arrays(make_kernel, tmp_path):
+    kernel = make_kernel("copy4", "x: f32[R, C]; -> y: f32[R, C]")
+    x = np.memmap(tmp_path / "x", np.float32, "w+", shape=(2, 3))
+    x[:] = 5
+    np.testing.assert_array_equal(kernel(x), x)
+    np.testing.assert_array_equal(kernel.bind(x=x)(), x)
 
 
 def test_input_that_is_not_aligned_is_copied(add):
@@ -165,7 +199,7 @@ def test_more_parameters_than_fit_inline(make_kernel, rng):
     extra = "; ".join(f"e{i}: f32[N, S{i}]" for i in range(20))
     kernel = make_kernel("add", f"x: f32[N]; y: f32[N]; -> z: f32[N]; {extra}")
     x, y = rng.random((2, 9), dtype=np.float32)
-    others = [np.zeros((9, i), np.float32) for i in range(20)]
+    others = [np.zeros((9, i + 1), np.float32) for i in range(20)]
     np.testing.assert_array_equal(kernel(x, y, *others), x + y)
     with raises_code("C006"):
         kernel(x, y, *others[:-1], np.zeros((8, 1), np.float32))
@@ -208,6 +242,13 @@ def test_time_gives_one_number_per_sample(add):
     z = np.zeros(1000, np.float32)
     add.time((x, x, z), repeat=1, min_ns=1)
     assert z[0] == 2
+
+
+@pytest.mark.parametrize("repeat", [0, -1])
+def test_time_rejects_no_samples(add, repeat):
+    x = np.ones(3, np.float32)
+    with pytest.raises(ValueError, match="at least one sample"):
+        add.time((x, x), repeat=repeat)
 
 
 def test_timing_can_be_interrupted(add):

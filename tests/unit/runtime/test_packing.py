@@ -18,9 +18,13 @@ class Transpose:
     """Stores a matrix by columns."""
 
     logical_shape: tuple[int | str, ...]
+    guests = ()
 
     def pack(self, array):
         return np.ascontiguousarray(array.T)
+
+    def unpack(self, array):
+        return array.T
 
 
 @dataclass(frozen=True)

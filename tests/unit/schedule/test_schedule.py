@@ -8,6 +8,7 @@ from tilewright.schedule import PRIMITIVES, Schedule
 from tilewright.schedule.handles import Namer, fresh, names_of, uniquely_named
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder, size
+from tilewright.tensor.parser import parse
 
 
 def test_methods_come_from_the_registry():
@@ -33,7 +34,7 @@ def test_methods_reject_wrong_arguments():
         schedule.split("i", factor=4)
     with pytest.raises(TypeError, match="too many arguments"):
         schedule.unroll("i", "j")
-    with raises_code("S002", text="help(Schedule.split)"):
+    with raises_code("S002", text="`help(s.split)`"):
         schedule.split("i")
 
 
@@ -91,3 +92,34 @@ def test_empty_loops_can_be_split():
     schedule = Schedule(vector_add(0))
     schedule.split("i", 4)
     assert schedule.loop("i_0").extent == tir.Const(0)
+
+
+def test_names_of_loops_are_those_of_the_printed_program():
+    """A loop called like a buffer is printed under another name: its handle is that name."""
+    a = placeholder("A", (8,))
+    b = compute("i", (8,), lambda i: a[i] * 2.0)
+    schedule = Schedule(func("twice", [a], [compute("C", (8,), lambda A: b[A])]))  # noqa: N803
+    for block in schedule.blocks():
+        for loop in schedule.loops(block):
+            assert f"for {loop} in range(8):" in str(schedule.func)
+
+
+ILL_FORMED = {
+    "V002": "C[vi] = A[i]",
+    "V006": "C[vi] = A[vi, vi]",
+    "V008": "C[vi] = A[vi] + f64(1.0)",
+    "V011": "C[vi] = select(vi, A[vi], 0.0)",
+    "V012": "C[vi] = vi",
+}
+
+
+@pytest.mark.parametrize("code", ILL_FORMED)
+def test_a_program_that_is_not_well_formed_is_refused_at_once(code):
+    text = f"""
+    def f(A: f32[8], C: f32[8]):
+        for i in range(8):
+            with block("C", vi=S(8, i)):
+                {ILL_FORMED[code]}
+    """
+    with raises_code(code):
+        Schedule(parse(text))

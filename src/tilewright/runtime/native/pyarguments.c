@@ -2,13 +2,16 @@
 
 #include <string.h>
 
-static PyObject *name_dtype, *name_packing, *name_array;
+static PyObject *name_dtype, *name_packing, *name_array, *ndarray;
 
 int tw_arguments_setup(void) {
     name_dtype = PyUnicode_InternFromString("dtype");
     name_packing = PyUnicode_InternFromString("packing");
     name_array = PyUnicode_InternFromString("array");
-    return name_dtype && name_packing && name_array ? 0 : -1;
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    ndarray = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    Py_XDECREF(numpy);
+    return name_dtype && name_packing && name_array && ndarray ? 0 : -1;
 }
 
 static int is_attribute(PyObject *object, PyObject *name, PyObject *expected) {
@@ -54,6 +57,9 @@ static bool fits(const tw_param *param, const Py_buffer *view, int64_t *sizes) {
 
 /* 1: `view` is held. 0: declined. -1: exception. */
 static int take_view(PyObject *object, const tw_param *param, int64_t *sizes, Py_buffer *view) {
+    /* Subclasses may mean more than their memory shows, such as a mask. */
+    if ((PyObject *)Py_TYPE(object) != ndarray)
+        return 0;
     int good = is_attribute(object, name_dtype, param->dtype);
     if (good != 1)
         return good;
@@ -99,6 +105,14 @@ static bool has_overlap(const tw_arguments *arguments, const tw_params *params) 
                 return true;
         }
     }
+    return false;
+}
+
+/* Kernels are compiled for sizes of at least one. */
+static bool has_empty_size(const tw_arguments *arguments, const tw_params *params) {
+    for (Py_ssize_t i = 0; i < params->size_count; i++)
+        if (arguments->sizes[i] == 0)
+            return true;
     return false;
 }
 
@@ -155,7 +169,7 @@ int tw_arguments_take(tw_arguments *arguments, const tw_params *params, PyObject
         }
         arguments->pointers[i] = view->buf;
     }
-    if (has_overlap(arguments, params))
+    if (has_empty_size(arguments, params) || has_overlap(arguments, params))
         return declined(arguments, 0);
     return 1;
 }

@@ -13,10 +13,12 @@ __all__ = ["annotate"]
 def annotate(func: tir.Func, target: tir.For | tir.Block, key: str, value: Plain) -> Edit:
     """Set the note `key` of a loop or block; `None` takes it away. Notes never change a result.
 
-    Before:  for i in range(8): S(i)
-    After:   for i in range(8, prefetch=2): S(i)
+    Lowering reads `prefetch` on a loop: its iterations fetch what is read next of these parameters.
+
+    Before:  for k in range(8): S(k)
+    After:   for k in range(8, prefetch=("W",)): S(k)
     Requires: S001 there is such a loop or block; S005 the name means one of them only
-    Example: s.annotate("C", "role", "micro kernel")
+    Example: s.annotate("k", "prefetch", ["W"])
     """
     kept = tuple((k, v) for k, v in target.notes if k != key)
     notes = kept if value is None else (*kept, (key, value))

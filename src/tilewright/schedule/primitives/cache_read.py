@@ -57,7 +57,8 @@ def require_reader(outline: Outline, place: Place, buffer: tir.Buffer) -> None:
         raise ScheduleError(S221, program=outline.func, marks=marks, hint=hint)
     if not place.reads(buffer):
         known = ", ".join(dict.fromkeys(f"`{r.buffer.name}`" for r in block.reads)) or "nothing"
-        raise ScheduleError(S220, {"it reads": known}, program=outline.func, marks=marks)
+        hint = "name one of the buffers that it reads"
+        raise ScheduleError(S220, {"it reads": known}, program=outline.func, marks=marks, hint=hint)
     top = outline.top(place)
     for writer in outline.writers(buffer):
         if writer.is_inside(top):

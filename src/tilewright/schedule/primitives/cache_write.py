@@ -60,8 +60,8 @@ def _written(outline: Outline, place: Place) -> tir.Buffer:
     buffers = list(dict.fromkeys(r.buffer for r in place.block.writes))
     if len(buffers) != 1:
         facts = {"it writes": ", ".join(f"`{b.name}`" for b in buffers) or "nothing"}
-        marks = {"block": place.block}
-        raise ScheduleError(S223, facts, program=outline.func, marks=marks)
+        marks, hint = {"block": place.block}, "write a block for each buffer"
+        raise ScheduleError(S223, facts, program=outline.func, marks=marks, hint=hint)
     buffer = buffers[0]
     if not any(_fills(writer.block, buffer) for writer in outline.writers(buffer)):
         raise ScheduleError(
@@ -69,7 +69,7 @@ def _written(outline: Outline, place: Place) -> tir.Buffer:
             {"expected": "a block that writes every element"},
             program=outline.func,
             marks={"block": place.block, "buffer": buffer},
-            hint="elements that it does not write would be overwritten by the copy",
+            hint="let the block compute every element: the copy overwrites all of them",
         )
     return buffer
 

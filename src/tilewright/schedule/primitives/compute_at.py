@@ -77,7 +77,9 @@ def _consumers(outline: Outline, place: Place, loop: tir.For) -> list[Read]:
     marks = {"block": place.block, "loop": loop}
     if not found:
         facts = {"expected": "a loop around the blocks that read its results"}
-        raise ScheduleError(S206, facts, program=outline.func, marks=marks)
+        loops = {part.var.name: None for reader, _ in elsewhere for part in reader.loops}
+        hint = f"such loops are {', '.join(loops)}" if loops else "nothing reads its results"
+        raise ScheduleError(S206, facts, program=outline.func, marks=marks, hint=hint)
     if elsewhere:
         reader, region = elsewhere[0]
         raise ScheduleError(

@@ -6,7 +6,7 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.accesses import Change, Ranges, change_block, tidied
 from tilewright.schedule.dataflow import Outline, Place, edited, without_alloc
 from tilewright.schedule.domains import solved
-from tilewright.schedule.moves import S208
+from tilewright.schedule.moves import cannot_pass
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import point
@@ -71,13 +71,8 @@ def _require_inputs_last(outline: Outline, place: Place) -> None:
     for region in place.block.reads:
         for writer in outline.writers(region.buffer):
             if writer.number > place.number:
-                raise ScheduleError(
-                    S208,
-                    {"other": writer.block.name},
-                    program=outline.func,
-                    marks={"block": place.block, "buffer": region.buffer, "writer": writer.block},
-                    hint="keep a copy of the input with `cache_read` first",
-                )
+                hint = "keep a copy of the input with `cache_read` first"
+                raise cannot_pass(outline, place, region.buffer, writer, hint)
 
 
 class _Inlined(Change):
@@ -101,5 +96,6 @@ class _Inlined(Change):
                 {"expected": "indices like `v`, `v + 1`, or the pair `v // 4`, `v % 4`"},
                 program=self.func,
                 marks={"block": self.block, "buffer": self.stored.buffer},
+                hint="let the block write along its iterators, and read at computed indices",
             )
         return tidied(substitute(self.stored.value, at), ranges)

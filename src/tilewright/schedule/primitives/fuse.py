@@ -45,12 +45,16 @@ def fuse(func: tir.Func, *loops: tir.For) -> Edit:
 def _require_whole_body(func: tir.Func, outer: tir.For, inner: tir.For) -> None:
     if outer.body is inner:
         return
-    parts = len(outer.body.body) if type(outer.body) is tir.Seq else 1
+    found = "a block"
+    if type(outer.body) is tir.For:
+        found = f"loop `{outer.body.var.name}`"
+    elif type(outer.body) is tir.Seq:
+        found = f"{len(outer.body.body)} parts"
     raise ScheduleError(
         S105,
         {
             "expected": "loops directly inside each other, outermost first",
-            "body has": f"{parts} parts",
+            "found": f"{found} directly inside `{outer.var.name}`",
         },
         program=func,
         marks={"outer": outer, "inner": inner},

@@ -16,11 +16,13 @@ from tilewright.tensor.build import make_block
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import free_vars, replace_node, rewrite, substitute
 
-__all__ = ["S430", "Tidy", "fuse_iters", "own_loops"]
+__all__ = ["ITERATORS", "S430", "Tidy", "fuse_iters", "own_loops"]
 
 S430 = Code("S430", "block `{block}` has no such iterators")
 S431 = Code("S431", "iterators `{first}` and `{second}` of block `{block}` differ in kind")
 S432 = Code("S432", "the iterators of block `{block}` are not loops directly inside each other")
+
+ITERATORS = "iterators are the names before `=` in the head of the block, not its loops"
 
 
 @primitive
@@ -71,11 +73,12 @@ def _chosen(func: tir.Func, block: tir.Block, names: tuple[str, ...]) -> list[ti
     marks = {"block": block}
     if len(chosen) != len(names) or len(chosen) < 2:
         facts = {"expected": f"two or more of {', '.join(by_name)}", "found": ", ".join(names)}
-        raise ScheduleError(S430, facts, program=func, marks=marks)
+        raise ScheduleError(S430, facts, program=func, marks=marks, hint=ITERATORS)
     for it in chosen[1:]:
         if it.kind is not chosen[0].kind:
             facts = {"first": chosen[0].var.name, "second": it.var.name}
-            raise ScheduleError(S431, facts, program=func, marks=marks)
+            hint = "fuse spatial and reduce iterators each among themselves"
+            raise ScheduleError(S431, facts, program=func, marks=marks, hint=hint)
     return chosen
 
 
@@ -112,5 +115,5 @@ class Tidy:
     def _change(self, part: Node) -> Node | None:
         if isinstance(part, tir.Load | tir.Store):
             indices = tuple(map(self.analyzer.simplify, part.indices))
-            return part.with_fields(indices=indices)  # type: ignore[no-any-return]
+            return part.with_fields(indices=indices)
         return None

@@ -9,6 +9,7 @@ from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.relayout import last_step, stored_as, with_change
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import StoreAt
+from tilewright.tensor.packing import passed
 
 __all__ = ["layout_decouple"]
 
@@ -34,9 +35,10 @@ def layout_decouple(func: tir.Func, buffer: tir.Buffer) -> Edit:
     )
     moved = with_change(func, _Apart(func, buffer, host, guest, step))
     if any(buffer is p for p in func.params):
-        params = list(moved.params)
-        params.insert(step.place, guest)
-        return Edit(moved.with_fields(params=tuple(params)), (name,))
+        before = passed(func.params)[: step.place]
+        place = sum(isinstance(owner, tir.Buffer) for owner in before)
+        params = (*moved.params[:place], guest, *moved.params[place:])
+        return Edit(moved.with_fields(params=params), (name,))
     return Edit(_allocated_at(moved, guest, step.place), (name,))
 
 
@@ -77,8 +79,8 @@ class _Apart(Change):
                 "dimension": d,
                 "expected": "an index that is always before or behind the border",
             }
-            marks = {"buffer": self.old}
-            raise ScheduleError(S312, facts, program=self.func, marks=marks)
+            marks, hint = {"buffer": self.old}, "undo the steps that made the access first"
+            raise ScheduleError(S312, facts, program=self.func, marks=marks, hint=hint)
         if len(self.guest.shape) < len(indices):
             return self.guest, (*indices[:d], *indices[d + 1 :])
         at = ranges.simplify(indices[d] - border)
@@ -87,9 +89,8 @@ class _Apart(Change):
 
 def _allocated_at(func: tir.Func, buffer: tir.Buffer, place: int) -> tir.Func:
     def visit(stmt: tir.Stmt, number: int) -> tir.Stmt:
-        if number == place:
+        if number == place or not isinstance(stmt, tir.Alloc):  # others may have gone since
             return tir.Alloc(buffer, stmt)
-        assert isinstance(stmt, tir.Alloc)
-        return stmt.with_fields(body=visit(stmt.body, number + 1))  # type: ignore[no-any-return]
+        return stmt.with_fields(body=visit(stmt.body, number + 1))
 
-    return func.with_fields(body=visit(func.body, 0))  # type: ignore[no-any-return]
+    return func.with_fields(body=visit(func.body, 0))

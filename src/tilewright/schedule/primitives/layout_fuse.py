@@ -10,7 +10,7 @@ from tilewright.tensor.layout import Fuse
 
 __all__ = ["layout_fuse"]
 
-S305 = Code("S305", "{count} dimensions cannot be fused")
+S305 = Code("S305", "`{buffer}` needs two dimensions or more to fuse, not {count}")
 
 
 @primitive
@@ -26,7 +26,8 @@ def layout_fuse(func: tir.Func, buffer: tir.Buffer, dim: int, count: int = 2) ->
     """
     if count < 2:
         facts = {"count": count, "expected": "two or more"}
-        raise ScheduleError(S305, facts, program=func, marks={"buffer": buffer})
+        hint = "leave `count` out to fuse a dimension with the next one"
+        raise ScheduleError(S305, facts, program=func, marks={"buffer": buffer}, hint=hint)
     dim = require_dim(func, buffer, dim, count)
     sizes = tuple([plain_size(size) for size in buffer.shape[dim : dim + count]])
     return Edit(relayout(func, buffer, Fuse(dim, sizes)))

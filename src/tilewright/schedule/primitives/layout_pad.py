@@ -33,7 +33,8 @@ def layout_pad(func: tir.Func, buffer: tir.Buffer, dim: int, before: int, after:
     dim = require_dim(func, buffer, dim)
     if min(before, after) < 0 or before + after == 0:
         facts = {"before": before, "after": after, "expected": "how many zeros to store"}
-        raise ScheduleError(S306, facts, program=func, marks={"buffer": buffer})
+        hint = "give two numbers of zeros, at least one of them positive"
+        raise ScheduleError(S306, facts, program=func, marks={"buffer": buffer}, hint=hint)
     step = Pad(dim, before, after)
     new = stored_as(buffer, step.shape(buffer.shape), (*buffer.layout, step))
     padded = with_change(func, _Padded(buffer, new, step))

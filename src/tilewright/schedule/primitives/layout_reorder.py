@@ -24,5 +24,6 @@ def layout_reorder(func: tir.Func, buffer: tir.Buffer, order: tuple[int, ...]) -
     """
     if sorted(order) != list(range(len(buffer.shape))):
         facts = {"order": list(order), "expected": f"each of 0 to {len(buffer.shape) - 1} once"}
-        raise ScheduleError(S304, facts, program=func, marks={"buffer": buffer})
+        hint = "name every dimension once, as for `numpy.transpose`"
+        raise ScheduleError(S304, facts, program=func, marks={"buffer": buffer}, hint=hint)
     return Edit(relayout(func, buffer, Reorder(order)))

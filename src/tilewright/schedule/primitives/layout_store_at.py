@@ -10,6 +10,7 @@ from tilewright.schedule.relayout import plain_size, require_dim, stored_as, wit
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.layout import StoreAt
+from tilewright.tensor.packing import passed
 from tilewright.tensor.regions import allocated
 
 __all__ = ["layout_store_at"]
@@ -22,7 +23,8 @@ S311 = Code("S311", "`{other}` does not fit next to `{buffer}` along dimension {
 def layout_store_at(func: tir.Func, buffer: tir.Buffer, other: tir.Buffer, dim: int) -> Edit:
     """Append `other` to `buffer` along a dimension; it has the same dimensions or all but this one.
 
-    Two inputs become one, which keeps the place and the name of `buffer`.
+    Two inputs become one, which keeps the place and the name of `buffer`. Callers still pass both
+    arrays, in their old places: packing puts them together.
 
     Before:  W: f32[64, 16], b: f32[16];   … W[k, j] …   … b[j] …
     After:   W: f32[65, 16];               … W[k, j] …   … W[64, j] …
@@ -34,7 +36,7 @@ def layout_store_at(func: tir.Func, buffer: tir.Buffer, other: tir.Buffer, dim: 
     dim = require_dim(func, buffer, dim)
     _require_alike(func, buffer, other)
     _require_fits(func, buffer, other, dim)
-    owners = func.params if _is_param(func, other) else allocated(func)
+    owners = passed(func.params) if _is_param(func, other) else allocated(func)
     place = next(n for n, owner in enumerate(owners) if owner is other)
     size = tuple([plain_size(s) for s in other.shape])
     step = StoreAt(dim, other.name, size, other.layout, place)
@@ -45,9 +47,8 @@ def layout_store_at(func: tir.Func, buffer: tir.Buffer, other: tir.Buffer, dim: 
 
     moved = with_change(with_change(func, redirected(buffer, new)), redirected(other, new, move))
     if _is_param(func, other):
-        params = list(moved.params)
-        del params[place]
-        return Edit(moved.with_fields(params=tuple(params)))
+        pairs = zip(func.params, moved.params, strict=True)
+        return Edit(moved.with_fields(params=tuple([p for old, p in pairs if old is not other])))
     return Edit(_without_second_alloc(moved, new, buffer, func))
 
 
@@ -65,9 +66,9 @@ def _without_second_alloc(
         body = visit(stmt.body)
         if stmt.buffer is new and number != keep:
             return body
-        return stmt.with_fields(body=body)  # type: ignore[no-any-return]
+        return stmt.with_fields(body=body)
 
-    return moved.with_fields(body=visit(moved.body))  # type: ignore[no-any-return]
+    return moved.with_fields(body=visit(moved.body))
 
 
 def _is_param(func: tir.Func, buffer: tir.Buffer) -> bool:
@@ -97,7 +98,9 @@ def _require_alike(func: tir.Func, buffer: tir.Buffer, other: tir.Buffer) -> Non
         found = "a block that computes one from the other"
     if found is not None:
         facts = {"expected": "two inputs or two intermediate buffers of one dtype", "found": found}
-        raise ScheduleError(S310, facts, program=func, marks={"buffer": buffer, "other": other})
+        marks = {"buffer": buffer, "other": other}
+        hint = "leave them apart, or make a copy of one with `cache_read` and store that"
+        raise ScheduleError(S310, facts, program=func, marks=marks, hint=hint)
 
 
 def _require_fits(func: tir.Func, buffer: tir.Buffer, other: tir.Buffer, dim: int) -> None:
@@ -110,4 +113,6 @@ def _require_fits(func: tir.Func, buffer: tir.Buffer, other: tir.Buffer, dim: in
     sizes = ", ".join(str(plain_size(s)) for s in wanted)
     facts = {"dim": dim, "expected": f"sizes ({sizes}) besides that dimension"}
     facts["found"] = f"({', '.join(str(plain_size(s)) for s in other.shape)})"
-    raise ScheduleError(S311, facts, program=func, marks={"buffer": buffer, "other": other})
+    marks = {"buffer": buffer, "other": other}
+    hint = "name the dimension along which the two may differ"
+    raise ScheduleError(S311, facts, program=func, marks=marks, hint=hint)

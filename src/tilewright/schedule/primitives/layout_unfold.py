@@ -42,7 +42,8 @@ def layout_unfold(func: tir.Func, buffer: tir.Buffer, dim: int, tile: int, strid
     if extent is None or not 0 < stride <= tile <= extent:
         facts = {"dim": dim, "tile": tile, "stride": stride, "size": extent or "symbolic"}
         facts["expected"] = "0 < stride <= tile <= size, and a size that is known"
-        raise ScheduleError(S308, facts, program=func, marks={"buffer": buffer})
+        hint = "a window of w elements wants tiles of n + w - 1 every n"
+        raise ScheduleError(S308, facts, program=func, marks={"buffer": buffer}, hint=hint)
     step = Unfold(dim, tile, stride, extent)
     new = stored_as(buffer, step.shape(buffer.shape), (*buffer.layout, step))
     outline = Outline(func)

@@ -51,7 +51,9 @@ def pad_einsum(func: tir.Func, block: tir.Block, padding: tuple[int, ...]) -> Ed
     """
     if len(padding) != len(block.iters) or min(padding, default=1) < 1:
         facts = {"expected": f"{len(block.iters)} positive numbers", "found": list(padding)}
-        raise ScheduleError(S410, facts, program=func, marks={"block": block})
+        names = ", ".join(it.var.name for it in block.iters)
+        hint = f"the iterators are {names}; 1 leaves an iterator as it is"
+        raise ScheduleError(S410, facts, program=func, marks={"block": block}, hint=hint)
     update = _product_sum(func, block)
     grown = _grown(block, padding)
     loops = loops_around(func, block)
@@ -139,7 +141,8 @@ def _require_plain_indices(func: tir.Func, block: tir.Block, update: Update, gro
         used = any(i is it.var for load in loads for i in load.indices)
         if it.var in grown and it.kind is tir.IterKind.REDUCE and not used:
             facts = {"iterator": it.var.name}
-            raise ScheduleError(S414, facts, program=func, marks={"block": block})
+            hint = "leave it as it is with 1: added steps would add the same value again"
+            raise ScheduleError(S414, facts, program=func, marks={"block": block}, hint=hint)
 
 
 def _lacks(block: tir.Block, load: tir.Load, grown: Grown) -> bool:
@@ -168,14 +171,14 @@ def _enlarged(
         if type(part) is tir.Load and part in larger:
             return tir.Load(larger[part], part.indices)
         if type(part) is tir.Store and result is not None:
-            return part.with_fields(buffer=result)  # type: ignore[no-any-return]
+            return part.with_fields(buffer=result)
         if type(part) is tir.For and part.var in loop_extents:
-            return part.with_fields(extent=loop_extents[part.var])  # type: ignore[no-any-return]
+            return part.with_fields(extent=loop_extents[part.var])
         if type(part) is tir.Iter and part.var in grown:
-            return part.with_fields(extent=grown[part.var])  # type: ignore[no-any-return]
+            return part.with_fields(extent=grown[part.var])
         if type(part) is tir.Block:
             reads, writes = block_regions(part.iters, part.body, part.init)
-            return part.with_fields(reads=reads, writes=writes)  # type: ignore[no-any-return]
+            return part.with_fields(reads=reads, writes=writes)
         return None
 
     return rewrite(top, change)

@@ -10,7 +10,7 @@ from tilewright.tensor.visit import enclosing, replace_node, walk_stmts
 
 __all__ = ["parallel"]
 
-S114 = Code("S114", "loop `{loop}` would be a parallel loop with a parallel loop `{other}`")
+S114 = Code("S114", "loop `{loop}` is inside or around the parallel loop `{other}`")
 
 
 @primitive

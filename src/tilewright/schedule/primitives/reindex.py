@@ -82,7 +82,7 @@ def _indices(outline: Outline, place: Place, buffer: tir.Buffer) -> tuple[tir.Ex
     found = [load.indices for store in stores for load in loads_of(store, buffer)]
     found += [store.indices for store in stores if store.buffer is buffer]
     if any(indices != found[0] for indices in found):
-        hint = "give each access a buffer of its own with `cache_read`"
+        hint = "compute one of the two values in a block of its own"
         raise ScheduleError(S225, program=outline.func, marks=marks, hint=hint)
     return found[0]
 

@@ -63,7 +63,9 @@ def _chain_of(func: tir.Func, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]
     missing = [loop for loop in loops if not any(loop is part for part in found)]
     if not missing:
         return found[: last + 1]
-    here = first if isinstance(first, tir.For) and first is not missing[0] else loops[0]
+    here = next(
+        loop for loop in (first, *loops) if type(loop) is tir.For and loop is not missing[0]
+    )
     raise ScheduleError(
         S109,
         {"expected": "loops directly inside each other, with nothing else between them"},

@@ -11,6 +11,7 @@ from tilewright.schedule.footprints import Span, swept
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.moves import (
     Spans,
+    cannot_pass,
     moved_nest,
     require_loop_of_blocks,
     require_unchanged_inputs,
@@ -30,7 +31,6 @@ S211 = Code("S211", "`{producer}` is not finished inside loop `{loop}`: `{outer}
 S212 = Code(
     "S212", "what one iteration of loop `{loop}` computes is not what block `{block}` reads"
 )
-S214 = Code("S214", "`{other}` reads `{buffer}` before block `{block}` overwrites it")
 S213 = Code("S213", "loop `{outer}` would repeat steps of the reduction of block `{block}`")
 
 
@@ -47,12 +47,12 @@ def reverse_compute_at(func: tir.Func, block: tir.Block, loop: tir.For) -> Edit:
                  for i_1 in range(16): B[i_0 * 16 + i_1] = f(A[i_0 * 16 + i_1])
                  for C_i in range(16): C[i_0 * 16 + C_i] = g(B[i_0 * 16 + C_i])
     Requires: S201 the block is not inside another block; S203 it is the only writer of its buffers;
-        S204 the loop is not around it; S205 the loop is around blocks; S208 nothing that the block
-        reads is written in between; S209 it does not update in place; S210 something inside the
-        loop writes what it reads; S211 no loop around the new place belongs to the reduction of a
-        producer; S212 the part that is computed is a box that the block reads one to one; S213
-        every loop around takes part in its reduction, if only a part of that is done at a time;
-        S214 nothing reads the old content of what it writes
+        S204 the loop is not around it; S205 the loop is around blocks; S208 nothing in between
+        writes what it reads, or reads what it overwrites; S209 it does not update in place; S210
+        something inside the loop writes what it reads; S211 no loop around the new place belongs to
+        the reduction of a producer; S212 the part that is computed is a box that the block reads
+        one to one; S213 every loop around takes part in its reduction, if only a part of that is
+        done at a time
     Example: s.reverse_compute_at("C", "i_0")
     """
     outline = Outline(func)
@@ -87,29 +87,30 @@ def _producers(outline: Outline, place: Place, loop: tir.For) -> tuple[list[Plac
     producers = [found[number] for number in sorted(found)]
     ours = [p for p in producers if p.is_inside(loop)]
     if not ours:
+        loops = {
+            part.var.name: None
+            for region in place.block.reads
+            for writer in outline.writers(region.buffer)
+            for part in writer.loops
+        }
         raise ScheduleError(
             S210,
             {"expected": "a loop around a block whose results it reads"},
             program=outline.func,
             marks={"block": place.block, "loop": loop},
+            hint=f"such loops are {', '.join(loops)}" if loops else "it reads inputs only",
         )
     return producers, ours[-1]
 
 
 def _require_unread_outputs(outline: Outline, place: Place, loop: tir.For) -> None:
-    """S214: no block between the old and the new place needs what the block overwrites."""
+    """S208: no block between the old and the new place needs what the block overwrites."""
     first = outline.inside(loop)[0].loops[0]
     start = outline.inside(first)[0].number
     for region in place.block.writes:
         for reader in outline.readers(region.buffer):
             if start <= reader.number < place.number:
-                raise ScheduleError(
-                    S214,
-                    {"other": reader.block.name, "buffer": region.buffer.name},
-                    program=outline.func,
-                    marks={"block": place.block, "reader": reader.block},
-                    hint="write to another buffer",
-                )
+                raise cannot_pass(outline, place, region.buffer, reader, "write to another buffer")
 
 
 def _require_finished(

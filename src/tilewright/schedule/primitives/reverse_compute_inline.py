@@ -6,7 +6,7 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.accesses import Ranges, loads_of, tidied
 from tilewright.schedule.dataflow import Outline, Place, edited, without_alloc
 from tilewright.schedule.domains import solved
-from tilewright.schedule.moves import S208
+from tilewright.schedule.moves import cannot_pass
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.primitives.compute_inline import require_plain
 from tilewright.tensor import ir as tir
@@ -72,6 +72,7 @@ def _producer(outline: Outline, place: Place) -> tuple[Place, tir.Buffer]:
             {"expected": "a block that reads an intermediate buffer"},
             program=outline.func,
             marks={"block": place.block},
+            hint="name a block that reads what another block computes",
         )
     _, producer, buffer = max(found, key=lambda item: item[0])
     return producer, buffer
@@ -100,13 +101,8 @@ def _require_inputs_first(
     for other in outline.places[start : place.number]:
         late = [b for b in needed if other.writes(b)] + [b for b in touched if other.reads(b)]
         if late:
-            raise ScheduleError(
-                S208,
-                {"other": other.block.name},
-                program=outline.func,
-                marks={"block": place.block, "buffer": late[0], "writer": other.block},
-                hint="compute the other input before, or use `reverse_compute_at`",
-            )
+            hint = "compute the other input before, or use `reverse_compute_at`"
+            raise cannot_pass(outline, place, late[0], other, hint)
 
 
 def _iterators(
@@ -130,5 +126,5 @@ def _iterators(
         {"producer": producer.block.name},
         program=outline.func,
         marks={"block": place.block, "buffer": middle, "producing block": producer.block},
-        hint="use `reverse_compute_at` instead",
+        hint="use `compute_inline` on the producer, or `reverse_compute_at`",
     )

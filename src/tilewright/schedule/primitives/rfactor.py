@@ -54,7 +54,8 @@ def rfactor(func: tir.Func, loop: tir.For, axis: int = 0) -> Edit:
     place = axis + rank + 1 if axis < 0 else axis
     if not 0 <= place <= rank:
         facts = {"axis": axis, "expected": f"a number from {-rank - 1} to {rank}"}
-        raise ScheduleError(S264, facts, program=func, marks={"block": block})
+        hint = "leave `axis` out to put the new dimension first"
+        raise ScheduleError(S264, facts, program=func, marks={"block": block}, hint=hint)
     loops = loops_around(func, block)
     _require_rectangular(func, block, loops)
     names = names_of(func)
@@ -76,7 +77,8 @@ def _update(func: tir.Func, block: tir.Block, loop: tir.For) -> Update:
         hint = "use `rfactor` before `decompose_reduction`"
         raise ScheduleError(S261, program=func, marks=marks, hint=hint)
     if block.predicate != tir.TRUE:
-        raise ScheduleError(S266, program=func, marks=marks, hint="use `rfactor` earlier")
+        hint = "use `rfactor` earlier, or `split`, which fills every extent without a predicate"
+        raise ScheduleError(S266, program=func, marks=marks, hint=hint)
     spatial, reduce = vars_by_kind(block)
     if loop.var not in reduce:
         hint = "name a loop that the reduction runs over"
@@ -105,7 +107,7 @@ def _top(func: tir.Func, block: tir.Block, loops: Sequence[tir.For]) -> tir.For:
     _, reduce = vars_by_kind(block)
     for part in loops[:alone]:
         if part.var in reduce:
-            hint = "move the other blocks away first"
+            hint = "use `rfactor` before other blocks are moved into the loop"
             raise ScheduleError(S265, program=func, marks={"block": block, "loop": part}, hint=hint)
     return loops[alone]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.errors import Code, ScheduleError
+from tilewright.schedule.dataflow import require_scope
 from tilewright.schedule.nests import replace_buffer
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import ir as tir
@@ -10,7 +11,6 @@ from tilewright.tensor import ir as tir
 __all__ = ["set_scope"]
 
 S270 = Code("S270", "`{buffer}` is a parameter and stays in memory")
-S271 = Code("S271", "there is no scope `{scope}`")
 
 
 @primitive
@@ -19,16 +19,14 @@ def set_scope(func: tir.Func, buffer: tir.Buffer, scope: str) -> Edit:
 
     Before:  T = alloc(f32[6, 16])
     After:   T = alloc(f32[6, 16], "register")
-    Requires: S270 the buffer is not a parameter; S271 the scope exists
+    Requires: S270 the buffer is not a parameter; S215 the scope exists
     Example: s.set_scope("C_write", "register")
     """
-    known = [s.value for s in tir.Scope]
-    if scope not in known:
-        raise ScheduleError(S271, {"scope": scope, "expected": ", ".join(known)})
+    kept = require_scope(func, scope)
     if any(buffer is p for p in func.params):
         hint = f'work on a copy: `cache_write("{buffer.name}", "{scope}")` or `cache_read`'
         raise ScheduleError(
             S270, {"scope": scope}, program=func, marks={"buffer": buffer}, hint=hint
         )
-    moved = buffer.with_fields(scope=tir.Scope(scope))
+    moved = buffer.with_fields(scope=kept)
     return Edit(func if moved is buffer else replace_buffer(func, {buffer: moved}))

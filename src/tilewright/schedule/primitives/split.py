@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.checks import require_serial
 from tilewright.schedule.handles import fresh, names_of
@@ -13,8 +16,8 @@ from tilewright.tensor.visit import free_vars, replace_node, substitute
 
 __all__ = ["Tiles", "split"]
 
-Tiles = int | tuple[tuple[int, int], ...]
-"""A tile size, or (tile size, number of tiles) pairs in order."""
+Tiles = int | tuple[int, ...] | tuple[tuple[int, int], ...]
+"""A tile size, tile sizes from large to small, or (tile size, number of tiles) pairs in order."""
 
 S102 = Code("S102", "the tiles do not fill loop `{loop}`")
 S103 = Code("S103", "loop `{loop}` cannot be cut into tiles of {found}")
@@ -26,13 +29,14 @@ def split(func: tir.Func, loop: tir.For, tiles: Tiles) -> Edit:
     """Cut one loop into tiles; a list of (tile size, count) fills the extent exactly.
 
     A tile size that does not divide the extent leaves one shorter tile at the end, or tiles of one
-    where the extent is symbolic. The new loops are called `i_0` (tiles) and `i_1` (inside a tile).
+    where the extent is symbolic. A list of sizes takes as many of each as fit in what is left: `n`
+    by [8, 4, 1]. The new loops are called `i_0` (tiles) and `i_1` (inside a tile).
 
     Before:  for i in range(128): S(i)
     After:   for t in range(22): for j in range(size(t)): S(start(t) + j)     (20×6 + 2×4)
     Requires: S101 the loop is serial; S102 the tiles fill the extent; S103 tiles are not empty;
         S104 the extent does not differ from tile to tile, unless the tile divides every size
-    Example: s.split("i", 8); s.split("i", [(6, 20), (4, 2)])
+    Example: s.split("i", 8); s.split("i", [(6, 20), (4, 2)]); s.split("i", [8, 4, 1])
     """
     require_serial(func, loop)
     names = names_of(func)
@@ -48,20 +52,45 @@ def _tiling(
     func: tir.Func, loop: tir.For, tiles: Tiles, tile: tir.Var
 ) -> tuple[tir.Expr, tir.Expr, tir.Expr]:
     """The number of tiles, where tile number `tile` starts, and how long it is."""
-    lengths = (tiles,) if isinstance(tiles, int) else tuple(n for pair in tiles for n in pair)
+    lengths = tuple(_numbers(tiles))
     if not lengths or min(lengths) < 1:
         facts = {"expected": "positive tile sizes and counts", "found": tiles}
-        raise ScheduleError(S103, facts, program=func, marks={"loop": loop})
+        hint = (
+            "give a tile size of 1 or more, or (tile size, number of tiles) pairs of such numbers"
+        )
+        raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
     extent = tir.int_value(loop.extent)
     if isinstance(tiles, int):
         if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
             return _split_of_tile(func, loop, tiles, tile)
         cover = _multiple(loop.extent, tiles) or covers.uniform(loop.extent, tiles)
+    elif isinstance(tiles[0], int):
+        cover = _descending(func, loop, lengths)
     else:
-        cover = covers.of(*tiles)
+        cover = covers.of(*[(pair[0], pair[1]) for pair in tiles if isinstance(pair, tuple)])
         if covers.total(cover) != loop.extent:
-            raise _does_not_fill(func, loop, tiles)
+            raise _does_not_fill(func, loop, cover)
     return covers.count(cover), covers.start(cover, tile), covers.size(cover, tile)
+
+
+def _numbers(tiles: Tiles) -> Iterator[int]:
+    for part in (tiles,) if isinstance(tiles, int) else tiles:
+        yield from (part,) if isinstance(part, int) else part
+
+
+def _descending(func: tir.Func, loop: tir.For, lengths: tuple[int, ...]) -> tir.Cover:
+    """The cover by sizes from large to small, of an extent that is a number or a size."""
+    extent = tir.int_value(loop.extent)
+    if any(small >= large for large, small in pairwise(lengths)):
+        facts = {"expected": "tile sizes from large to small", "found": lengths}
+        hint = f"say {sorted(set(lengths), reverse=True)}"
+        raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
+    if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
+        raise _differs(func, loop, lengths[0])
+    cover = covers.descending(loop.extent, lengths)
+    if lengths[-1] != 1 and (extent is None or covers.total(cover) != loop.extent):
+        raise _does_not_fill(func, loop, cover)
+    return cover
 
 
 def _multiple(extent: tir.Expr, size: int) -> tir.Cover | None:
@@ -85,13 +114,17 @@ def _split_of_tile(
             return tir.TileSize(halves, extent.tile), tile * size, tir.Const(size)
         if all(length <= size for length, _ in segments):
             return tir.Const(1), tir.Const(0), extent
-    raise ScheduleError(
-        S104,
-        {"expected": "one extent for all tiles", "found": _sizes_text(extent), "tile": size},
-        program=func,
-        marks={"loop": loop},
-        hint="split the micro tile first, then the tile loop: covers are built from the inside out",
-    )
+    raise _differs(func, loop, size)
+
+
+def _differs(func: tir.Func, loop: tir.For, size: int) -> ScheduleError:
+    facts = {
+        "expected": "one extent for all tiles",
+        "found": _sizes_text(loop.extent),
+        "tile": size,
+    }
+    hint = "split the micro tile first, then the tile loop: covers are built from the inside out"
+    return ScheduleError(S104, facts, program=func, marks={"loop": loop}, hint=hint)
 
 
 def _sizes_text(extent: tir.Expr) -> str:
@@ -101,17 +134,16 @@ def _sizes_text(extent: tir.Expr) -> str:
     return "an extent that depends on other loops"
 
 
-def _does_not_fill(
-    func: tir.Func, loop: tir.For, tiles: tuple[tuple[int, int], ...]
-) -> ScheduleError:
-    extent = tir.int_value(loop.extent)
-    filled = sum(length * n for length, n in tiles)
-    if extent is None:
-        facts = {"expected": "one tile size, for an extent that is not a constant"}
-        hint = "give one tile size: the cover of a symbolic extent is made from it"
+def _does_not_fill(func: tir.Func, loop: tir.For, cover: tir.Cover) -> ScheduleError:
+    extent, filled = tir.int_value(loop.extent), tir.int_value(covers.total(cover))
+    if extent is None or filled is None:
+        found = " and ".join(str(length) for length, _ in cover.segments)
+        facts = {"expected": "tiles that fill any extent", "found": f"tiles of {found}"}
+        hint = "give one tile size, or sizes from large to small that end with 1"
     else:
-        facts = {"expected": f"tiles that fill {extent}"}
         rest = extent - filled
+        parts = [f"{tir.int_value(n)}×{length}" for length, n in cover.segments]
+        found = f"{' + '.join(parts)} = {filled}"
+        facts = {"expected": f"tiles that fill {extent}", "found": found}
         hint = f"add a tile of {rest}" if rest > 0 else f"take {-rest} away from the tiles"
-    facts["found"] = f"{' + '.join(f'{n}×{length}' for length, n in tiles)} = {filled}"
     return ScheduleError(S102, facts, program=func, marks={"loop": loop}, hint=hint)

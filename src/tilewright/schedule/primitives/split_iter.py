@@ -6,7 +6,7 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.checks import require_sole_block
 from tilewright.schedule.handles import fresh, names_of
 from tilewright.schedule.primitive import Edit, primitive
-from tilewright.schedule.primitives.fuse_iters import S430, Tidy, own_loops
+from tilewright.schedule.primitives.fuse_iters import ITERATORS, S430, Tidy, own_loops
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import make_block
 from tilewright.tensor.visit import replace_node, substitute
@@ -34,14 +34,14 @@ def split_iter(func: tir.Func, block: tir.Block, iterator: str, size: int) -> Ed
     marks = {"block": block}
     if chosen is None:
         known = ", ".join(it.var.name for it in block.iters)
-        raise ScheduleError(
-            S430, {"expected": f"one of {known}", "found": iterator}, program=func, marks=marks
-        )
+        facts = {"expected": f"one of {known}", "found": iterator}
+        raise ScheduleError(S430, facts, program=func, marks=marks, hint=ITERATORS)
     extent = tir.int_value(chosen.extent)
     if size < 1 or extent is None or extent % size:
         found = "a symbolic extent" if extent is None else f"an extent of {extent}"
         facts = {"iterator": iterator, "size": str(size), "found": found}
-        raise ScheduleError(S433, facts, program=func, marks=marks, hint="pad the iterator first")
+        hint = "choose a divisor, or make the extent a multiple with `pad_einsum` first"
+        raise ScheduleError(S433, facts, program=func, marks=marks, hint=hint)
     (loop,) = own_loops(func, block, [chosen])
     require_sole_block(func, loop)
     names = names_of(func)

@@ -18,7 +18,7 @@ from tilewright.tensor.node import Node
 from tilewright.tensor.regions import block_regions
 from tilewright.tensor.visit import map_children, rewrite, substitute, walk
 
-__all__ = ["tensorize"]
+__all__ = ["tensorize", "unknown_instruction"]
 
 S420 = Code("S420", "there is no tensor instruction `{intrinsic}`")
 S421 = Code("S421", "block `{block}` is not one computation in a nest of constant loops")
@@ -28,15 +28,13 @@ S424 = Code("S424", "the types of block `{block}` are not those of `{intrinsic}`
 S425 = Code("S425", "the loops of block `{block}` are not the axes of `{intrinsic}`")
 S426 = Code("S426", "the indices of block `{block}` do not move like the operands of `{intrinsic}`")
 S427 = Code("S427", "an operand of `{intrinsic}` is not contiguous in block `{block}`")
-S428 = Code("S428", "an operand of `{intrinsic}` lies in the wrong place in block `{block}`")
 
 _CODES = {
-    "value": (S423, "compare the block with the meaning: `print(lookup(name).meaning_func())`"),
+    "value": (S423, "`tilewright.intrin.lookup(…).meaning_func()` shows what it means"),
     "dtype": (S424, "choose an instruction for these types"),
     "axes": (S425, "split the loops to the extents of the instruction, and keep them innermost"),
     "index": (S426, "make the indices linear in the loops, for example with `reindex`"),
     "dense": (S427, "change the layout of the buffer so that the dimension is innermost"),
-    "scope": (S428, "move the buffer with `set_scope`"),
 }
 
 
@@ -51,13 +49,12 @@ def tensorize(func: tir.Func, target: tir.For | tir.Block, intrinsic: str) -> Ed
     After:   with block C_tile: the implementation of f32.gemm(6,16,64)
     Requires: S420 the instruction exists; S421 the tile is one block in loops of constant extent;
         S422 its start value was taken out; S423 the values, S424 their types, S425 the loops and
-        S426 the indices agree; S427 operands are contiguous and S428 in the scope that it needs
+        S426 the indices agree; S427 operands are contiguous
     Example: s.tensorize("i_1", "f32.gemm(6,16,64)")
     """
     chosen = lookup(intrinsic)
     if chosen is None:
-        known = [f"{f.name}({','.join(f.parameters)})" for f in FAMILIES.values()]
-        raise ScheduleError(S420, {"intrinsic": intrinsic, "known": ", ".join(known)})
+        raise unknown_instruction(intrinsic)
     tile = target
     if isinstance(tile, tir.For):
         func, tile = enclose(func, tile)
@@ -72,6 +69,13 @@ def tensorize(func: tir.Func, target: tir.For | tir.Block, intrinsic: str) -> Ed
     reads, writes = block_regions(tile.iters, body, tile.init)
     done = tile.with_fields(body=body, reads=reads, writes=writes, notes=notes)
     return Edit(replace_block(func, tile, done), (tile.name,))
+
+
+def unknown_instruction(name: str) -> ScheduleError:
+    """The error for a tensor instruction that does not exist."""
+    known = [f"{f.name}({','.join(f.parameters)})".removesuffix("()") for f in FAMILIES.values()]
+    hint = "give whole numbers above zero in the place of the letters"
+    return ScheduleError(S420, {"intrinsic": name, "known": ", ".join(known)}, hint=hint)
 
 
 def _required(chosen: TensorIntrinsic) -> tuple[tuple[str, object], ...]:
@@ -122,7 +126,7 @@ def _simplified(store: tir.Store, tile: tir.Block, loops: Sequence[tir.For]) -> 
     def change(part: Node) -> Node | None:
         if isinstance(part, tir.Load | tir.Store):
             indices = tuple(map(analyzer.simplify, part.indices))
-            return part.with_fields(indices=indices)  # type: ignore[no-any-return]
+            return part.with_fields(indices=indices)
         return None
 
     return rewrite(store, change)
@@ -151,9 +155,9 @@ def _instantiated(
             case tir.Load() | tir.Store() if part.buffer in placed:
                 here = placed[part.buffer]
                 at = here.at(part.indices)
-                return part.with_fields(buffer=here.buffer, indices=at)  # type: ignore[no-any-return]
+                return part.with_fields(buffer=here.buffer, indices=at)
             case tir.Load() | tir.Store() | tir.Alloc() if part.buffer in buffers:
-                return part.with_fields(buffer=buffers[part.buffer])  # type: ignore[no-any-return]
+                return part.with_fields(buffer=buffers[part.buffer])
         return part
 
     return visit(chosen.implementation)  # type: ignore[return-value]

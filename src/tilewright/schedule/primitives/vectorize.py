@@ -35,7 +35,7 @@ def vectorize(func: tir.Func, loop: tir.For) -> Edit:
     for inner in walk_stmts(loop.body):
         if type(inner) is tir.For:
             facts = {"expected": "a loop without loops inside"}
-            hint = "move the loop inwards with `reorder`, or unroll by splitting it further"
+            hint = "move it to the innermost place with `reorder`"
             marks = {"loop": loop, "inner": inner}
             raise ScheduleError(S112, facts, program=func, marks=marks, hint=hint)
     require_blocks(func, loop)

@@ -11,7 +11,16 @@ from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars, walk
 
-__all__ = ["Context", "extent_of", "iter_loop", "lanes_of", "parallelize", "vector_tail", "work_of"]
+__all__ = [
+    "Context",
+    "extent_of",
+    "iter_loop",
+    "lanes_of",
+    "parallelize",
+    "split_for_vectors",
+    "vector_tail",
+    "work_of",
+]
 
 # Below this many predicted cycles a kernel runs on one thread: waking another costs about as much.
 PARALLEL_CYCLES = 15_000
@@ -76,6 +85,14 @@ def vector_tail(context: Context, loop: str, lanes: int, vectors: int) -> tuple[
     if extent is not None and extent <= width:
         context.schedule.vectorize(loop)
         return None, loop
-    outer, inner = context.schedule.split(loop, width)
+    outer, inner = split_for_vectors(context, loop, lanes, vectors)
     context.schedule.vectorize(inner)
     return outer, inner
+
+
+def split_for_vectors(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str, str]:
+    """Tiles of so many vectors; what a symbolic extent leaves over goes by single vectors first."""
+    if extent_of(context, loop) is not None:
+        return context.schedule.split(loop, lanes * vectors)  # type: ignore[no-any-return]
+    sizes = sorted({lanes * vectors, lanes, 1}, reverse=True)
+    return context.schedule.split(loop, sizes)  # type: ignore[no-any-return]

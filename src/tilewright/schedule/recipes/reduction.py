@@ -16,12 +16,13 @@ from tilewright.schedule.recipes.context import (
     iter_loop,
     lanes_of,
     parallelize,
+    split_for_vectors,
     vector_tail,
     work_of,
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
-from tilewright.tensor.visit import free_vars
+from tilewright.tensor.visit import free_vars, walk
 
 __all__ = ["runs_along", "schedule_across", "schedule_rows"]
 
@@ -55,7 +56,7 @@ def schedule_rows(context: Context, blocks: tuple[str, ...], shared: int) -> Non
     for block in reversed(blocks[:-1]):
         s.compute_at(block, row)
     for block in blocks:
-        _finish_row(context, block, row)
+        _fetch_next_row(context, block, row, _finish_row(context, block, row))
     parallelize(context, row, cycles)
 
 
@@ -66,19 +67,43 @@ def _inside(context: Context, block: str, row: str) -> list[str]:
     return [loop for loop in inside if extent_of(context, loop) != 1]
 
 
-def _finish_row(context: Context, block: str, row: str) -> None:
-    """Vectorise one stage inside the row loop, and keep small results in registers."""
+def _finish_row(context: Context, block: str, row: str) -> str | None:
+    """Vectorise one stage inside the row loop; the loop over vectors, if there is one."""
     s = context.schedule
     lanes = lanes_of(context, block)
     longer = _inside(context, block, row)
     if not longer:
-        return
+        return None
     vectors = _VECTORS
     if s.block(block).init is not None:
         vectors = _FOLDED_VECTORS
         init = s.decompose_reduction(block, longer[0])
         _finish_row(context, init, row)
-    vector_tail(context, longer[-1], lanes, vectors)
+    tiles, _ = vector_tail(context, longer[-1], lanes, vectors)
+    return tiles
+
+
+def _fetch_next_row(context: Context, block: str, row: str, tiles: str | None) -> None:
+    """Let a stage with much arithmetic fetch the next row of what it reads.
+
+    The first stage of a row only walks through it and would wait for memory; one that computes a
+    power has time to spare. (Stages that wait for loads themselves lose by it.)
+    """
+    s = context.schedule
+    node = s.block(block)
+    if tiles is None or not any(type(part) is tir.Call for part in walk(node.body)):
+        return
+    params, moving = set(s.func.params), {s.loop(row).var}
+    rows = {
+        it.var for it, at in zip(node.iters, node.bindings, strict=True) if free_vars(at) & moving
+    }
+    read = {
+        load.buffer.name: None
+        for load in loads_of(node)
+        if load.buffer in params and free_vars(load.indices[0]) & rows
+    }
+    if read:
+        s.annotate(tiles, "prefetch", tuple(read))
 
 
 def schedule_across(context: Context, block: str, epilogue: str | None = None) -> None:
@@ -100,7 +125,7 @@ def schedule_across(context: Context, block: str, epilogue: str | None = None) -
     extent = extent_of(context, outer[-1])
     lanes = lanes_of(context, block)
     vectors = _VECTORS if extent is None or extent >= _VECTORS * lanes else 1
-    tiles, lane = s.split(outer[-1], lanes * vectors)
+    tiles, lane = split_for_vectors(context, outer[-1], lanes, vectors)
     around = [*outer[:-1], tiles]
     s.reorder(*around, *walks, lane)
     made = s.reverse_compute_at(copy, tiles)

@@ -15,7 +15,7 @@ from tilewright.errors import Code, ScheduleError
 from tilewright.intrin import lookup
 from tilewright.intrin.intrinsic import Axis, TensorIntrinsic
 from tilewright.intrin.match import Accesses, Mismatch, linear_form, unified
-from tilewright.schedule.primitives.tensorize import S420, S423
+from tilewright.schedule.primitives.tensorize import S423, unknown_instruction
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars, walk
@@ -80,7 +80,7 @@ def tensorize_block(schedule: Schedule, block: str, intrinsic: str, choice: int 
     """
     chosen = lookup(intrinsic)
     if chosen is None:
-        raise ScheduleError(S420, {"intrinsic": intrinsic})
+        raise unknown_instruction(intrinsic)
     copy = schedule.copy()
     _bring_out_groups(copy, block)
     node = copy.block(block)

@@ -35,6 +35,8 @@ from tilewright.tensor.ir import (
     Const,
     Eq,
     Expr,
+    FloorDiv,
+    FloorMod,
     Not,
     Var,
 )
@@ -89,6 +91,9 @@ class Analyzer(Space):
         found = self._simplified.get(id(expr))
         if found is not None:
             return found[1]
+        kind = type(expr)
+        if (kind is FloorDiv or kind is FloorMod) and self._is_digit(expr):  # type: ignore[arg-type]
+            return expr
         result = self._once(expr)
         if result is not expr:
             if result.dtype != index:
@@ -96,6 +101,14 @@ class Analyzer(Space):
             self._simplified[id(result)] = (result, result)
         self._simplified[id(expr)] = (expr, result)
         return result
+
+    def _is_digit(self, expr: FloorDiv | FloorMod) -> bool:
+        """A quotient or remainder of a loop that is longer than the divisor is simple as it is."""
+        if type(expr.a) is not Var or type(expr.b) is not Const or self.facts:
+            return False
+        extent = self.extents.get(expr.a)
+        size = extent.value if type(extent) is Const else extent
+        return isinstance(size, int) and 1 < int(expr.b.value) < size
 
     def _once(self, expr: Expr) -> Expr:
         """Index arithmetic in full; of anything else, the parts and then one step at the root."""
@@ -171,10 +184,19 @@ class Analyzer(Space):
             form = self.linear(expr)
         except NotAffine:
             return 1
-        found = abs(form.const)
-        for atom, k in form.terms.items():
-            found = gcd(found, k * self._factor(atom))
-        return found
+        return gcd(form.const, *[k * self._factor(atom) for atom, k in form.terms.items()])
+
+    def residue(self, expr: Expr) -> tuple[int, int]:
+        """(m, r) such that an index expression is always r modulo m; (1, 0) if nothing is known.
+
+        A constant c is (0, c).
+        """
+        try:
+            form = self.linear(expr)
+        except NotAffine:
+            return 1, 0
+        modulus = gcd(*[k * self._factor(atom) for atom, k in form.terms.items()])
+        return modulus, form.const % modulus if modulus else form.const
 
     def _factor(self, atom: Atom) -> int:
         if atom.kind is Kind.START or atom.kind is Kind.SIZE:

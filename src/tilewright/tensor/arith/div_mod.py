@@ -137,10 +137,12 @@ def nest_divisions(space: Space, x: Linear, c: int) -> Linear | None:
     if len(x.terms) != 1:
         return None
     ((atom, k),) = x.terms.items()
-    if k != 1 or atom.kind is not Kind.DIV or type(atom.parts[1]) is not int:
+    if k != 1 or atom.kind is not Kind.DIV:
         return None
     inner, d = atom.parts
-    return floor_div(space, Linear(inner.const + x.const * d, inner.terms), c * d)
+    if type(d) is int:
+        return floor_div(space, Linear(inner.const + x.const * d, inner.terms), c * d)
+    return space.floor_div(plus(inner, d, x.const), scaled(d, c))
 
 
 @DIV_RULES.rule("(x % (c*d)) // c", "(x // c) % d", "c > 0 and d > 0")
@@ -149,10 +151,18 @@ def digit_form(space: Space, x: Linear, c: int) -> Linear | None:
     single = x.single()
     if single is None or single[1] != 1 or single[0].kind is not Kind.MOD:
         return None
-    inner, d = single[0].parts
-    if type(d) is not int or d % c:
+    inner, modulus = single[0].parts
+    d = _exact(modulus, c)
+    return None if d is None else space.floor_mod(floor_div(space, inner, c), d)
+
+
+def _exact(whole: int | Linear, c: int) -> int | Linear | None:
+    """`whole / c` if c divides it, whatever the values of its variables are."""
+    if isinstance(whole, int):
+        return None if whole % c else whole // c
+    if whole.const % c or any(k % c for k in whole.terms.values()):
         return None
-    return floor_mod(space, floor_div(space, inner, c), d // c)
+    return Linear(whole.const // c, {atom: k // c for atom, k in whole.terms.items()})
 
 
 @DIV_RULES.rule("(x*c*d + y) // c", "x*d + y // c", "c > 0")
@@ -214,9 +224,12 @@ def unwrap_remainder(space: Space, x: Linear, c: int) -> Linear | None:
     if len(x.terms) != 1:
         return None
     ((atom, k),) = x.terms.items()
-    if atom.kind is not Kind.MOD or type(d := atom.parts[1]) is not int or k * d % c:
+    if atom.kind is not Kind.MOD:
         return None
-    return floor_mod(space, plus(constant(x.const), atom.parts[0], k), c)
+    inner, d = atom.parts
+    if _exact(k * d if isinstance(d, int) else scaled(d, k), c) is None:
+        return None
+    return floor_mod(space, plus(constant(x.const), inner, k), c)
 
 
 @MOD_RULES.rule("(x*c*d + y) % c", "y % c", "c > 0")

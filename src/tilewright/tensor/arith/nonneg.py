@@ -16,7 +16,7 @@ from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, l
 from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import Space
-from tilewright.tensor.arith.tiles import start_bounds, tile_end
+from tilewright.tensor.arith.tiles import start_bounds, tile_end, tile_step
 
 __all__ = ["STEPS", "never_negative", "quotient_of_range"]
 
@@ -35,6 +35,7 @@ def never_negative(space: Space, form: Linear) -> bool:
     if not space.facts and all(a.kind in _RIGID and not a.parts for a in form.terms):
         return False
     joined = recombine(space, form)
+    joined = tile_step(space, joined) or joined
     if joined is not form:
         return never_negative(space, joined)
     if any(never_negative(space, rest) for rest in _without_facts(space, form)):
@@ -42,6 +43,9 @@ def never_negative(space: Space, form: Linear) -> bool:
     ended = tile_end(space, form)
     if ended is not None:
         return never_negative(space, ended)
+    rounded = _rounded_up(space, form)
+    if rounded is not None and never_negative(space, rounded):
+        return True
     for atom in sorted(form.terms, key=_innermost_first):
         k = form.terms[atom]
         rest = _without(form, atom)
@@ -73,6 +77,21 @@ def _without_facts(space: Space, form: Linear) -> Iterator[Linear]:
                 factors.add(k // f)
         for factor in sorted(factors):
             yield plus(form, fact, -factor)
+
+
+@law("x // c + x % c >= (x + c - 1) // c", "True", "c > 0")
+def _rounded_up(space: Space, form: Linear) -> Linear | None:
+    """A quotient with its remainder, as symbolic extents count their tiles, replaced by a bound."""
+    for atom, k in form.terms.items():
+        if atom.kind is not Kind.MOD or k <= 0 or not isinstance(atom.parts[1], int):
+            continue
+        x, c = atom.parts
+        quotient = space.floor_div(x, c)
+        if quotient.terms and all(form.terms.get(a) == k * q for a, q in quotient.terms.items()):
+            pair = plus(quotient, Linear(0, {atom: 1}))
+            most = space.floor_div(plus(x, constant(c - 1)), c)
+            return plus(plus(form, pair, -k), most, k)
+    return None
 
 
 def _cases(atom: Atom, *, upper: bool) -> tuple[Linear, ...]:
@@ -109,6 +128,9 @@ def _bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
 
 def _relaxed(space: Space, form: Linear, *, upper: bool) -> Iterator[Linear]:
     """Forms above (or below) `form`, by replacing its innermost atom that has a bound."""
+    rounded = None if upper else _rounded_up(space, form)
+    if rounded is not None:
+        yield rounded
     for atom in sorted(form.terms, key=_innermost_first):
         k = form.terms[atom]
         options = list(_bounds(space, atom, upper=upper == (k > 0)))

@@ -95,6 +95,26 @@ def join_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None
     return None
 
 
+@SUM_RULES.rule(
+    "(((x // c) % e) % d)*c + x % c", "(x % (c*e)) % (c*d)", "c > 0 and d > 0 and e > 0"
+)
+def join_digits_of_remainder(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·(x % c) with k·c·((x // c % e) % d) is k·(x % (c·e) % (c·d))."""
+    if atom.kind is not Kind.MOD or not isinstance(atom.parts[1], int):
+        return None
+    x, c = atom.parts
+    for upper, q in form.terms.items():
+        inner = upper.parts[0].single() if upper.kind is Kind.MOD and q == k * c else None
+        if inner is None or inner[1] != 1 or inner[0].kind is not Kind.MOD:
+            continue
+        (quotient, e), d = inner[0].parts, upper.parts[1]
+        whole = isinstance(d, int) and isinstance(e, int)
+        if whole and quotient.same(space.floor_div(x, c)):
+            joined = space.floor_mod(space.floor_mod(x, c * e), c * d)
+            return _replaced(form, Linear(0, {upper: c}), atom, joined, k)
+    return None
+
+
 @SUM_RULES.rule("x - (x // y)*y", "x % y", "y > 0")
 def make_remainder(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
     """k·x without k·c·(x // c) is k·(x % c)."""

@@ -89,6 +89,29 @@ def quotient_is_minus_one(space: Space, x: Linear, divisor: Linear) -> Linear | 
     return None
 
 
+@SYMBOLIC_DIV_RULES.rule("(x // z) // y", "x // (y*z)", "y > 0 and z > 0")
+def nest_quotients(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """A quotient of a quotient is one quotient."""
+    inner = _only(x, Kind.DIV)
+    if inner is None:
+        return None
+    dividend, lower = inner.parts
+    return divide(space, dividend, space.multiply(divisor, _form(lower)))
+
+
+@SYMBOLIC_DIV_RULES.rule("(x % (y*z)) // y", "(x // y) % z", "y > 0 and z > 0")
+def digit_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """Digits are written with the division inside."""
+    inner = _only(x, Kind.MOD)
+    if inner is None:
+        return None
+    dividend, modulus = inner.parts
+    upper, rest = _split(space, _form(modulus), divisor)
+    if rest.terms or rest.const:
+        return None
+    return space.floor_mod(divide(space, dividend, divisor), upper if upper.terms else upper.const)
+
+
 @SYMBOLIC_MOD_RULES.rule("(x*y + z) % y", "z % y", "y > 0")
 def drop_factors(space: Space, x: Linear, divisor: Linear) -> Linear | None:
     """Terms that hold the divisor as a factor vanish."""
@@ -110,6 +133,27 @@ def remainder_wraps_once(space: Space, x: Linear, divisor: Linear) -> Linear | N
     if space.never_negative(plus(constant(-1), x, -1)) and space.never_negative(plus(x, divisor)):
         return plus(x, divisor)
     return None
+
+
+@SYMBOLIC_MOD_RULES.rule("(x % (y*z)) % y", "x % y", "y > 0 and z > 0")
+def remainder_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """A remainder by a multiple of the divisor is as good as its dividend."""
+    inner = _only(x, Kind.MOD)
+    if inner is None:
+        return None
+    dividend, modulus = inner.parts
+    _, rest = _split(space, _form(modulus), divisor)
+    return None if rest.terms or rest.const else modulo(space, dividend, divisor)
+
+
+def _only(x: Linear, kind: Kind) -> Atom | None:
+    """The atom that a form is, if it is of this kind."""
+    single = x.single()
+    return single[0] if single is not None and single[1] == 1 and single[0].kind is kind else None
+
+
+def _form(value: int | Linear) -> Linear:
+    return constant(value) if isinstance(value, int) else value
 
 
 def _is_below(space: Space, x: Linear, divisor: Linear) -> bool:

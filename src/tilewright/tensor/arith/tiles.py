@@ -26,7 +26,7 @@ from tilewright.tensor.arith.space import Ends, Space, order_of
 from tilewright.tensor.ir import Cover, Expr, TileSize, TileStart
 
 __all__ = ["Tiling", "divided", "start_bounds", "start_of"]
-__all__ += ["tile_end", "tile_normal", "tile_size", "tile_start", "tiling"]
+__all__ += ["tile_end", "tile_normal", "tile_size", "tile_start", "tile_step", "tiling"]
 
 
 class Tiling:
@@ -232,6 +232,20 @@ def tile_end(space: Space, form: Linear) -> Linear | None:
         if held and tiles.holds(space, tile):
             end = plus(start, Linear(0, {atom: 1}))
             return plus(plus(form, end, -k), tiles.total, k)
+    return None
+
+
+def tile_step(space: Space, form: Linear) -> Linear | None:
+    """Replace size(t) by start(t + 1) - start(t), if neither start is new in the form."""
+    for atom, k in form.terms.items():
+        if atom.kind is not Kind.SIZE:
+            continue
+        tiles, tile = atom.parts
+        further, start = _start(space, tiles, plus(tile, constant(1))), start_of(space, atom)
+        atoms = (*further.terms, *start.terms)
+        if all(a.kind is not Kind.START or a in form.terms for a in atoms):
+            length = plus(further, start, -1)
+            return plus(plus(form, Linear(0, {atom: k}), -1), length, k)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from tilewright.dtypes import DType, f32
 from tilewright.tensor import ir as tir
@@ -16,12 +17,20 @@ from tilewright.tensor.build import (
     select,
     sum_over,
 )
-from tilewright.tensor.library.dims import Dim, accumulator, padded, with_names
+from tilewright.tensor.library.dims import Dim, accumulator, with_names
+from tilewright.tensor.library.windows import WindowOptions, Windows, output_shape, with_border
 
 __all__ = ["conv1d", "conv2d", "conv3d", "depthwise_conv2d", "transposed_conv2d"]
 
 SPATIAL = {1: ("x",), 2: ("h", "w"), 3: ("d", "h", "w")}
 WINDOW = {1: ("rx",), 2: ("rh", "rw"), 3: ("rd", "rh", "rw")}
+
+
+class ConvOptions(WindowOptions, total=False):
+    """Also how far apart the elements of a window are (1), and groups of channels (1)."""
+
+    dilation: int
+    groups: int
 
 
 def conv1d(
@@ -30,18 +39,10 @@ def conv1d(
     length: Dim,
     filters: int,
     kernel: int,
-    *,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
-    dtype: DType = f32,
+    **options: Unpack[ConvOptions],
 ) -> tir.Func:
     """Y[n, o, x] = Σ X[n, c, x·stride + r·dilation - padding]·W[o, c, r]."""
-    shape = (batch, channels, length)
-    return _convolution(
-        "conv1d", shape, filters, (kernel,), stride, padding, dilation, groups, dtype
-    )
+    return _convolution("conv1d", (batch, channels, length), filters, (kernel,), **options)
 
 
 def conv2d(
@@ -51,17 +52,11 @@ def conv2d(
     width: Dim,
     filters: int,
     kernel: int | tuple[int, int],
-    *,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
-    dtype: DType = f32,
+    **options: Unpack[ConvOptions],
 ) -> tir.Func:
     """The same over height and width."""
     window = kernel if isinstance(kernel, tuple) else (kernel, kernel)
-    shape = (batch, channels, height, width)
-    return _convolution("conv2d", shape, filters, window, stride, padding, dilation, groups, dtype)
+    return _convolution("conv2d", (batch, channels, height, width), filters, window, **options)
 
 
 def conv3d(
@@ -72,18 +67,11 @@ def conv3d(
     width: Dim,
     filters: int,
     kernel: int,
-    *,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
-    dtype: DType = f32,
+    **options: Unpack[ConvOptions],
 ) -> tir.Func:
     """The same over depth, height and width."""
     shape = (batch, channels, depth, height, width)
-    return _convolution(
-        "conv3d", shape, filters, (kernel,) * 3, stride, padding, dilation, groups, dtype
-    )
+    return _convolution("conv3d", shape, filters, (kernel,) * 3, **options)
 
 
 def depthwise_conv2d(
@@ -92,28 +80,21 @@ def depthwise_conv2d(
     height: Dim,
     width: Dim,
     kernel: int,
-    *,
-    stride: int = 1,
-    padding: int = 0,
-    dtype: DType = f32,
+    **options: Unpack[WindowOptions],
 ) -> tir.Func:
     """Y[n, c, h, w] = Σ X[n, c, …]·W[c, rh, rw]: every channel by itself."""
+    windows = Windows.over((batch, channels, height, width), kernel, **options)
+    dtype, axes = windows.x.dtype, windows.axes
     acc = accumulator(dtype)
-    x = placeholder("X", (batch, channels, height, width), dtype)
     weights = placeholder("W", (channels, kernel, kernel), dtype)
-    source = _padded(x, padding, "nchw")
-    rh, rw = reduce_axis(kernel, "rh"), reduce_axis(kernel, "rw")
-    space = _output_shape(source.shape[2:], (kernel, kernel), stride, 1)
     y = compute(
         "Y",
-        (batch, channels, *space),
+        windows.shape,
         lambda n, c, h, w: sum_over(
-            source[n, c, h * stride + rh, w * stride + rw].to(acc) * weights[c, rh, rw].to(acc),
-            rh,
-            rw,
+            windows.at(n, c, h, w).to(acc) * weights[(c, *axes)].to(acc), *axes
         ),
     )
-    return func("depthwise_conv2d", [x, weights], [y])
+    return func("depthwise_conv2d", [windows.x, weights], [y])
 
 
 def transposed_conv2d(
@@ -146,7 +127,7 @@ def transposed_conv2d(
     c, rh, rw = (
         reduce_axis(e, name) for e, name in ((channels, "c"), (kernel, "rh"), (kernel, "rw"))
     )
-    space = _output_shape(spread.shape[2:], (kernel, kernel), 1, 1)
+    space = output_shape(spread.shape[2:], (kernel, kernel), 1, 1)
     last = kernel - 1
     y = compute(
         "Y",
@@ -182,29 +163,16 @@ def _between_zeros(
     return select(inside, read, tir.const(0, read.dtype)).to(x.dtype)
 
 
-def _padded(x: Tensor, padding: int, names: str) -> Tensor:
-    rank = len(x.shape) - 2
-    border = (0, 0, *([padding] * rank))
-    return padded("P", x, border, border, names)
-
-
-def _output_shape(
-    sizes: Sequence[tir.Expr], kernel: Sequence[int], stride: int, dilation: int
-) -> tuple[tir.Expr, ...]:
-    reach = [(k - 1) * dilation + 1 for k in kernel]
-    return tuple((s - r) // stride + 1 for s, r in zip(sizes, reach, strict=True))
-
-
 def _convolution(
     name: str,
     shape: Sequence[Dim],
     filters: int,
     kernel: tuple[int, ...],
-    stride: int,
-    padding: int,
-    dilation: int,
-    groups: int,
-    dtype: DType,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    dtype: DType = f32,
 ) -> tir.Func:
     channels = shape[1]
     if not isinstance(channels, int) or channels % groups or filters % groups:
@@ -213,7 +181,7 @@ def _convolution(
     per_group, filters_per_group = channels // groups, filters // groups
     x = placeholder("X", shape, dtype)
     weights = placeholder("W", (filters, per_group, *kernel), dtype)
-    source = _padded(x, padding, "".join(("n", "c", *SPATIAL[rank])))
+    source = with_border(x, padding, ("n", "c", *SPATIAL[rank]))
     c = reduce_axis(per_group, "c")
     window: list[Axis] = [reduce_axis(k, n) for k, n in zip(kernel, WINDOW[rank], strict=True)]
 
@@ -223,7 +191,7 @@ def _convolution(
         product = source[(n, channel, *at)].to(acc) * weights[(o, c, *window)].to(acc)
         return sum_over(product, c, *window)
 
-    space = _output_shape(source.shape[2:], kernel, stride, dilation)
+    space = output_shape(source.shape[2:], kernel, stride, dilation)
     names = ("n", "o", *SPATIAL[rank])
     y = compute("Y", (shape[0], filters, *space), with_names(names, value))  # type: ignore[arg-type]
     return func(name, [x, weights], [y])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tilewright.dtypes import DType, f32
+from typing import Unpack
+
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import compute, func, max_over, placeholder, reduce_axis, sum_over
-from tilewright.tensor.library.dims import Dim, padded
+from tilewright.tensor.build import compute, func, max_over, sum_over
+from tilewright.tensor.library.dims import Dim
+from tilewright.tensor.library.windows import WindowOptions, Windows
 
 __all__ = ["average_pool2d", "max_pool2d"]
 
@@ -16,22 +18,15 @@ def max_pool2d(
     height: Dim,
     width: Dim,
     kernel: int,
-    *,
-    stride: int = 1,
-    padding: int = 0,
-    dtype: DType = f32,
+    **options: Unpack[WindowOptions],
 ) -> tir.Func:
     """The greatest element of each window; the border never wins."""
-    x = placeholder("X", (batch, channels, height, width), dtype)
-    border = (0, 0, padding, padding)
-    source = padded("P", x, border, border, "nchw", fill=dtype.min_value)
-    rh, rw = reduce_axis(kernel, "rh"), reduce_axis(kernel, "rw")
+    shape = (batch, channels, height, width)
+    windows = Windows.over(shape, kernel, **options, fill=lambda dtype: dtype.min_value)
     y = compute(
-        "Y",
-        (batch, channels, *((s - kernel) // stride + 1 for s in source.shape[2:])),
-        lambda n, c, h, w: max_over(source[n, c, h * stride + rh, w * stride + rw], rh, rw),
+        "Y", windows.shape, lambda n, c, h, w: max_over(windows.at(n, c, h, w), *windows.axes)
     )
-    return func("max_pool2d", [x], [y])
+    return func("max_pool2d", [windows.x], [y])
 
 
 def average_pool2d(
@@ -40,21 +35,12 @@ def average_pool2d(
     height: Dim,
     width: Dim,
     kernel: int,
-    *,
-    stride: int = 1,
-    padding: int = 0,
-    dtype: DType = f32,
+    **options: Unpack[WindowOptions],
 ) -> tir.Func:
     """The mean of each window; the border counts as zeros."""
-    x = placeholder("X", (batch, channels, height, width), dtype)
-    border = (0, 0, padding, padding)
-    source = padded("P", x, border, border, "nchw")
-    rh, rw = reduce_axis(kernel, "rh"), reduce_axis(kernel, "rw")
-    shape = (batch, channels, *((s - kernel) // stride + 1 for s in source.shape[2:]))
-    window = compute(
-        "S",
-        shape,
-        lambda n, c, h, w: sum_over(source[n, c, h * stride + rh, w * stride + rw], rh, rw),
+    windows = Windows.over((batch, channels, height, width), kernel, **options)
+    total = compute(
+        "S", windows.shape, lambda n, c, h, w: sum_over(windows.at(n, c, h, w), *windows.axes)
     )
-    y = compute("Y", shape, lambda n, c, h, w: window[n, c, h, w] * (1.0 / kernel**2))
-    return func("average_pool2d", [x], [y])
+    y = compute("Y", windows.shape, lambda n, c, h, w: total[n, c, h, w] * (1.0 / kernel**2))
+    return func("average_pool2d", [windows.x], [y])

@@ -62,8 +62,8 @@ def _fold(fold: tir.Fold) -> Rule:
 def _let(parser: ExprParser, tree: ast.Call, word: str) -> tir.Expr:
     bound, body = parser.arguments(tree, word, 2)
     if not isinstance(bound, ast.NamedExpr):
-        expected = "a binding and a body: `let(x := value, body)`"
-        raise parser.source.error(P006, tree, word=word, expected=expected)
+        expected, hint = "a binding and a body", "write `let(x := value, body)`"
+        raise parser.source.error(P006, tree, hint, word=word, expected=expected)
     value = parser.expr(bound.value)
     name = bound.target.id
     var, before = tir.Var(name, value.dtype), parser.names.get(name)
@@ -80,7 +80,8 @@ def _named_call(parser: ExprParser, tree: ast.Call, word: str) -> tir.Expr:
     match tree.args:
         case [ast.Constant(value=str() as name), *rest]:
             return parser.function(tree, name, rest)
-    raise parser.source.error(P006, tree, word=word, expected="the name of a function first")
+    expected, hint = "the name of a function first", 'write `call("exp", x)`'
+    raise parser.source.error(P006, tree, hint, word=word, expected=expected)
 
 
 CALLS: Final[dict[str, Rule]] = {

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Final
 
 from tilewright.dtypes import DTYPES, DType, boolean, f32, index
+from tilewright.errors import ParseError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.text.parse_calls import CALLS
 from tilewright.tensor.text.source import P003, P005, P006, P007, P009, Source, number_of, parts_of
@@ -39,6 +41,9 @@ COMPARE: Final[dict[type[ast.cmpop], Callable[[tir.Expr, tir.Expr], tir.Expr]]] 
     ast.Gt: lambda a, b: tir.Lt(b, a),
     ast.GtE: lambda a, b: tir.Le(b, a),
 }
+
+EXPRESSIONS = "arithmetic, single comparisons, accesses by index and calls are"
+COVER = "a cover is written `cover((6, 21), (2, 1))`"
 
 
 class ExprParser:
@@ -73,7 +78,7 @@ class ExprParser:
                 return tir.Load(self.buffer(tree, name), self.indices(where))
             case ast.Call(func=ast.Name(id=name)):
                 return self.call(tree, name)
-        raise self.source.error(P005, tree, found=ast.unparse(tree))
+        raise self.source.error(P005, tree, EXPRESSIONS, found=ast.unparse(tree))
 
     def pair(self, left: ast.expr, right: ast.expr) -> tuple[tir.Expr, tir.Expr]:
         a, b = self.expr(left), self.expr(right)
@@ -98,7 +103,7 @@ class ExprParser:
             return self.number(tree, value, index)
         if isinstance(value, float):
             return tir.Const(value, f32)
-        raise self.source.error(P005, tree, found=ast.unparse(tree))
+        raise self.source.error(P005, tree, EXPRESSIONS, found=ast.unparse(tree))
 
     def number(self, tree: ast.AST, value: object, dtype: DType) -> tir.Const:
         """`value` as a literal of `dtype`."""
@@ -111,21 +116,28 @@ class ExprParser:
             is_bool = type(value) is bool
             if is_bool == dtype.is_bool and dtype.min_value <= value <= max(dtype.max_value, 1):
                 return tir.Const(value, dtype)
-        raise self.source.error(P009, tree, expected=dtype.name, found=repr(value))
+        hint = "write a value of this type, or use another type"
+        raise self.source.error(P009, tree, hint, expected=dtype.name, found=repr(value))
 
     def variable(self, tree: ast.AST, name: str) -> tir.Var:
         found = self.names.get(name)
         if not isinstance(found, tir.Var):
-            hint = f"`{name}` is a buffer: give indices" if isinstance(found, tir.Buffer) else ""
-            raise self.source.error(P003, tree, hint, name=name)
+            hint = f"`{name}` is a buffer: give indices"
+            raise self.unknown(tree, name, hint if found is not None else "")
         return found
 
     def buffer(self, tree: ast.AST, name: str) -> tir.Buffer:
         found = self.names.get(name)
         if not isinstance(found, tir.Buffer):
-            hint = f"`{name}` is a number, not a buffer" if isinstance(found, tir.Var) else ""
-            raise self.source.error(P003, tree, hint, name=name)
+            hint = f"`{name}` is a number, not a buffer"
+            raise self.unknown(tree, name, hint if found is not None else "")
         return found
+
+    def unknown(self, tree: ast.AST, name: str, hint: str) -> ParseError:
+        """The error for a name that means nothing here, or something else."""
+        close = get_close_matches(name, self.names, n=1)
+        known = f"did you mean `{close[0]}`?" if close else f"known here: {', '.join(self.names)}"
+        return self.source.error(P003, tree, hint or known, name=name)
 
     def indices(self, tree: ast.expr) -> tuple[tir.Expr, ...]:
         return tuple(self.expr(part) for part in parts_of(tree))
@@ -166,8 +178,9 @@ class ExprParser:
     def arguments(self, tree: ast.Call, word: str, count: int) -> list[ast.expr]:
         if len(tree.args) != count or tree.keywords:
             expected = f"{count} argument{'s' if count != 1 else ''}"
+            hint = f"write `{word}({', '.join('abc'[:count])})`"
             raise self.source.error(
-                P006, tree, word=word, expected=expected, found=ast.unparse(tree)
+                P006, tree, hint, word=word, expected=expected, found=ast.unparse(tree)
             )
         return tree.args
 
@@ -183,7 +196,8 @@ class ExprParser:
         dtype = values[0].dtype if values else index
         for keyword in tree.keywords:
             if keyword.arg != "dtype":
-                raise self.source.error(P006, tree, word=name, expected="no keyword but `dtype`")
+                expected, hint = "no keyword but `dtype`", "pass the arguments by position"
+                raise self.source.error(P006, tree, hint, word=name, expected=expected)
             dtype = self.dtype_argument(keyword.value)
         return tir.Call(name, values, dtype)
 
@@ -205,7 +219,8 @@ class ExprParser:
     def integer(self, tree: ast.expr) -> int:
         value = number_of(tree)
         if type(value) is not int:
-            raise self.source.error(P009, tree, expected="an integer", found=ast.unparse(tree))
+            facts = {"expected": "an integer", "found": ast.unparse(tree)}
+            raise self.source.error(P009, tree, "write a whole number", **facts)
         return value
 
     def cover(self, tree: ast.expr) -> tir.Cover:
@@ -216,7 +231,7 @@ class ExprParser:
                 for part in args:
                     if not isinstance(part, ast.Tuple) or len(part.elts) != 2:
                         expected = "pairs (tile size, number of tiles)"
-                        raise self.source.error(P006, part, word="cover", expected=expected)
+                        raise self.source.error(P006, part, COVER, word="cover", expected=expected)
                     segments.append((self.integer(part.elts[0]), self.expr(part.elts[1])))
                 return tir.Cover(tuple(segments))
-        raise self.source.error(P005, tree, "a cover is written `cover((6, 21), (2, 1))`")
+        raise self.source.error(P005, tree, COVER)

@@ -30,7 +30,8 @@ class ValueParser(ExprParser):
                 return self.layout_step(tree, name)
             case ast.Name(id=name) if self.dtype(name) is not None:
                 return self.dtype(name)
-        raise self.source.error(P005, tree, found=ast.unparse(tree))
+        hint = "a note is a number, a text, a type, a layout step, `expr(…)` or a tuple of such"
+        raise self.source.error(P005, tree, hint, found=ast.unparse(tree))
 
     def notes(self, keywords: list[ast.keyword]) -> tuple[tuple[str, object], ...]:
         """Notes from keyword arguments; `**{"a.b": 1}` for keys that are no names."""
@@ -90,7 +91,9 @@ class ValueParser(ExprParser):
             raise self.source.error(P012, tree, f"known: {known}", step=name)
         if len(tree.args) > len(kind.fields):
             expected = f"at most {len(kind.fields)} arguments"
-            raise self.source.error(P006, tree, word=name, expected=expected, found=len(tree.args))
+            hint = f"write `{name}({', '.join(kind.fields)})`"
+            facts = {"expected": expected, "found": len(tree.args)}
+            raise self.source.error(P006, tree, hint, word=name, **facts)
         made: LayoutStep = kind(*(self.value(a) for a in tree.args))
         return made
 

@@ -5,8 +5,8 @@
 * V104 V110: what a block reads is written before, completely                     (`coverage.py`)
 * V102 V103 V106 V109: parallel loops do not race, vector loops have independent lanes (`kinds.py`)
 
-Everything is proved or refused. Nests that a step leaves alone are not looked at again: they are
-remembered by identity, and maps of bindings by value (`groups.py`).
+Everything is proved or refused. Nests that a step leaves alone are not looked at again, and what is
+asked about parts that it leaves alone is answered once (`memo.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from dataclasses import dataclass, replace
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
-from tilewright.tensor.validate.bindings import Bound, bound, require_counted_once
+from tilewright.tensor.validate.bindings import (
+    Bound,
+    bound,
+    require_counted_once,
+    require_outputs_filled,
+)
 from tilewright.tensor.validate.coverage import (
     Need,
+    lacking,
     require_final,
     require_ready,
     require_written,
@@ -31,6 +37,8 @@ __all__ = ["ValidationCache", "validate"]
 
 _MOST = 2048  # nests that are remembered
 
+Sizes = frozenset[tir.Var]
+
 
 @dataclass(slots=True, eq=False)
 class _Nest:
@@ -38,10 +46,13 @@ class _Nest:
 
     stmt: tir.Stmt
     blocks: list[Bound]
+    partial: list[Bound]
+    """Blocks, also inside of others, that leave out points of their domains."""
     touched: frozenset[tir.Buffer]
     written: frozenset[tir.Buffer]
     needs: list[Need]
     checked: set[frozenset[tir.Buffer]]
+    """What was used outside when the kinds of the loops were found to be legal."""
 
 
 class ValidationCache:
@@ -49,23 +60,31 @@ class ValidationCache:
 
     def __init__(self) -> None:
         self.maps = Maps()
-        self._nests: dict[int, _Nest] = {}
+        self._nests: dict[tuple[int, Sizes], _Nest] = {}
 
-    def nest(self, func: tir.Func, stmt: tir.Stmt, known: frozenset[tir.Var]) -> _Nest:
+    def nest(self, func: tir.Func, stmt: tir.Stmt, known: Sizes) -> _Nest:
         """The nest of a statement, validated as far as it does not depend on others."""
-        found = self._nests.get(id(stmt))
+        found = self._nests.get((id(stmt), known))
         if found is None:
             if len(self._nests) >= _MOST:
                 self._nests.clear()
-            found = self._nests[id(stmt)] = _nest(func, stmt, self.maps, known)
+            found = self._nests[id(stmt), known] = _nest(func, stmt, self.maps, known)
         return found
 
     def carry_over(self, old: tir.Func, new: tir.Func) -> None:
         """What is known of the nests of `old` holds for those of `new`, one by one."""
+        known = frozenset(sizes(new))
         for before, after in zip(top_statements(old), top_statements(new), strict=True):
-            found = self._nests.get(id(before))
+            found = self._nests.get((id(before), known))
             if before is not after and found is not None:
-                self._nests[id(after)] = replace(found, stmt=after)
+                self._nests[id(after), known] = replace(found, stmt=after)
+
+    def branch(self) -> ValidationCache:
+        """One that knows the same now and learns on its own."""
+        made = ValidationCache()
+        made.maps.share(self.maps)
+        made._nests.update(self._nests)
+        return made
 
 
 def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
@@ -74,58 +93,78 @@ def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
     known = frozenset(sizes(func))
     nests = [cache.nest(func, stmt, known) for stmt in top_statements(func)]
     params = frozenset(func.params)
+    users, writers = _users(nests), _writers(nests)
     for number, nest in enumerate(nests):
-        others = nests[:number] + nests[number + 1 :]
-        outside = nest.touched & params.union(*[o.touched for o in others])
+        for block in nest.partial:
+            require_outputs_filled(func, block)
+        outside = frozenset([b for b in nest.touched if b in params or users[b] > 1])
         if outside not in nest.checked:
             require_kinds(func, nest.blocks, outside, cache.maps)
             nest.checked.add(outside)
-        later = frozenset[tir.Buffer]().union(*[o.written for o in nests[number + 1 :]])
-        if not later.isdisjoint(nest.touched):
-            _require_final(func, nest, nests[number + 1 :], later)
+        _require_final(func, nest, number, writers)
         for need in nest.needs:
             buffer = need.region.buffer
-            before, after = _writers(nests[:number], buffer), _writers(nests[number + 1 :], buffer)
-            if before or after or need.inside is not None or buffer not in params:
+            others = writers.get(buffer, ())
+            before = [w for n, w in others if n < number]
+            after = [w for n, w in others if n > number]
+            if before or after or need.parts or buffer not in params:
                 require_ready(func, need, before, after, cache.maps)
 
 
-def _require_final(
-    func: tir.Func, nest: _Nest, rest: list[_Nest], later: frozenset[tir.Buffer]
-) -> None:
+Writers = dict[tir.Buffer, list[tuple[int, Bound]]]
+
+
+def _users(nests: list[_Nest]) -> dict[tir.Buffer, int]:
+    """The number of nests that use each buffer."""
+    count: dict[tir.Buffer, int] = {}
+    for nest in nests:
+        for buffer in nest.touched:
+            count[buffer] = count.get(buffer, 0) + 1
+    return count
+
+
+def _writers(nests: list[_Nest]) -> Writers:
+    """The blocks that write each buffer, with the numbers of their nests, in program order."""
+    found: Writers = {}
+    for number, nest in enumerate(nests):
+        for block in nest.blocks:
+            for buffer in block.written:
+                found.setdefault(buffer, []).append((number, block))
+    return found
+
+
+def _require_final(func: tir.Func, nest: _Nest, number: int, writers: Writers) -> None:
+    """Nothing that a nest reads is written by a later one."""
+    if not any(writers[b][-1][0] > number for b in nest.touched if b in writers):
+        return
     for block in nest.blocks:
-        for region in block.place.reads():
-            if region.buffer in later:
-                require_final(func, block, region, _writers(rest, region.buffer))
+        for region in block.reads():
+            later = [w for n, w in writers.get(region.buffer, ()) if n > number]
+            require_final(func, block, region, later)
 
 
-def _writers(nests: list[_Nest], buffer: tir.Buffer) -> list[Bound]:
-    return [
-        block
-        for nest in nests
-        if buffer in nest.written
-        for block in nest.blocks
-        if any(r.buffer is buffer for r in block.place.block.writes)
-    ]
-
-
-def _nest(func: tir.Func, stmt: tir.Stmt, maps: Maps, known: frozenset[tir.Var]) -> _Nest:
-    places = places_of(stmt)
-    blocks, needs = _level(func, places, maps, known)
+def _nest(func: tir.Func, stmt: tir.Stmt, maps: Maps, known: Sizes) -> _Nest:
+    places = places_of(stmt, maps)
+    blocks, partial, needs = _level(func, places, maps, known)
     read = {r.buffer for p in places for r in p.block.reads}
-    written = frozenset(r.buffer for p in places for r in p.block.writes)
-    return _Nest(stmt, blocks, written | read, written, needs, set())
+    written = frozenset([r.buffer for p in places for r in p.block.writes])
+    return _Nest(stmt, blocks, partial, written | read, written, needs, set())
 
 
 def _level(
-    func: tir.Func, places: tuple[Place, ...], maps: Maps, known: frozenset[tir.Var]
-) -> tuple[list[Bound], list[Need]]:
+    func: tir.Func, places: tuple[Place, ...], maps: Maps, known: Sizes
+) -> tuple[list[Bound], list[Bound], list[Need]]:
     """Check the blocks of one nest, or of the body of one block, among each other."""
     blocks = [bound(func, place, maps, known) for place in places]
+    partial = [block for block in blocks if not block.mapped.fills]
+    for block in blocks:
+        if block.place.inner:
+            more, block.lacks = _inside(func, block, maps, known)
+            partial += more
     needs, depths = unready(func, blocks, maps)
     for block in blocks:
         place = block.place
-        if place.updates:
+        if block.lacks:
             require_counted_once(func, block, depths.get(place.number, 0), maps)
         elif place.reduce:
             folded = place.driven_by(place.reduce)
@@ -133,10 +172,23 @@ def _level(
                 (n for n, p in enumerate(place.loops) if p.var in folded), len(place.loops)
             )
             require_counted_once(func, block, depth, maps)
-        if place.inner:
-            inside, _ = _level(func, place.inner, maps, known)
-            # Whatever the block's signature names may be in use outside of it.
-            seen = frozenset(r.buffer for r in (*place.block.reads, *place.block.writes))
-            require_kinds(func, inside, seen, maps, around=parallel_around(place))
-            require_written(func, block, inside, maps)
-    return blocks, needs
+    return blocks, partial, needs
+
+
+def _inside(
+    func: tir.Func, outer: Bound, maps: Maps, known: Sizes
+) -> tuple[list[Bound], frozenset[tir.Buffer]]:
+    """Check the body of a block: the blocks in it that leave out points, and what it lacks."""
+    place = outer.place
+    block, around = place.block, parallel_around(place)
+
+    def check() -> tuple[list[Bound], frozenset[tir.Buffer]]:
+        inside, partial, needs = _level(func, place.inner, maps, known)
+        # Whatever the block's signature names may be in use outside of it.
+        seen = frozenset([r.buffer for r in (*block.reads, *block.writes)])
+        require_kinds(func, inside, seen, maps, around=around)
+        require_written(func, outer, inside, maps)
+        return partial, lacking(func, outer, needs)
+
+    about = (block.iters, block.body, block.init, block.reads, block.writes)
+    return maps.once(("inside", known, around is None), about, check)

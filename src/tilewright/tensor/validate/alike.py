@@ -7,10 +7,13 @@ that writes exactly what it reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
 from tilewright.tensor.validate.places import Place
-from tilewright.tensor.visit import children, substitute
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["walk_alike"]
 
@@ -25,33 +28,44 @@ def walk_alike(
     """
     if writer.block.predicate != tir.TRUE:
         return False
-    own = {loop.var: loop for loop in writer.loops[depth:]}
-    there = {loop.var: loop for loop in reader.loops[depth:]}
-    made, needed = writer.at(written), reader.at(region)
-    renamed: dict[tir.Var, tir.Expr] = {}
-    _pair(made, needed, own, there, renamed)
-    if substitute(made, renamed) != needed:
+    own = {loop.var: loop.extent for loop in writer.loops[depth:]}
+    there = {loop.var: loop.extent for loop in reader.loops[depth:]}
+    renamed: dict[tir.Var, tir.Var] = {}
+    if not _alike(writer.at(written).ranges, reader.at(region).ranges, own, there, renamed):
         return False
-    for var, loop in own.items():
-        if var not in renamed:
-            if (tir.int_value(loop.extent) or 0) < 1:
+    for var, extent in reversed(own.items()):  # extents mention loops further out
+        other = renamed.get(var)
+        if other is None:
+            if (tir.int_value(extent) or 0) < 1:
                 return False
-        elif substitute(loop.extent, renamed) != there[renamed[var]].extent:  # type: ignore[index]
+        elif not _alike(extent, there[other], own, there, renamed):
             return False
     return True
 
 
-def _pair(
-    made: Node,
-    needed: Node,
-    own: dict[tir.Var, tir.For],
-    there: dict[tir.Var, tir.For],
-    renamed: dict[tir.Var, tir.Expr],
-) -> None:
-    """Collect which loop of the reader stands where the writer has one of its own."""
-    if isinstance(made, tir.Var):
-        if made in own and isinstance(needed, tir.Var) and needed in there:
-            renamed.setdefault(made, needed)
-    elif type(made) is type(needed):
-        for mine, theirs in zip(children(made), children(needed), strict=False):
-            _pair(mine, theirs, own, there, renamed)
+Extents = Mapping[tir.Var, tir.Expr]
+
+
+def _alike(
+    made: Any, needed: Any, own: Extents, there: Extents, renamed: dict[tir.Var, tir.Var]
+) -> bool:
+    """Are the two the same but for loops of their own, each renamed to one?"""
+    kind = type(made)
+    if kind is tir.Var:
+        if made not in own:
+            return made is needed
+        return needed in there and renamed.setdefault(made, needed) is needed
+    if kind is tuple:
+        return len(made) == len(needed) and all(
+            [_alike(a, b, own, there, renamed) for a, b in zip(made, needed, strict=True)]
+        )
+    if kind is tir.Const or not isinstance(made, Node):
+        return bool(made == needed)
+    if made is needed:
+        return own.keys().isdisjoint(free_vars(made))
+    return kind is type(needed) and all(
+        [
+            _alike(getattr(made, name), getattr(needed, name), own, there, renamed)
+            for name in made.fields
+        ]
+    )

@@ -6,6 +6,7 @@ results, at fewer points. A reduction adds each point once for each start value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NoReturn
@@ -20,10 +21,23 @@ from tilewright.tensor.validate.groups import Group, Maps, groups_of, summands
 from tilewright.tensor.validate.places import Place, conjuncts
 from tilewright.tensor.visit import free_vars, substitute, walk
 
-__all__ = ["Bound", "bound", "require_counted_once"]
+__all__ = ["Bound", "Mapped", "bound", "require_counted_once", "require_outputs_filled"]
 
 # Reasons that no use of the results can excuse.
 _FATAL = (Reason.DEPENDENT, Reason.OUTSIDE)
+
+
+@dataclass(slots=True, eq=False)
+class Mapped:
+    """How the loops around a block drive its iterators; the same while only their kinds change."""
+
+    groups: list[Group]
+    idle: frozenset[tir.Var]
+    """Loops that no binding uses: they repeat the block."""
+    fills: bool
+    """Does the block run at every point of its domain?"""
+    exact: bool
+    """Does it run exactly once at each?"""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,20 +45,30 @@ class Bound:
     """A place with the map of its bindings."""
 
     place: Place
-    groups: list[Group]
-    idle: list[tir.For]
-    """Loops that no binding uses: they repeat the block."""
+    mapped: Mapped
+    lacks: frozenset[tir.Buffer] = frozenset()
+    """Buffers of which the block reads the elements that it writes: others must prepare them."""
 
     @property
-    def fills(self) -> bool:
-        """Does the block run at every point of its domain?"""
-        return all(group.fills for group in self.groups)
+    def groups(self) -> list[Group]:
+        return self.mapped.groups
 
     @property
-    def exact(self) -> bool:
-        """Does it run exactly once at each?"""
-        repeated = any(tir.int_value(loop.extent) != 1 for loop in self.idle)
-        return not repeated and all(group.exact for group in self.groups)
+    def written(self) -> set[tir.Buffer]:
+        """The buffers that the block writes."""
+        return {region.buffer for region in self.place.block.writes}
+
+    def reads(self) -> Sequence[tir.Region]:
+        """What the block needs from others, accumulators that it does not start included.
+
+        What it reads of buffers that it writes is else its own, or refused.
+        """
+        block = self.place.block
+        if not self.place.inner:
+            return block.reads + block.writes if self.lacks else block.reads
+        written = self.written
+        own = [r for r in block.writes if r.buffer in self.lacks]
+        return [r for r in block.reads if r.buffer not in written] + own
 
     def group_of(self, var: tir.Var) -> Group | None:
         """The group that uses a loop."""
@@ -53,16 +77,32 @@ class Bound:
 
 def bound(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var]) -> Bound:
     """The map of a block's bindings, refused if it cannot be right whatever is around."""
+    block, loops = place.block, place.loops
+    about = (block.iters, block.bindings, block.predicate)
+    around = (*[p.var for p in loops], *[p.extent for p in loops])
+    question = ("mapped", sizes, block.init is None)
+    mapped = maps.once(question, about + around, lambda: _mapped(func, place, maps, sizes))
+    found = Bound(place, mapped)
+    if place.content.updates and not place.inner:
+        found.lacks = frozenset(found.written)
+    return found
+
+
+def _mapped(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var]) -> Mapped:
     _require_scope(func, place, sizes)
     groups, idle = groups_of(place, maps)
-    found = Bound(place, groups, idle)
     for group in groups:
         if group.refusal is not None:
             _require_inside(func, place, group)
-    for loop in idle:
-        _require_iterations(func, place, loop)
+    repeated = False
+    for loop in place.loops if idle else ():
+        if loop.var in idle:
+            _require_iterations(func, place, loop)
+            repeated |= tir.int_value(loop.extent) != 1
     _require_start(func, place, groups)
-    return found
+    fills = all([group.fills for group in groups])
+    exact = not repeated and all([group.exact for group in groups])
+    return Mapped(groups, idle, fills, exact)
 
 
 def _require_scope(func: tir.Func, place: Place, sizes: frozenset[tir.Var]) -> None:
@@ -93,15 +133,20 @@ def _require_inside(func: tir.Func, place: Place, group: Group) -> None:
     """A block whose results other blocks read may leave points out, but not leave its domain."""
     refusal = group.refusal
     assert refusal is not None
-    written = {r.buffer for r in place.block.writes}
     reduces = any(it.kind is tir.IterKind.REDUCE for it, _ in group.pairs)
-    if reduces or refusal.reason in _FATAL or any(p in written for p in func.params):
+    if reduces or refusal.reason in _FATAL:
         _refuse(func, place, group)
     known = Known(place.extents(), conjuncts(place.block.predicate))
     zero = tir.Const(0)
     for it, binding in group.pairs:
         if not known.within(binding, zero, it.extent):
             _refuse(func, place, group)
+
+
+def require_outputs_filled(func: tir.Func, found: Bound) -> None:
+    """A block that leaves points out must not write what the caller sees."""
+    if not found.written.isdisjoint(func.params):
+        _refuse(func, found.place, next(g for g in found.groups if not g.fills))
 
 
 def _require_iterations(func: tir.Func, place: Place, loop: tir.For) -> None:
@@ -126,7 +171,7 @@ def _refuse(func: tir.Func, place: Place, group: Group) -> NoReturn:
     if refusal.expected is not None:
         facts |= {"expected extent": refusal.expected, "found": refusal.found}
     marks: dict[str, object] = {"here": place.block}
-    marks |= {f"loop {loop.var.name}": loop for loop in group.loops if loop.var in refusal.loops}
+    marks |= {f"loop {loop.var.name}": loop for loop in place.loops if loop.var in refusal.loops}
     hint = "take every point of the domain by independent loops: `i // 4, i % 4`, not `i, 2 * i`"
     raise ProgramError(V101, _printed(facts), hint=hint, program=func, marks=marks)
 
@@ -227,25 +272,10 @@ def require_counted_once(func: tir.Func, found: Bound, depth: int, maps: Maps) -
 
     Loops further out start the accumulation anew, so that they may repeat it.
     """
-    if found.exact:
+    if found.mapped.exact:
         return
     place = found.place
-    outer, inner = place.loops[:depth], place.loops[depth:]
-    again: tir.For | None = next(
-        (p for p in inner if any(p is q for q in found.idle) and tir.int_value(p.extent) != 1),
-        None,
-    )
-    variables = {p.var for p in inner}
-    for group in found.groups:
-        if again is not None:
-            break
-        mine = [p for p in group.loops if p.var in variables]
-        if group.exact or not mine:
-            continue
-        fixed = {p.var: p.extent for p in outer}
-        image = image_of([b for _, b in group.pairs], mine, fixed, maps)
-        if image is None or not image.exact:
-            again = mine[0]
+    again = _repeating(found, depth, maps)
     if again is not None:
         raise ProgramError(
             V107,
@@ -254,3 +284,21 @@ def require_counted_once(func: tir.Func, found: Bound, depth: int, maps: Maps) -
             program=func,
             marks={"here": place.block, "loop": again},
         )
+
+
+def _repeating(found: Bound, depth: int, maps: Maps) -> tir.For | None:
+    """A loop from `depth` on that takes points again."""
+    outer, inner = found.place.loops[:depth], found.place.loops[depth:]
+    for loop in inner:
+        if loop.var in found.mapped.idle and tir.int_value(loop.extent) != 1:
+            return loop
+    fixed = {p.var: p.extent for p in outer}
+    for group in found.groups:
+        own = {p.var for p in group.loops}
+        mine = [p for p in inner if p.var in own]
+        if group.exact or not mine:
+            continue
+        image = image_of([b for _, b in group.pairs], mine, fixed, maps)
+        if image is None or not image.exact:
+            return mine[0]
+    return None

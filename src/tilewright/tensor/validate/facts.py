@@ -77,6 +77,32 @@ def image_of(
         extents.append(analyzer.simplify(high - low + 1))
         moved.append(analyzer.simplify(expr - low))
     found = maps.detect(moved, extents, inner, tir.TRUE, outer)
-    if isinstance(found, Refusal):
-        return None
-    return Image(least, extents, exact=found.is_exact)
+    if not isinstance(found, Refusal):
+        return Image(least, extents, exact=found.is_exact)
+    if len(exprs) == 1:
+        exact = _telescopes(exprs[0], inner, outer)
+        return None if exact is None else Image(least, extents, exact=exact)
+    return None
+
+
+def _telescopes(
+    expr: tir.Expr, loops: Sequence[tuple[tir.Var, tir.Expr]], outer: Mapping[tir.Var, tir.Expr]
+) -> bool | None:
+    """Is every value from the first to the last taken, because each iteration of a loop begins
+    where the one before has ended, or earlier? True if never earlier, None if it is not known.
+
+    Tiles inside of tiles are so, whatever their sizes are.
+    """
+    first = last = expr
+    exact = True
+    for n in range(len(loops) - 1, -1, -1):
+        var, extent = loops[n]
+        if tir.int_value(extent) != 1:
+            around = Analyzer({**outer, **dict(loops[: n + 1])}).assume(var + 1 < extent)
+            further = substitute(first, {var: var + 1})
+            if not around.prove(further <= last + 1):
+                return None
+            exact = exact and around.prove_equal(further, last + 1) is True
+        first = substitute(first, {var: ZERO})
+        last = substitute(last, {var: extent - 1})
+    return exact

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith.itermap import IterMap, Reason, Refusal, detect
-from tilewright.tensor.validate.places import Place, conjuncts
+from tilewright.tensor.validate.memo import Memo
+from tilewright.tensor.validate.places import Pair, Place, conjuncts
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["Group", "Maps", "groups_of", "summands"]
-
-Pair = tuple[tir.Iter, tir.Expr]
-
 
 @dataclass(slots=True, eq=False)
 class Group:
@@ -44,10 +42,13 @@ class Group:
         return self.refusal is None and not self.unused and not self.overlapping
 
 
-class Maps:
-    """Finds the maps of groups and remembers them."""
+class Maps(Memo):
+    """Finds maps and remembers them by value; other answers it remembers by identity."""
+
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._known: dict[object, IterMap | Refusal] = {}
 
     def detect(
@@ -69,17 +70,32 @@ class Maps:
         return found
 
 
-def groups_of(place: Place, maps: Maps) -> tuple[list[Group], list[tir.For]]:
+def groups_of(place: Place, maps: Maps) -> tuple[list[Group], frozenset[tir.Var]]:
     """The groups of a block's bindings, and the loops that none of them uses."""
     extents = place.extents()
-    groups = _grouped(place)
+    groups = _apart(place, extents) or _merged(place, extents)
     for group in groups:
         _solve(group, extents, maps)
     used = {loop.var for group in groups for loop in group.loops}
-    return groups, [loop for loop in place.loops if loop.var not in used]
+    return groups, frozenset([var for var in extents if var not in used])
 
 
-def _grouped(place: Place) -> list[Group]:
+def _apart(place: Place, extents: Mapping[tir.Var, tir.Expr]) -> list[Group] | None:
+    """A group for each binding, if no two share a loop and there is no condition: most blocks."""
+    if place.block.predicate is not tir.TRUE:
+        return None
+    groups: list[Group] = []
+    seen: set[tir.Var] = set()
+    for pair in zip(place.block.iters, place.block.bindings, strict=True):
+        used = _reach(pair[1], extents)
+        if not seen.isdisjoint(used):
+            return None
+        seen |= used
+        groups.append(Group([pair], [p for p in place.loops if p.var in used], tir.TRUE))
+    return groups
+
+
+def _merged(place: Place, extents: Mapping[tir.Var, tir.Expr]) -> list[Group]:
     """Merge bindings (and conditions) that share loops, directly or through extents."""
     owners: dict[tir.Var, int] = {}
     merged: list[tuple[list[Pair], list[tir.Expr], set[tir.Var]]] = []
@@ -103,7 +119,6 @@ def _grouped(place: Place) -> list[Group]:
         variables |= used
         owners.update(dict.fromkeys(variables, target))
 
-    extents = place.extents()
     for it, binding in zip(place.block.iters, place.block.bindings, strict=True):
         add((it, binding), None, _reach(binding, extents))
     for cond in conjuncts(place.block.predicate):
@@ -120,11 +135,11 @@ def _grouped(place: Place) -> list[Group]:
 
 def _reach(expr: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> AbstractSet[tir.Var]:
     """The loops that an expression depends on, also through the extents of loops."""
-    found = {expr} if type(expr) is tir.Var else free_vars(expr)
-    for var in tuple(found):
+    found = free_vars(expr)
+    for var in found:
         extent = extents.get(var)
         if extent is not None and type(extent) is not tir.Const:
-            found |= _reach(extent, extents)
+            found = found | _reach(extent, extents)
     return found & extents.keys()
 
 
@@ -175,6 +190,8 @@ def summands(expr: tir.Expr, factor: int = 1) -> list[tuple[int, tir.Expr]] | No
             return summands(a, factor * value)
         case tir.Var():
             return [(factor, expr)]
+        case tir.Const(value=0):
+            return []
         case tir.TileStart(tile=tir.Var()):
             return [(factor, expr), (0, expr.tile)]
     return None

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import folding
+from tilewright.tensor.validate.apart import stay_apart
 from tilewright.tensor.validate.bindings import Bound
-from tilewright.tensor.validate.codes import V102, V103, V106, V109
-from tilewright.tensor.validate.coverage import covers
+from tilewright.tensor.validate.codes import V102, V106, V109
 from tilewright.tensor.validate.elements import determined
-from tilewright.tensor.validate.groups import Group, Maps
+from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.places import Place
+from tilewright.tensor.validate.races import require_no_race, spatial_of
 from tilewright.tensor.visit import walk_stmts
 
 __all__ = ["parallel_around", "require_kinds"]
@@ -40,7 +41,7 @@ def require_kinds(
     `outside` has the buffers that are also used outside of the nest, and `around` is the parallel
     loop that the whole nest is in.
     """
-    checked: set[int] = set()
+    at_once: dict[int, tir.For] = {}
     for block in blocks:
         parallel = around
         for loop in block.place.loops:
@@ -49,12 +50,14 @@ def require_kinds(
                     _refuse_nested(func, parallel, loop)
                 parallel = loop
                 _require_spatial(func, block, loop)
-                _require_no_race(func, blocks, block, loop, _shared(blocks, loop, outside), maps)
+                at_once[id(loop)] = loop
             elif loop.kind is VECTOR:
                 _require_lanes(func, block, loop, maps)
-                if id(loop) not in checked:
-                    checked.add(id(loop))
+                if id(loop) not in at_once:
                     _require_innermost(func, loop)
+                at_once[id(loop)] = loop
+    for loop in at_once.values():
+        require_no_race(func, blocks, loop, outside, maps)
 
 
 def _refuse_nested(func: tir.Func, outer: tir.For, inner: tir.For) -> None:
@@ -82,73 +85,6 @@ def _refuse_reduction(func: tir.Func, block: Bound, loop: tir.For, hint: str) ->
     )
 
 
-def _shared(
-    blocks: Sequence[Bound], loop: tir.For, outside: frozenset[tir.Buffer]
-) -> set[tir.Buffer]:
-    """Buffers that are used outside of the loop; each iteration has all others to itself."""
-    found = set(outside)
-    for block in blocks:
-        if not any(loop is p for p in block.place.loops):
-            found.update(r.buffer for r in (*block.place.block.reads, *block.place.block.writes))
-    return found
-
-
-def _require_no_race(
-    func: tir.Func,
-    blocks: Sequence[Bound],
-    block: Bound,
-    loop: tir.For,
-    shared: set[tir.Buffer],
-    maps: Maps,
-) -> None:
-    """Different iterations write different elements of every shared buffer."""
-    if tir.int_value(loop.extent) == 1:
-        return
-    for region in block.place.block.writes:
-        if region.buffer not in shared:
-            continue
-        first = next(o for o in blocks if _writes(o, loop, region.buffer))
-        overwrites = first is not block and not block.place.updates
-        if not _is_disjoint(block, loop, region, maps) or (
-            overwrites and not _same_iteration(first, block, loop, region, maps)
-        ):
-            raise ProgramError(
-                V103,
-                {"buffer": region.buffer.name, "written by": block.place.block.name},
-                hint="make a loop parallel that the written index depends on",
-                program=func,
-                marks={"loop": loop, "block": block.place.block},
-            )
-
-
-def _writes(block: Bound, loop: tir.For, buffer: tir.Buffer) -> bool:
-    inside = any(loop is p for p in block.place.loops)
-    return inside and any(r.buffer is buffer for r in block.place.block.writes)
-
-
-def _same_iteration(
-    first: Bound, second: Bound, loop: tir.For, region: tir.Region, maps: Maps
-) -> bool:
-    """Is what the second block writes a part of what the first wrote in the same iteration?"""
-    depth = first.place.common(second.place)
-    inside = any(loop is p for p in second.place.loops[:depth])
-    return inside and covers(first, second, region, depth, maps).covers
-
-
-def _is_disjoint(block: Bound, loop: tir.For, region: tir.Region, maps: Maps) -> bool:
-    group = block.group_of(loop.var)
-    if group is None or not group.fills:
-        return False
-    if loop.var in group.unused or loop.var in group.overlapping:
-        return False
-    return _spatial(group) <= determined(block.place.block, region, maps)
-
-
-def _spatial(group: Group) -> set[tir.Var]:
-    found = (it for it, _ in group.pairs if it.kind is tir.IterKind.SPATIAL)
-    return {it.var for it in found if tir.int_value(it.extent) != 1}
-
-
 def _require_lanes(func: tir.Func, block: Bound, loop: tir.For, maps: Maps) -> None:
     """Lanes write different elements; a reduction over lanes is a fold without start value."""
     inner = block.place.block
@@ -158,9 +94,11 @@ def _require_lanes(func: tir.Func, block: Bound, loop: tir.For, maps: Maps) -> N
             _refuse_reduction(func, block, loop, hint)
         return
     group = block.group_of(loop.var)
-    driven = set() if group is None else _spatial(group)
+    driven = set() if group is None else spatial_of(group)
     for region in inner.writes:
-        if not driven <= determined(inner, region, maps):
+        if not driven <= determined(inner.iters, region, maps) and not stay_apart(
+            block, region, block, region, loop, maps
+        ):
             facts = {"found": f"lanes that write the same element of `{region.buffer.name}`"}
             _refuse_vector(func, loop, facts, inner)
 

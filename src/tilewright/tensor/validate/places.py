@@ -11,9 +11,24 @@ from dataclasses import dataclass, field
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import reads_own_output
+from tilewright.tensor.validate.memo import Memo
 from tilewright.tensor.visit import children, free_vars, substitute
 
-__all__ = ["Place", "conjuncts", "places_of", "top_statements"]
+__all__ = ["Content", "Place", "conjuncts", "places_of", "top_statements"]
+
+Pair = tuple[tir.Iter, tir.Expr]
+
+
+@dataclass(slots=True, eq=False)
+class Content:
+    """What a block is by itself, wherever it stands and whatever its iterators are bound to."""
+
+    updates: bool
+    """Whether the body loads from a buffer that it writes, without a start value."""
+    loops: tuple[tir.For, ...]
+    """The iterators, as loops around the blocks in the body."""
+    inner: tuple[Place, ...]
+    """The blocks inside this one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -24,37 +39,26 @@ class Place:
     around: tuple[tir.Stmt, ...]
     loops: tuple[tir.For, ...]
     number: int
+    content: Content
     inherited: frozenset[tir.Buffer] = frozenset()
     """Buffers that the block around this one has prepared."""
 
-    spatial: list[tuple[tir.Iter, tir.Expr]] = field(init=False)
-    reduce: list[tuple[tir.Iter, tir.Expr]] = field(init=False)
-    updates: bool = field(init=False)
-    """Whether the block reads elements that it writes and that something else must prepare."""
-    inner: tuple[Place, ...] = field(init=False)
-    """The blocks inside this one."""
-    inner_loops: tuple[tir.For, ...] = field(init=False)
-    """The iterators, as loops around the blocks in the body."""
+    spatial: list[Pair] = field(init=False)
+    reduce: list[Pair] = field(init=False)
 
     def __post_init__(self) -> None:
-        pairs = list(zip(self.block.iters, self.block.bindings, strict=True))
-        self.spatial = [p for p in pairs if p[0].kind is tir.IterKind.SPATIAL]
-        self.reduce = [p for p in pairs if p[0].kind is tir.IterKind.REDUCE]
-        self.updates = reads_own_output(self.block)
-        self.inner_loops, self.inner = (), ()
-        if type(self.block.body) is not tir.Store:
-            body = self.block.body
-            self.inner_loops = tuple([tir.For(i.var, i.extent, body) for i in self.block.iters])
-            self.inner = tuple(_inside(self.block, self.inner_loops))
+        self.spatial, self.reduce = spatial, reduce = [], []
+        for pair in zip(self.block.iters, self.block.bindings, strict=True):
+            (reduce if pair[0].kind is tir.IterKind.REDUCE else spatial).append(pair)
+
+    @property
+    def inner(self) -> tuple[Place, ...]:
+        """The blocks inside this one."""
+        return self.content.inner
 
     def extents(self) -> dict[tir.Var, tir.Expr]:
         """The extent of each loop around."""
         return {loop.var: loop.extent for loop in self.loops}
-
-    def reads(self) -> list[tir.Region]:
-        """What the block needs from others, its own accumulator included if it has no init."""
-        found = list(self.block.reads)
-        return found + list(self.block.writes) if self.updates else found
 
     def at(self, region: tir.Region) -> tir.Region:
         """A region of the block's signature in terms of the loops around it."""
@@ -70,7 +74,7 @@ class Place:
             count += type(mine) is tir.For
         return count
 
-    def driven_by(self, pairs: Sequence[tuple[tir.Iter, tir.Expr]]) -> set[tir.Var]:
+    def driven_by(self, pairs: Sequence[Pair]) -> set[tir.Var]:
         """The loops that bindings use."""
         found: set[tir.Var] = set()
         for _, binding in pairs:
@@ -93,15 +97,31 @@ def top_statements(func: tir.Func) -> list[tir.Stmt]:
     return found
 
 
-def places_of(stmt: tir.Stmt) -> tuple[Place, ...]:
+def places_of(stmt: tir.Stmt, memo: Memo) -> tuple[Place, ...]:
     """The outermost blocks of a statement, in program order."""
     return tuple(
-        Place(block, around, loops, number)
-        for number, (block, around, loops) in enumerate(_walk(stmt, (), ()))
+        [
+            Place(block, around, loops, number, content_of(block, memo))
+            for number, (block, around, loops) in enumerate(_walk(stmt, (), ()))
+        ]
     )
 
 
-def _inside(block: tir.Block, loops: tuple[tir.For, ...]) -> Iterator[Place]:
+def content_of(block: tir.Block, memo: Memo) -> Content:
+    """What a block is by itself."""
+    about = (block.iters, block.body, block.init, block.writes)
+    return memo.once("content", about, lambda: _content(block, memo))
+
+
+def _content(block: tir.Block, memo: Memo) -> Content:
+    updates = reads_own_output(block)
+    if type(block.body) is tir.Store:
+        return Content(updates, (), ())
+    loops = tuple([tir.For(i.var, i.extent, block.body) for i in block.iters])
+    return Content(updates, loops, tuple(_inside(block, loops, memo)))
+
+
+def _inside(block: tir.Block, loops: tuple[tir.For, ...], memo: Memo) -> Iterator[Place]:
     """The blocks in the init and the body of a block; its iterators are loops there."""
     prepared: frozenset[tir.Buffer] = frozenset()
     number = 0
@@ -111,30 +131,41 @@ def _inside(block: tir.Block, loops: tuple[tir.For, ...]) -> Iterator[Place]:
         kinds = zip(block.iters, loops, strict=True)
         spatial = tuple(p for it, p in kinds if it.kind is tir.IterKind.SPATIAL)
         for inner, around, own in _walk(block.init, spatial, spatial):
-            yield Place(inner, around, own, number)
+            yield Place(inner, around, own, number, content_of(inner, memo))
             number += 1
     for inner, around, own in _walk(block.body, loops, loops):
-        yield Place(inner, around, own, number, prepared)
+        yield Place(inner, around, own, number, content_of(inner, memo), prepared)
         number += 1
 
 
+Around = tuple[tir.Stmt, ...]
+
+
 def _walk(
-    stmt: tir.Stmt, around: tuple[tir.Stmt, ...], loops: tuple[tir.For, ...]
-) -> Iterator[tuple[tir.Block, tuple[tir.Stmt, ...], tuple[tir.For, ...]]]:
-    kind = type(stmt)
-    if kind is tir.Block:
-        yield stmt, around, loops  # type: ignore[misc]
-    elif kind is tir.For:
-        assert isinstance(stmt, tir.For)
-        yield from _walk(stmt.body, (*around, stmt), (*loops, stmt))
-    elif kind is not tir.Store:
+    stmt: tir.Stmt, around: Around, loops: tuple[tir.For, ...]
+) -> list[tuple[tir.Block, Around, tuple[tir.For, ...]]]:
+    """Each block with what is around it, in program order."""
+    found: list[tuple[tir.Block, Around, tuple[tir.For, ...]]] = []
+    chain = list(around)
+    nest = list(loops)
+    while type(stmt) is tir.For:
+        chain.append(stmt)
+        nest.append(stmt)
+        stmt = stmt.body
+    if type(stmt) is tir.Block:
+        found.append((stmt, tuple(chain), tuple(nest)))
+    elif type(stmt) is not tir.Store:
+        around, loops = (*chain, stmt), tuple(nest)
         for child in children(stmt):
             if isinstance(child, tir.Stmt):
-                yield from _walk(child, (*around, stmt), loops)
+                found += _walk(child, around, loops)
+    return found
 
 
 def conjuncts(cond: tir.Expr) -> list[tir.Expr]:
     """The parts of a predicate, all of which hold; none for `True`."""
+    if cond is tir.TRUE:
+        return []
     if type(cond) is tir.BitAnd:
         return conjuncts(cond.a) + conjuncts(cond.b)
     return [] if cond == tir.TRUE else [cond]

@@ -1,51 +1,116 @@
-"""Several blocks that fill one buffer between them: zeros, and what they surround."""
+"""Several blocks that fill one buffer between them: zeros and what they surround, or every second
+element each.
+
+What a block writes over its whole domain is a box with a stride along each dimension. Elements
+whose indices are the same modulo all strides are looked at together: there, each box is a plain one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from math import lcm, prod
+from typing import NamedTuple
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.boxes import covers
+from tilewright.tensor.arith.itermap import IterMap, detect
 from tilewright.tensor.arith.sweep import region_bounds
 from tilewright.tensor.validate.bindings import Bound
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["fill_together"]
+__all__ = ["blocks_fill", "fill_together"]
+
+ZERO = tir.Const(0)
+_MOST_CLASSES = 64  # of elements that are looked at together; more are not worth the time
+
+
+class _Stride(NamedTuple):
+    """`start`, `start + step`, … : `count` indices."""
+
+    start: tir.Expr
+    step: int
+    count: tir.Expr
+
+
+_Grid = list[_Stride]
 
 
 def fill_together(writers: Sequence[Bound], buffer: tir.Buffer) -> bool:
-    """Is each element of the buffer in the box that one of the blocks writes without gaps?"""
+    """Is each element of the buffer among those that one of the blocks writes?"""
+    return blocks_fill([writer.place.block for writer in writers], buffer)
+
+
+def blocks_fill(writers: Sequence[tir.Block], buffer: tir.Buffer) -> bool:
+    """As `fill_together`, for blocks that run at every point of their domains."""
+    grids = [
+        grid
+        for block in writers
+        for region in block.writes
+        if region.buffer is buffer and (grid := _grid(block, region)) is not None
+    ]
+    if not grids:
+        return False
+    steps = [lcm(*[grid[n].step for grid in grids]) for n in range(len(buffer.shape))]
+    if prod(steps) > _MOST_CLASSES:
+        return False
+    analyzer = Analyzer({tir.Var("d"): size for size in buffer.shape})
+    return all(
+        _is_filled(grids, buffer, steps, rest, analyzer) for rest in product(*map(range, steps))
+    )
+
+
+def _is_filled(
+    grids: Sequence[_Grid],
+    buffer: tir.Buffer,
+    steps: Sequence[int],
+    rest: Sequence[int],
+    analyzer: Analyzer,
+) -> bool:
+    """Are the elements filled whose indices leave these rests when divided by `steps`?"""
     boxes = []
-    for writer in writers:
-        box = _box(writer.place.block, buffer)
-        if box is None:
-            return False
-        boxes.append(box)
-    whole = tuple([tir.Range(tir.Const(0), size) for size in buffer.shape])
-    return covers(boxes, whole, Analyzer({tir.Var("d"): size for size in buffer.shape}))
+    for grid in grids:
+        box = [_part(*one, analyzer) for one in zip(grid, steps, rest, strict=True)]
+        known = tuple([span for span in box if span is not None])
+        if len(known) == len(box):
+            boxes.append(known)
+    sizes = zip(buffer.shape, steps, rest, strict=True)
+    whole = [tir.Range(ZERO, (size - r + (step - 1)) // step) for size, step, r in sizes]
+    return covers(boxes, whole, analyzer)
 
 
-def _box(block: tir.Block, buffer: tir.Buffer) -> tuple[tir.Range, ...] | None:
-    """What a block writes over its whole domain, if that is a box with no element left out."""
-    regions = [r for r in block.writes if r.buffer is buffer]
-    if len(regions) != 1 or any(tir.int_value(r.extent) != 1 for r in regions[0].ranges):
+def _part(stride: _Stride, step: int, rest: int, analyzer: Analyzer) -> tir.Range | None:
+    """The numbers n with `n * step + rest` among the indices; None if there are none for sure."""
+    if not analyzer.prove_equal((stride.start - rest) % stride.step, ZERO):
         return None
-    starts = [r.start for r in regions[0].ranges]
-    used = {var for start in starts for var in free_vars(start)}
-    iters = [(it.var, it.extent) for it in block.iters if it.var in used]
-    analyzer = Analyzer(dict(iters))
-    found = region_bounds(starts, iters, analyzer)
-    box = tuple([span for span in found if span is not None])
-    if len(box) < len(found):
-        return None
-    # As many elements as points: a block writes each element at one point of its domain only.
-    points = _product([extent for _, extent in iters])
-    return box if analyzer.prove_equal(points, _product([s.extent for s in box])) else None
+    if step == 1:
+        return tir.Range(stride.start, stride.count)
+    first = (stride.start - rest + (step - 1)) // step
+    last = (stride.start + (stride.count - 1) * stride.step - rest) // step
+    return tir.Range(first, last - first + 1)
 
 
-def _product(sizes: Sequence[tir.Expr]) -> tir.Expr:
-    result: tir.Expr = tir.Const(1)
-    for size in sizes:
-        result = result * size
-    return result
+def _grid(block: tir.Block, region: tir.Region) -> _Grid | None:
+    """What a block writes over its whole domain, if that leaves no element of a grid out."""
+    starts: list[tir.Expr] = []
+    inside: list[tuple[tir.Var, tir.Expr]] = []
+    for span in region.ranges:
+        start = span.start
+        if tir.int_value(span.extent) != 1:
+            inside.append((tir.Var("inside"), span.extent))
+            start = start + inside[-1][0]
+        starts.append(start)
+    used = {var for part in (*starts, *[e for _, e in inside]) for var in free_vars(part)}
+    loops = [(it.var, it.extent) for it in block.iters if it.var in used] + inside
+    analyzer = Analyzer(dict(loops))
+    grid: _Grid = []
+    digits: list[tir.Expr] = []
+    for start, span in zip(starts, region_bounds(starts, loops, Analyzer()), strict=True):
+        if span is None:
+            return None
+        step = analyzer.divisor(start - span.start) or 1
+        grid.append(_Stride(span.start, step, analyzer.simplify((span.extent - 1) // step + 1)))
+        digits.append(analyzer.simplify((start - span.start) // step))
+    map_ = detect(digits, [stride.count for stride in grid], loops)
+    return grid if isinstance(map_, IterMap) else None

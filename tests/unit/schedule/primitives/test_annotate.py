@@ -1,8 +1,7 @@
 from tests.expect import raises_code
 from tests.programs import assert_same_meaning, copy_2d, vector_add
 from tilewright.schedule import Schedule
-from tilewright.tensor import ir as tir
-from tilewright.tensor.build import compute, func, placeholder
+from tilewright.tensor.visit import find_block, replace_node
 
 
 def test_annotate_loop_and_block(golden, rng):
@@ -25,7 +24,7 @@ def test_annotate_replaces_and_removes():
 
 
 def test_annotate_rejects_a_name_of_two_things():
-    a = placeholder("A", (4,))
-    program = func("same", [a], [compute("i", (4,), lambda i: a[i] + tir.Cast(a.dtype, i))])
+    program = copy_2d()
+    program = replace_node(program, block := find_block(program, "C"), block.with_fields(name="i"))
     with raises_code("S005", text="both a loop and a block"):
         Schedule(program).annotate("i", "a", 1)

@@ -26,5 +26,5 @@ def test_set_scope_rejects_parameters():
 
 
 def test_set_scope_rejects_an_unknown_scope():
-    with raises_code("S271", text="memory, register"):
+    with raises_code("S215", text="`memory` or `register`"):
         Schedule(matmul_relu()).set_scope("C", "shared")

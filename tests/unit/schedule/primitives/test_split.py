@@ -3,6 +3,7 @@ import pytest
 from tests.expect import raises_code
 from tests.programs import assert_same_meaning, matmul, symbolic_add, symbolic_matmul, vector_add
 from tilewright.schedule import Schedule
+from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 
 
@@ -109,3 +110,45 @@ def test_split_rejects_tiles_inside_tiles_of_several_sizes():
     schedule.split("i", [(6, 4), (4, 2)])
     with raises_code("S104", text="split the micro tile first, then the tile loop"):
         schedule.split("i_1", 4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 11, 12, 23])
+def test_split_by_sizes_from_large_to_small(golden, rng, n):
+    program = symbolic_add()
+    schedule = Schedule(program)
+    schedule.split("i", [6, 4, 1])
+    if n == 1:
+        assert golden == schedule.func
+    assert_same_meaning(schedule, program, rng, {"n": n})
+
+
+def test_split_of_a_number_by_sizes_from_large_to_small(rng):
+    program = vector_add(23)
+    schedule = Schedule(program)
+    schedule.split("i", [6, 4, 1])
+    assert schedule.loop("i_1").extent.cover == covers.of((6, 3), (4, 1), (1, 1))
+    assert_same_meaning(schedule, program, rng)
+
+
+@pytest.mark.parametrize(
+    ("program", "tiles", "code"),
+    [
+        (symbolic_add, [6, 4], "S102"),
+        (lambda: vector_add(23), [6, 4], "S102"),
+        (symbolic_add, [4, 6, 1], "S103"),
+        (symbolic_add, [6, 6, 1], "S103"),
+        (symbolic_add, [6, 0], "S103"),
+        (symbolic_add, [], "S103"),
+        (symbolic_add, [6, (4, 1)], "S002"),
+    ],
+)
+def test_sizes_that_are_refused(program, tiles, code):
+    with raises_code(code):
+        Schedule(program()).split("i", tiles)
+
+
+def test_sizes_inside_uneven_tiles_are_refused():
+    schedule = Schedule(vector_add(32))
+    schedule.split("i", [(6, 4), (4, 2)])
+    with raises_code("S104"):
+        schedule.split("i_1", [2, 1])

@@ -86,7 +86,7 @@ class _Inverter:
 def tile_of(cover: Cover, position: Expr) -> tuple[Expr, Expr]:
     """(tile, place in it) of a position: the inverse of `start(tile) + place`."""
     step = regular_size(cover)
-    if step is not None:
+    if step is not None and all(size <= step for size, _ in cover.segments):
         return position // step, position % step
     pieces: list[tuple[Expr, Expr, Expr]] = []  # (end of the segment, tile, place)
     first: Expr = Const(0)

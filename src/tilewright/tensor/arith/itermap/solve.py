@@ -165,7 +165,7 @@ def _complete(system: System, sums: Mapping[Leaf, Sum]) -> dict[Var, int] | Refu
 def _partition(system: System, source: Var, digits: list[tuple[Digit, Leaf]]) -> bool | Refusal:
     """Whether digits make up the whole variable; a refusal if they are not independent."""
     space = system.space
-    left, reach, whole = list(digits), ONE, True
+    left, reach, whole = sorted(digits, key=lambda use: use[0].lower.const), ONE, True
     while left:
         found = next((u for u in left if equal(space, u[0].lower, reach)), None)
         if found is None:

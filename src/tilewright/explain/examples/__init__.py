@@ -1,0 +1,31 @@
+"""The examples, by family of codes."""
+
+from tilewright.explain.example import Example
+from tilewright.explain.examples import (
+    calls,
+    copying,
+    instructions,
+    layouts,
+    levels,
+    loops,
+    meaning,
+    moving,
+    path,
+    reductions,
+    running,
+    targets,
+    texts,
+    well_formed,
+)
+
+__all__ = ["EXAMPLES"]
+
+_STEPS = (loops, moving, copying, reductions, layouts, instructions)
+_PROGRAMS = (well_formed, levels, meaning, running)
+
+EXAMPLES: dict[str, Example] = {
+    example.code: example
+    for module in (calls, path, texts, *_STEPS, targets, *_PROGRAMS)
+    for example in module.EXAMPLES
+}
+"""One example for each code that a user can meet."""

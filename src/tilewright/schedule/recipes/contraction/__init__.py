@@ -1,0 +1,61 @@
+"""Contractions: a register tile of sums, walked over the reduction, inside blocks for the caches.
+
+    for block of rows, panel of columns:                  (fused, parallel)
+        for tile of rows:
+            sums = 0                                      (registers: tile_rows × tile_columns)
+            for k: sums += left[rows, k] · right[k, columns]
+            out = epilogue(sums)
+
+A long reduction is cut: partial sums of each cut stay in registers and are added to memory once.
+A constant right operand is packed ahead of time so that a panel is one stream; one that comes with
+the call is packed panel by panel where enough rows use it.
+"""
+
+from __future__ import annotations
+
+from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.recipes.contraction.cuts import tile_with_cuts
+from tilewright.schedule.recipes.contraction.packing import (
+    pack_constant,
+    packing_block,
+    pad_columns,
+)
+from tilewright.schedule.recipes.contraction.plan import plan_contraction
+from tilewright.schedule.recipes.contraction.roles import (
+    Operands,
+    column_dimension,
+    loops_of,
+    rows_of,
+    shape_of,
+)
+from tilewright.schedule.recipes.contraction.tiling import tile
+from tilewright.tensor.analysis.structure import contraction
+
+__all__ = ["schedule_contraction"]
+
+# Rows that must use a panel before packing it inside the kernel pays.
+_ROWS_TO_PACK = 24
+
+
+def schedule_contraction(context: Context, block: str, epilogue: str | None = None) -> None:
+    """Schedule a contraction, and the elementwise block behind it if there is one."""
+    roles = contraction(context.schedule.block(block))
+    assert roles is not None
+    plan = plan_contraction(shape_of(context, roles), context.target)
+    panels = column_dimension(roles)
+    is_constant = roles.right.buffer.name in context.constants
+    packs = panels is not None and not is_constant and rows_of(roles) >= _ROWS_TO_PACK
+    if panels is not None and (is_constant or packs):
+        epilogue = pad_columns(
+            context, block, roles, plan, panels, epilogue, is_constant=is_constant
+        )
+    packed = packing_block(context, block, roles) if packs else None
+    ahead = is_constant and panels is not None
+    operands = Operands(roles.left.buffer.name, roles.right.buffer.name, packed, ahead)
+    loops = loops_of(context, block)
+    length = extent_of(context, loops.reduce[0]) if len(loops.reduce) == 1 else None
+    is_cut = length is not None and plan.reduce_per_block < length and packed is None
+    arrange = tile_with_cuts if is_cut else tile
+    arrange(context, block, loops, plan, epilogue, operands)
+    if is_constant and panels is not None:
+        pack_constant(context, roles, plan, panels)

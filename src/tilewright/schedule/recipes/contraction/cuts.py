@@ -1,0 +1,95 @@
+"""A long reduction in cuts: each adds a register tile of partial sums to the result in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tilewright.schedule.recipes.context import (
+    Context,
+    extent_of,
+    iter_loop,
+    parallelize,
+    vector_tail,
+)
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
+from tilewright.schedule.recipes.contraction.tiling import fetch_ahead, finish_tile, split_tile
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import free_vars
+
+__all__ = ["tile_with_cuts"]
+
+
+def tile_with_cuts(
+    context: Context,
+    block: str,
+    loops: Loops,
+    plan: ContractionPlan,
+    epilogue: str | None,
+    operands: Operands,
+) -> None:
+    """The reduction in cuts: each adds a register tile of partial sums to the result.
+
+    Loops: blocks of rows and spans of panels (fused, parallel), cuts, panels, tiles.
+    """
+    s = context.schedule
+    (reduce,) = loops.reduce
+    cuts, _ = s.split(reduce, plan.reduce_per_block)
+    partial = s.rfactor(cuts)
+    s.set_scope(s.block(partial).writes[0].buffer.name, scope="register")
+    folded = _loops_of_fold(context, block)
+    rows, columns = split_tile(context, folded, plan)
+    panels = extent_of(context, columns.outer) or 1
+    spans, panel = s.split(columns.outer, math.ceil(panels / context.threads))
+    around = [*folded.batch, *folded.outer_rows, *folded.outer_columns, *rows.blocks, spans]
+    (cut,) = folded.reduce
+    s.reorder(*around, cut, panel, *rows.tiles, *rows.inner, columns.inner)
+    shared = s.fuse(*around) if len(around) > 1 else around[0]
+    made = s.compute_at(partial, rows.tiles[-1] if rows.tiles else panel)
+    ahead = operands.to_fetch(right_stays=False)
+    _order_partial(context, partial, made, len(rows.inner), rows.tiles, ahead)
+    finish_tile(context, block, len(rows.inner))
+    if epilogue is not None:
+        _finish_epilogue(context, s.reverse_compute_at(epilogue, shared), plan)
+    parallelize(context, shared, plan.cycles)
+
+
+def _loops_of_fold(context: Context, block: str) -> Loops:
+    """Roles of the loops of the block that folds partial sums: as before, with the cuts."""
+    node = context.schedule.block(block)
+    names = [iter_loop(context, block, p) for p in range(len(node.iters))]
+    return Loops((), tuple(names[:-3]), names[-3], (), names[-2], (names[-1],))
+
+
+def _order_partial(
+    context: Context,
+    partial: str,
+    made: object,
+    rows: int,
+    tiles: Sequence[str],
+    ahead: Sequence[str],
+) -> None:
+    """The micro tile of one cut: the walk along the reduction outside, rows and columns inside."""
+    s = context.schedule
+    node = s.block(partial)
+    fresh_loops = names_of(made)
+    reduce = [
+        name
+        for name in fresh_loops
+        for it, binding in zip(node.iters, node.bindings, strict=True)
+        if it.kind is tir.IterKind.REDUCE and s.loop(name).var in free_vars(binding)
+    ]
+    spatial = [name for name in fresh_loops if name not in reduce]
+    single = [name for name in spatial if extent_of(context, name) == 1]
+    s.reorder(*single, *reduce, *(name for name in spatial if name not in single))
+    fetch_ahead(context, reduce[-1], tiles, ahead)
+    init = s.decompose_reduction(partial, reduce[0])
+    finish_tile(context, partial, rows)
+    finish_tile(context, init, rows)
+
+
+def _finish_epilogue(context: Context, made: object, plan: ContractionPlan) -> None:
+    """An epilogue that runs over a finished span of the result."""
+    loops = names_of(made)
+    vector_tail(context, loops[-1], plan.lanes, 4)

@@ -1,0 +1,93 @@
+"""Panels: a right operand in the order in which the tiles walk it, packed ahead or in the kernel.
+
+A constant is packed once by layout steps, which cost a call nothing; an operand that comes with the
+call is copied by a block of its own.
+"""
+
+from __future__ import annotations
+
+from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.roles import names_of, vector_iterator
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, contraction
+
+__all__ = ["finish_packing", "pack_constant", "packing_block", "pad_columns"]
+
+
+def packing_block(context: Context, block: str, roles: Contraction) -> str:
+    """The block that copies a panel of the right operand: the one that pads it, or a new one."""
+    s = context.schedule
+    right = contraction(s.block(block))
+    assert right is not None
+    buffer = right.right.buffer
+    writers = [n for n in s.blocks() if any(w.buffer is buffer for w in s.block(n).writes)]
+    if buffer.name != roles.right.buffer.name and writers:
+        return writers[0]
+    return str(s.cache_read(block, buffer.name))
+
+
+def pad_columns(
+    context: Context,
+    block: str,
+    roles: Contraction,
+    plan: ContractionPlan,
+    dimension: int,
+    epilogue: str | None,
+    *,
+    is_constant: bool,
+) -> str | None:
+    """Let zeros stand behind the last column, so that every vector is full."""
+    s = context.schedule
+    right = roles.right.buffer
+    columns = tir.int_value(right.shape[dimension])
+    if columns is None:
+        return epilogue
+    missing = -columns % plan.tile_columns
+    if missing and is_constant:
+        s.layout_pad(right.name, dim=dimension, before=0, after=missing)
+    if columns % plan.lanes == 0:
+        return epilogue
+    column = vector_iterator(roles)
+    multiples = [plan.lanes if p == column else 1 for p in range(len(roles.block.iters))]
+    crop = names_of(s.pad_einsum(block, padding=multiples))[-1]
+    if epilogue is None:
+        return crop
+    s.compute_inline(crop)
+    return epilogue
+
+
+def pack_constant(
+    context: Context, roles: Contraction, plan: ContractionPlan, dimension: int
+) -> None:
+    """Panels of columns, each one stream in the order in which the tile walks the reduction."""
+    s = context.schedule
+    name = roles.right.buffer.name
+    rank = len(s.buffer(name).shape)
+    if (tir.int_value(s.buffer(name).shape[dimension]) or 1) % plan.tile_columns:
+        return
+    s.layout_split(name, dim=dimension, factor=plan.tile_columns)
+    batch = [
+        d
+        for d, index in enumerate(roles.right.indices)
+        if index in [roles.block.iters[p].var for p in roles.batch]
+    ]
+    moved = [d if d < dimension else d + 1 for d in batch]
+    rest = [d for d in range(rank + 1) if d not in (*moved, dimension, dimension + 1)]
+    s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
+
+
+def finish_packing(context: Context, packed: str, made: object, width: int | None) -> None:
+    """Copy with whole vectors; `width`: into panels of so many columns, each one stream.
+
+    (Without it the copy is dense because the buffer shrinks to one panel.)
+    """
+    s = context.schedule
+    column = names_of(made)[-1]
+    if width is not None and (extent_of(context, column) or 1) % width == 0:
+        buffer = s.block(packed).writes[0].buffer.name
+        rank = len(s.buffer(buffer).shape)
+        _, column = s.split(column, width)
+        s.layout_split(buffer, dim=rank - 1, factor=width)
+        s.layout_reorder(buffer, order=[*range(rank - 2), rank - 1, rank - 2, rank])
+    s.vectorize(column)

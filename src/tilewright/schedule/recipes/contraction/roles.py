@@ -1,0 +1,119 @@
+"""Who is who in a contraction: its operands, its loops by role, and the shape the model needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.schedule.recipes.context import Context, iter_loop
+from tilewright.schedule.recipes.contraction.plan import ContractionShape
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, contraction
+
+__all__ = [
+    "Loops",
+    "Operands",
+    "column_dimension",
+    "loops_of",
+    "names_of",
+    "rows_of",
+    "shape_of",
+    "vector_iterator",
+]
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Names of the loops by role, before tiling."""
+
+    batch: tuple[str, ...]
+    outer_rows: tuple[str, ...]
+    row: str | None
+    outer_columns: tuple[str, ...]
+    column: str
+    reduce: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Names of the operands' buffers, and of the block that copies the right one into panels."""
+
+    left: str
+    right: str
+    packed_by: str | None
+    is_constant: bool
+
+    def to_fetch(self, *, right_stays: bool) -> tuple[str, ...]:
+        """Which of them are worth fetching ahead: streams whose next part is known and dense."""
+        if self.is_constant:
+            return (self.left,) if right_stays else (self.right,)
+        return (self.left, self.right) if right_stays else ()
+
+
+def vector_iterator(roles: Contraction) -> int:
+    """The column iterator along which the result is contiguous."""
+    last = roles.block.writes[0].ranges[-1].start
+    for position in roles.columns:
+        if roles.block.iters[position].var == last:
+            return position
+    return roles.columns[-1]
+
+
+def column_dimension(roles: Contraction) -> int | None:
+    """Which dimension of the right operand is the vector iterator by itself."""
+    var = roles.block.iters[vector_iterator(roles)].var
+    found = [d for d, index in enumerate(roles.right.indices) if index == var]
+    return found[0] if len(found) == 1 else None
+
+
+def rows_of(roles: Contraction) -> int:
+    """Rows that use one panel of the right operand; a symbolic number counts as many."""
+    extents = [tir.int_value(roles.block.iters[p].extent) for p in roles.rows]
+    return prod(128 if e is None else e for e in extents)
+
+
+def shape_of(context: Context, roles: Contraction) -> ContractionShape:
+    """Extents by role; a symbolic one counts as a middling number."""
+    node = roles.block
+    column = vector_iterator(roles)
+
+    def extent(positions: tuple[int, ...]) -> int:
+        sizes = [tir.int_value(node.iters[p].extent) for p in positions]
+        return prod(128 if size is None else size for size in sizes)
+
+    row = roles.rows[-1:]
+    outer = tuple(p for p in (*roles.rows[:-1], *roles.columns) if p != column)
+    return ContractionShape(
+        batch=extent((*roles.batch, *outer)),
+        rows=max(1, extent(row)) if row else 1,
+        columns=extent((column,)),
+        reduce=max(1, extent(roles.reduce)),
+        element_bytes=node.writes[0].buffer.dtype.size_bytes,
+        right_is_constant=roles.right.buffer.name in context.constants,
+        threads=context.threads,
+    )
+
+
+def loops_of(context: Context, block: str) -> Loops:
+    """The loops of a contraction by role."""
+    roles = contraction(context.schedule.block(block))
+    assert roles is not None
+    column = vector_iterator(roles)
+
+    def names(positions: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(iter_loop(context, block, p) for p in positions)
+
+    rows = names(roles.rows)
+    return Loops(
+        batch=names(roles.batch),
+        outer_rows=rows[:-1],
+        row=rows[-1] if rows else None,
+        outer_columns=names(tuple(p for p in roles.columns if p != column)),
+        column=iter_loop(context, block, column),
+        reduce=names(roles.reduce),
+    )
+
+
+def names_of(made: object) -> list[str]:
+    """What a step made, as a list."""
+    return [str(name) for name in made] if isinstance(made, tuple) else [str(made)]

@@ -1,0 +1,189 @@
+"""The loops around a register tile: panels, blocks, what threads share and what is fetched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.schedule.recipes.context import (
+    Context,
+    extent_of,
+    parallelize,
+    split_for_vectors,
+)
+from tilewright.schedule.recipes.contraction.packing import finish_packing
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
+from tilewright.tensor import cover as covers
+from tilewright.tensor import ir as tir
+
+__all__ = ["fetch_ahead", "finish_tile", "split_tile", "tile"]
+
+# Places at which a reduction that waits for memory goes on at once, and how long it must be.
+_STREAMS = 4
+_STREAMED_REDUCTION = 512
+
+
+@dataclass(frozen=True)
+class _Split:
+    blocks: tuple[str, ...]
+    tiles: tuple[str, ...]
+    inner: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Panels:
+    outer: str
+    inner: str
+
+
+def tile(
+    context: Context,
+    block: str,
+    loops: Loops,
+    plan: ContractionPlan,
+    epilogue: str | None,
+    operands: Operands,
+) -> None:
+    """Tile a contraction whose sums stay in registers over the whole reduction."""
+    s = context.schedule
+    if epilogue is None:
+        copy = s.cache_write(block, scope="register")
+    else:
+        copy = epilogue
+        s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
+    stays = _right_stays(context, block, loops, plan, operands)
+    rows, columns = split_tile(context, loops, plan, with_blocks=not stays)
+    outer = [*loops.batch, *loops.outer_rows, *loops.outer_columns]
+    around = [*outer, *rows.tiles] if stays else [*outer, *rows.blocks, columns.outer]
+    tiles = [columns.outer] if stays else list(rows.tiles)
+    walk, streams = _streams(context, loops, plan)
+    s.reorder(*around, *tiles, *walk, *streams, *rows.inner, columns.inner)
+    shared, panel = _share(context, around)
+    if operands.packed_by is not None:
+        place = outer[-1] if stays and outer else panel
+        made = s.compute_at(operands.packed_by, place if place in s.loops(block) else shared)
+        width = plan.tile_columns if stays else None
+        finish_packing(context, operands.packed_by, made, width)
+    made = s.reverse_compute_at(copy, tiles[-1] if tiles else panel)
+    fetch_ahead(context, walk[-1], tiles, operands.to_fetch(right_stays=stays))
+    init = s.decompose_reduction(block, walk[0])
+    finish_tile(context, block, len(rows.inner) + len(streams))
+    finish_tile(context, init, len(rows.inner))
+    _finish_copy(context, made)
+    parallelize(context, shared, plan.cycles)
+
+
+def _right_stays(
+    context: Context, block: str, loops: Loops, plan: ContractionPlan, operands: Operands
+) -> bool:
+    """Whether to walk rows outside and panels inside, with all of the right operand in the cache.
+
+    The left operand and the result are then single streams. An operand that is not packed ahead is
+    packed once per batch.
+    """
+    extents = [extent_of(context, name) for name in (loops.column, *loops.reduce)]
+    if loops.row is None or loops.outer_columns or None in extents or plan.tile_rows == 1:
+        return False
+    size = context.schedule.block(block).writes[0].buffer.dtype.size_bytes
+    right = size * prod(extent or 1 for extent in extents)
+    if right > context.target.cache(2).share_bytes / 8:
+        return False
+    rows = extent_of(context, loops.row) or 0
+    if operands.is_constant:
+        shares = math.ceil(rows / plan.tile_rows)
+        left = size * rows * prod(extent or 1 for extent in extents[1:])
+        large = left > context.target.cache(2).share_bytes / 2
+        return large and not loops.batch and not loops.outer_rows and _divides(context, shares)
+    batches = prod(extent_of(context, name) or 1 for name in loops.batch)
+    return operands.packed_by is not None and bool(loops.batch) and _divides(context, batches)
+
+
+def _divides(context: Context, shares: int) -> bool:
+    """Whether so many shares keep all threads about equally busy."""
+    return context.threads == 1 or shares >= 4 * context.threads
+
+
+def _streams(
+    context: Context, loops: Loops, plan: ContractionPlan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The walk along the reduction, and loops over the places where it goes on side by side.
+
+    A tile of one row uses each element of the right operand once and waits for memory, which
+    delivers several streams faster than one.
+    """
+    extent = extent_of(context, loops.reduce[-1]) or 0
+    if plan.tile_rows > 1 or extent % _STREAMS or extent < _STREAMED_REDUCTION:
+        return loops.reduce, ()
+    streams, walk = context.schedule.split(loops.reduce[-1], extent // _STREAMS)
+    return (*loops.reduce[:-1], walk), (streams,)
+
+
+def fetch_ahead(context: Context, walk: str, tiles: Sequence[str], names: Sequence[str]) -> None:
+    """Let the walk along the reduction fetch what comes next of these operands.
+
+    It pays where several tiles use the same part: the next one then arrives while they work.
+    """
+    s = context.schedule
+    params = {param.name for param in s.func.params}
+    known = [name for name in names if name in params]
+    if known and tiles and extent_of(context, tiles[-1]) != 1:
+        s.annotate(walk, "prefetch", tuple(known))
+
+
+def _share(context: Context, around: list[str]) -> tuple[str, str]:
+    """The loop for the threads, fused from no more loops than they need, and the innermost one.
+
+    A loop that stays by itself is cut where its last panel is narrower; a fused one cannot be.
+    """
+    iterations, count = 1, 0
+    while count < len(around) and iterations < 4 * context.threads:
+        iterations *= extent_of(context, around[count]) or 4 * context.threads
+        count += 1
+    if context.threads == 1 or count == 1:
+        return around[0], around[-1]
+    shared = str(context.schedule.fuse(*around[:count]))
+    return shared, shared if count == len(around) else around[-1]
+
+
+def split_tile(
+    context: Context, loops: Loops, plan: ContractionPlan, *, with_blocks: bool = True
+) -> tuple[_Split, _Panels]:
+    """Cut rows and columns into register tiles, and the tiles of rows into blocks."""
+    s = context.schedule
+    outer, inner = split_for_vectors(context, loops.column, plan.lanes, plan.tile_vectors)
+    columns = _Panels(outer, inner)
+    if loops.row is None:
+        return _Split((), (), ()), columns
+    extent = extent_of(context, loops.row)
+    if extent is None:
+        tiles, row = s.split(loops.row, tuple(range(plan.tile_rows, 0, -1)))
+        return _Split((), (tiles,), (row,)), columns
+    cover = covers.uneven(extent, plan.tile_rows)
+    tiles, row = s.split(
+        loops.row, tuple((size, tir.int_value(count)) for size, count in cover.segments)
+    )
+    count = math.ceil(extent / plan.tile_rows)
+    if not with_blocks or plan.row_tiles_per_block >= count:
+        return _Split((), (tiles,), (row,)), columns
+    blocks, tiles = s.split(tiles, plan.row_tiles_per_block)
+    return _Split((blocks,), (tiles,), (row,)), columns
+
+
+def finish_tile(context: Context, block: str, rows: int) -> None:
+    """Unroll the rows (0 or 1 loops) and vectorise the columns of a micro tile."""
+    s = context.schedule
+    *outer, column = s.loops(block)
+    s.vectorize(column)
+    for loop in outer[len(outer) - rows :]:
+        s.unroll(loop)
+
+
+def _finish_copy(context: Context, made: object) -> None:
+    s = context.schedule
+    loops = names_of(made)
+    s.vectorize(loops[-1])
+    for loop in loops[:-1]:
+        s.unroll(loop)

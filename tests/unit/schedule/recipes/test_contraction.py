@@ -1,0 +1,72 @@
+"""The contraction recipe: plans that fit the machine, and drafts that ask for nothing impossible."""
+
+import itertools
+
+import pytest
+
+from tests.programs import matmul, symbolic_matmul
+from tilewright.build import build
+from tilewright.schedule.draft import draft
+from tilewright.schedule.recipes.contraction.plan import ContractionShape, plan_contraction
+from tilewright.target import Target
+from tilewright.tensor import library
+
+TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64+dotprod")
+SHAPES = [
+    ContractionShape(batch, rows, columns, reduce, size, right_is_constant=True, threads=threads)
+    for batch, rows, columns, reduce, size, threads in itertools.product(
+        (1, 64), (1, 5, 700), (8, 1000), (1, 96), (4, 8), (1, 4)
+    )
+]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_tiles_fit_the_registers(name):
+    target = Target.named(name)
+    for shape in SHAPES:
+        plan = plan_contraction(shape, target)
+        assert plan.lanes == target.lanes(shape.element_bytes)
+        assert plan.tile_rows * plan.tile_vectors < target.vector_registers
+        assert plan.tile_rows <= shape.rows
+        assert shape.reduce % plan.reduce_per_block == 0
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_more_of_anything_is_not_predicted_to_be_faster(name):
+    target = Target.named(name)
+    for shape in SHAPES:
+        base = plan_contraction(shape, target).cycles
+        for field in ("batch", "columns", "reduce"):
+            larger = {**shape.__dict__, field: getattr(shape, field) * 2}
+            assert plan_contraction(ContractionShape(**larger), target).cycles >= base, (
+                shape,
+                field,
+            )
+
+
+@pytest.mark.parametrize(
+    ("program", "fetched"),
+    [
+        (matmul(96, 64, 1024), ("B",)),  # panels of the constant operand
+        (matmul(4096, 32, 64), ("A",)),  # all of it stays: the rows are the stream
+        (
+            library.batched_matmul(16, 64, 64, 64),
+            ("A", "B"),
+        ),  # packed in the kernel, batch by batch
+    ],
+)
+def test_what_is_fetched_ahead(program, fetched):
+    constants = frozenset({"B"} if len(program.params[0].shape) == 2 else ())
+    schedule = draft(program, Target.named("x86-64-v3"), 1, constants)
+    notes = [dict(schedule.loop(loop).notes) for loop in schedule.loops(schedule.blocks()[-2])]
+    found = [note["prefetch"] for note in notes if "prefetch" in note]
+    assert found == [fetched]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "program", [matmul(96, 64, 256), matmul(1, 64, 256), matmul(200, 96, 48), symbolic_matmul()]
+)
+def test_drafts_leave_no_remarks(program, threads):
+    kernel = build(program, threads=threads)
+    assert kernel.report.remarks == ()
