@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from tests.packing import packed_run
+from tests.scatters import LENGTH, at_once, scatter
 from tilewright.errors import ProgramError
 from tilewright.schedule import Schedule
+from tilewright.tensor import ir as tir
 from tilewright.tensor.interpret import interpret
 from tilewright.tensor.validate import validate
 from tilewright.tensor.verify import verify
@@ -15,6 +18,8 @@ from tilewright.testing import assert_same
 from tilewright.testing.mutations import mutated
 from tilewright.testing.steps import apply_steps
 from tilewright.testing.strategies import programs
+
+PER_EXAMPLE = 10  # small programs at once: Hypothesis costs more than they do
 
 
 @given(program=programs(), data=st.data())
@@ -26,14 +31,54 @@ def test_accepted_damage_is_harmless(program, data):
         name, func = data.draw(mutated(func))
         note(name)
     note(str(func))
+    if not is_accepted(func):
+        return
+    inputs = program.draw_inputs(data)
+    expected = interpret(program.func, inputs, program.sizes)
+    for seed in (None, 0, 1):
+        assert_same(packed_run(program.func, func, inputs, program.sizes, seed=seed), expected)
+
+
+def is_accepted(func: tir.Func) -> bool:
+    """Whether validation accepts a program."""
     try:
         validate(verify(func))
     except ProgramError as error:
         str(error)  # rendering must not fail either
         event(f"refused: {error.code.id}")
-        return
+        return False
     event("accepted")
-    inputs = program.draw_inputs(data)
-    expected = interpret(program.func, inputs, program.sizes)
-    for seed in (None, 0, 1):
-        assert_same(packed_run(program.func, func, inputs, program.sizes, seed=seed), expected)
+    return True
+
+
+@given(seeds=st.lists(st.integers(0, 1 << 30), min_size=1, max_size=PER_EXAMPLE))
+def test_accepted_pieces_are_complete_and_do_not_meet(seeds):
+    """A buffer that is written in pieces: every element that is read was written before, and the
+    iterations of parallel loops and the lanes of vectors can run in any order.
+    """
+    for seed in seeds:
+        func = scatter(seed)
+        note(f"scatter({seed})\n{func}")
+        if is_accepted(func):
+            runs_in_any_order(func)
+
+
+@given(seeds=st.lists(st.integers(0, 1 << 30), min_size=1, max_size=PER_EXAMPLE), data=st.data())
+def test_accepted_damage_to_pieces_is_harmless(seeds, data):
+    for seed in seeds:
+        name, func = data.draw(mutated(scatter(seed)))
+        note(f"{name} in scatter({seed})\n{func}")
+        if is_accepted(func):
+            runs_in_any_order(func)
+
+
+def runs_in_any_order(func: tir.Func) -> None:
+    """Interpret a program in order, and shuffled: undefined elements and races show."""
+    arrays = {"A": np.arange(100, 100 + LENGTH, dtype=np.int32)}
+    for param in func.params:
+        if param.name == "T":  # what it holds before may be read, too
+            shape = [tir.int_value(size) for size in param.shape]
+            arrays["T"] = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    expected = interpret(func, arrays)
+    for seed in (0, 1, 2):
+        assert_same(interpret(at_once(func), arrays, seed=seed), expected)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus
+from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, high, low, plus, scaled
 from tilewright.tensor.arith.recombine import recombine
 from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import Space
@@ -79,19 +79,37 @@ def _without_facts(space: Space, form: Linear) -> Iterator[Linear]:
             yield plus(form, fact, -factor)
 
 
-@law("x // c + x % c >= (x + c - 1) // c", "True", "c > 0")
+@law("x + y >= (x*c + y*d + c - 1) // c", "True", "c >= d and d > 0 and x >= 0 and y >= 0")
 def _rounded_up(space: Space, form: Linear) -> Linear | None:
-    """A quotient with its remainder, as symbolic extents count their tiles, replaced by a bound."""
-    for atom, k in form.terms.items():
-        if atom.kind is not Kind.MOD or k <= 0 or not isinstance(atom.parts[1], int):
+    """Quotients with their remainder, `n // 6 + n % 6`, as symbolic extents count their tiles.
+
+    With each quotient times its divisor the sum is n: it is at least n divided by the largest.
+    """
+    for factor in sorted({k for a, k in form.terms.items() if a.kind is Kind.MOD and k > 0}):
+        parts = {a: _weight(a) for a, k in form.terms.items() if k == factor}
+        parts = {a: weight for a, weight in parts.items() if weight}
+        whole = recombine(space, Linear(0, parts)) if len(parts) > 1 else None
+        if whole is None or len(whole.terms) >= len(parts):
             continue
-        x, c = atom.parts
-        quotient = space.floor_div(x, c)
-        if quotient.terms and all(form.terms.get(a) == k * q for a, q in quotient.terms.items()):
-            pair = plus(quotient, Linear(0, {atom: 1}))
-            most = space.floor_div(plus(x, constant(c - 1)), c)
-            return plus(plus(form, pair, -k), most, k)
+        largest = max(parts.values())
+        least = space.floor_div(plus(whole, constant(largest - 1)), largest)
+        rest = plus(form, Linear(0, dict.fromkeys(parts, factor)), -1)
+        return plus(rest, least, factor)
     return None
+
+
+def _weight(atom: Atom) -> int:
+    """How much a digit that is never negative stands for: 6 for `x // 6` and `x // 6 % 4`."""
+    if atom.lo is None or atom.lo < 0:
+        return 0
+    while atom.kind is Kind.MOD:
+        inner = atom.parts[0].single()
+        if inner is None or inner[1] != 1:
+            return 1
+        atom = inner[0]
+    if atom.kind is Kind.DIV:
+        return atom.parts[1] if isinstance(atom.parts[1], int) else 0
+    return 1
 
 
 def _cases(atom: Atom, *, upper: bool) -> tuple[Linear, ...]:
@@ -128,9 +146,14 @@ def _bounds(space: Space, atom: Atom, *, upper: bool) -> Iterator[Linear]:
 
 def _relaxed(space: Space, form: Linear, *, upper: bool) -> Iterator[Linear]:
     """Forms above (or below) `form`, by replacing its innermost atom that has a bound."""
-    rounded = None if upper else _rounded_up(space, form)
-    if rounded is not None:
-        yield rounded
+    if upper:
+        ended = tile_end(space, scaled(form, -1))
+        if ended is not None:
+            yield scaled(ended, -1)
+    else:
+        rounded = _rounded_up(space, form)
+        if rounded is not None:
+            yield rounded
     for atom in sorted(form.terms, key=_innermost_first):
         k = form.terms[atom]
         options = list(_bounds(space, atom, upper=upper == (k > 0)))

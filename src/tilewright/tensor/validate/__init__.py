@@ -101,7 +101,7 @@ def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
         if outside not in nest.checked:
             require_kinds(func, nest.blocks, outside, cache.maps)
             nest.checked.add(outside)
-        _require_final(func, nest, number, writers)
+        _require_final(func, nest, number, writers, cache.maps)
         for need in nest.needs:
             buffer = need.region.buffer
             others = writers.get(buffer, ())
@@ -133,14 +133,16 @@ def _writers(nests: list[_Nest]) -> Writers:
     return found
 
 
-def _require_final(func: tir.Func, nest: _Nest, number: int, writers: Writers) -> None:
+def _require_final(
+    func: tir.Func, nest: _Nest, number: int, writers: Writers, maps: Maps
+) -> None:
     """Nothing that a nest reads is written by a later one."""
     if not any(writers[b][-1][0] > number for b in nest.touched if b in writers):
         return
     for block in nest.blocks:
         for region in block.reads():
             later = [w for n, w in writers.get(region.buffer, ()) if n > number]
-            require_final(func, block, region, later)
+            require_final(func, block, region, later, maps)
 
 
 def _nest(func: tir.Func, stmt: tir.Stmt, maps: Maps, known: Sizes) -> _Nest:

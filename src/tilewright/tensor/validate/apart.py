@@ -6,13 +6,15 @@ begins, or before. Indices that never agree modulo a stride are apart in any ord
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.validate.bindings import Bound
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.visit import substitute
 
-__all__ = ["stay_apart"]
+__all__ = ["never_meet", "stay_apart"]
 
 Ranges = tuple[tir.Range, ...]
 
@@ -27,9 +29,26 @@ def stay_apart(
     return maps.once("apart", about, lambda: _stay_apart(first, a, second, b, loop))
 
 
+def never_meet(first: Bound, a: tir.Region, second: Bound, b: tir.Region, maps: Maps) -> bool:
+    """Is `a` of one block disjoint from `b` of the other, whenever they run? False if unknown."""
+    about = (first.mapped, a, second.mapped, b)
+    return maps.once("meet", about, lambda: _never_meet(first, a, second, b))
+
+
+def _never_meet(first: Bound, a: tir.Region, second: Bound, b: tir.Region) -> bool:
+    others, moved = _renamed(second.place.loops)
+    here = first.place.at(a).ranges
+    there = tuple([substitute(r, moved) for r in second.place.at(b).ranges])
+    analyzer = Analyzer({**first.place.extents(), **others})
+    pairs = zip(here, there, strict=True)
+    return any(_never_agree(x, y, analyzer) for x, y in pairs) or _ordered(here, there, analyzer)
+
+
 def _stay_apart(first: Bound, a: tir.Region, second: Bound, b: tir.Region, loop: tir.For) -> bool:
     extents = first.place.extents()
-    others, moved = _renamed(second, loop)
+    loops = second.place.loops
+    start = next(n for n, p in enumerate(loops) if p.var is loop.var)
+    others, moved = _renamed(loops[start:])
     here = first.place.at(a).ranges
     there = tuple([substitute(r, moved) for r in second.place.at(b).ranges])
     analyzer = Analyzer({**extents, **others})
@@ -42,14 +61,12 @@ def _stay_apart(first: Bound, a: tir.Region, second: Bound, b: tir.Region, loop:
 
 
 def _renamed(
-    block: Bound, loop: tir.For
+    loops: Sequence[tir.For],
 ) -> tuple[dict[tir.Var, tir.Expr], dict[tir.Var, tir.Expr]]:
-    """New variables, with extents, for the loop and those further in; old variables to new."""
+    """New variables for loops, with their extents; old variables to new."""
     extents: dict[tir.Var, tir.Expr] = {}
     moved: dict[tir.Var, tir.Expr] = {}
-    loops = block.place.loops
-    start = next(n for n, p in enumerate(loops) if p.var is loop.var)
-    for part in loops[start:]:
+    for part in loops:
         var = tir.Var(part.var.name)
         extents[var] = substitute(part.extent, moved)
         moved[part.var] = var

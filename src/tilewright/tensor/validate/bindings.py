@@ -16,7 +16,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.itermap import Reason
 from tilewright.tensor.validate.codes import V101, V105, V107, V108
-from tilewright.tensor.validate.facts import Known, image_of
+from tilewright.tensor.validate.facts import Known, image_of, rises
 from tilewright.tensor.validate.groups import Group, Maps, groups_of, summands
 from tilewright.tensor.validate.places import Place, conjuncts
 from tilewright.tensor.visit import free_vars, substitute, walk
@@ -220,34 +220,18 @@ def _in_order(group: Group, place: Place) -> bool:
 def _rises(expr: tir.Expr, place: Place) -> bool:
     """Is a sum of loops the larger, the later it is reached?"""
     terms = summands(expr)
-    if terms is None:
-        return False
-    depth, extents = {p.var: n for n, p in enumerate(place.loops)}, place.extents()
-    if type(terms[0][1]) is tir.TileStart and len(terms) == 3:
-        (factor, start), (_, tile), (other, inside) = terms
-        assert isinstance(start, tir.TileStart)
-        assert isinstance(tile, tir.Var)
-        if not isinstance(inside, tir.Var) or inside not in depth or factor != other:
-            return False
-        fits = extents[inside] == tir.TileSize(start.cover, tile)
-        return fits and depth.get(tile, len(depth)) < depth[inside]
-    variables = [(factor, part) for factor, part in terms if isinstance(part, tir.Var)]
-    if len(variables) < len(terms) or any(var not in depth for _, var in variables):
-        return False
-    reach: int | None = 0  # of the loops further in; None if it is not known
-    for factor, var in sorted(variables, key=lambda term: -depth[term[1]]):
-        if reach is None or factor <= reach:
-            return False
-        length = _longest(extents[var])
-        reach = None if length is None else reach + factor * (length - 1)
-    return True
-
-
-def _longest(extent: tir.Expr) -> int | None:
-    """The number of iterations, or the largest that it can be."""
-    if type(extent) is tir.TileSize:
-        return max(size for size, _ in extent.cover.segments)
-    return tir.int_value(extent)
+    extents = place.extents()
+    if terms is not None and all(type(part) is tir.Var for _, part in terms):
+        depth = {p.var: n for n, p in enumerate(place.loops)}
+        reach: int | None = 0  # of the loops further in; None if it is not known
+        for factor, var in sorted(terms, key=lambda term: -depth.get(term[1], -1)):  # type: ignore[call-overload]
+            if var not in depth or reach is None or factor <= reach:
+                break
+            length = tir.int_value(extents[var])  # type: ignore[index]
+            reach = None if length is None else reach + factor * (length - 1)
+        else:
+            return True
+    return rises(expr, list(extents.items()))
 
 
 def _starts_at_zero(expr: tir.Expr, loops: set[tir.Var]) -> bool:

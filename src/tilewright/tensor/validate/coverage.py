@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
+from tilewright.tensor.validate.apart import never_meet
 from tilewright.tensor.validate.bindings import Bound, Mapped
 from tilewright.tensor.validate.codes import V104, V110
 from tilewright.tensor.validate.covering import covers
@@ -117,7 +118,8 @@ def _provided(
     for writer in others:
         depth = writer.place.common(reader.place)
         if writer.place.number > reader.place.number:
-            if depth or not _is_next_step(reader, writer, region.buffer):
+            next_step = not depth and _is_next_step(reader, writer, region.buffer)
+            if not next_step and not _leaves_alone(writer, reader, region, maps):
                 _refuse(func, reader, region, writer, "it is written again later")
             continue
         partial = _partial(writer, reader, depth)
@@ -152,10 +154,19 @@ def _partial(writer: Bound, reader: Bound, depth: int) -> str | None:
     return None
 
 
-def require_final(func: tir.Func, reader: Bound, region: tir.Region, after: list[Bound]) -> None:
+def _leaves_alone(writer: Bound, reader: Bound, region: tir.Region, maps: Maps) -> bool:
+    """Does the writer never write any of the region?"""
+    written = [r for r in writer.place.block.writes if r.buffer is region.buffer]
+    return all(never_meet(writer, r, reader, region, maps) for r in written)
+
+
+def require_final(
+    func: tir.Func, reader: Bound, region: tir.Region, after: list[Bound], maps: Maps
+) -> None:
     """V104 if blocks of later nests still write what a block reads."""
     for writer in after:
-        if not _is_next_step(reader, writer, region.buffer):
+        next_step = _is_next_step(reader, writer, region.buffer)
+        if not next_step and not _leaves_alone(writer, reader, region, maps):
             _refuse(func, reader, region, writer, "it is written later")
 
 

@@ -98,6 +98,24 @@ def _writes_all(
     known = Known(extents, conjuncts(reader.place.block.predicate))
     if _is_still(place, depth) and _holds_all(place.at(written), element, known):
         return Answer(covers=True)
+    answer = _has_point(writer, written, element, known, depth, maps, in_domain=in_domain)
+    if not answer.covers and _sweeps(place, written, element, known, depth, maps):
+        return Answer(covers=True)
+    return answer
+
+
+def _has_point(
+    writer: Bound,
+    written: tir.Region,
+    element: Sequence[tir.Expr],
+    known: Known,
+    depth: int,
+    maps: Maps,
+    *,
+    in_domain: bool,
+) -> Answer:
+    """Is there a point of the writer that writes the element, and is it taken?"""
+    iters = writer.place.block.iters
     point = writer_of(iters, written, element, maps)
     if point is None:
         return Answer(covers=False, because="it cannot be told which iteration writes it")
@@ -106,6 +124,34 @@ def _writes_all(
         return Answer(covers=False, because="the writer never writes it")
     inside = point.values.keys() if in_domain or is_identity(iters, written) else point.inside
     return _runs(writer, point, known, depth, maps, inside)
+
+
+def _sweeps(
+    place: Place,
+    written: tir.Region,
+    element: Sequence[tir.Expr],
+    known: Known,
+    depth: int,
+    maps: Maps,
+) -> bool:
+    """Is the element in the box that the writer's region sweeps without gaps, whatever points it is
+    written at? Windows that overlap are so.
+    """
+    outer, inner = place.loops[:depth], place.loops[depth:]
+    if place.block.predicate != tir.TRUE or not all(_runs_at_all(p, known) for p in inner):
+        return False
+    fixed = {loop.var: loop.extent for loop in outer}
+    taken: set[tir.Var] = set()
+    for span, at in zip(place.at(written).ranges, element, strict=True):
+        used = {p.var for p in inner} & (free_vars(span.start) | free_vars(span.extent))
+        if not taken.isdisjoint(used):
+            return False
+        taken |= used
+        inside = tir.For(tir.Var("inside"), span.extent, place.block)
+        image = image_of([span.start + inside.var], [*inner, inside], fixed, maps)
+        if image is None or not known.reached(at, at, image, 0):
+            return False
+    return True
 
 
 def _is_still(place: Place, depth: int) -> bool:
@@ -148,12 +194,11 @@ def _runs(
         image = image_of([b for _, b in pairs], inner, fixed, maps)
         if image is None:
             return Answer(covers=False, because="the iterations of the writer are too irregular")
-        for (it, _), least, extent in zip(pairs, image.least, image.extents, strict=True):
+        for n, (it, _) in enumerate(pairs):
             value = values.get(it.var)
             if value is None:
                 continue
-            upper = point.rounded_up.get(it.var, value)
-            if not (known.holds(least <= upper) and known.holds(value < least + extent)):
+            if not known.reached(value, point.rounded_up.get(it.var, value), image, n):
                 because = f"`{it.var.name}` of the writer does not reach it"
                 return Answer(covers=False, because=because)
         if not _passes(group.predicate, pairs, values, known, inside):

@@ -104,9 +104,11 @@ def _require_lanes(func: tir.Func, block: Bound, loop: tir.For, maps: Maps) -> N
 
 
 def _require_innermost(func: tir.Func, loop: tir.For) -> None:
-    """Nothing but unrolled loops is inside, and the number of lanes is known."""
+    """Nothing but unrolled loops (and such that run once) is inside; the lanes can be counted."""
     for stmt in walk_stmts(loop.body):
-        if type(stmt) is tir.For and stmt.kind is not tir.LoopKind.UNROLLED:
+        if type(stmt) is not tir.For or tir.int_value(stmt.extent) == 1:
+            continue
+        if stmt.kind is not tir.LoopKind.UNROLLED:
             _refuse_vector(func, loop, {"found": f"loop `{stmt.var.name}` inside"}, stmt)
     if not _is_bounded(loop.extent):
         _refuse_vector(func, loop, {"found": "an extent that is not a constant"}, None)

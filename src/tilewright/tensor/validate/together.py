@@ -18,7 +18,7 @@ from tilewright.tensor.arith.boxes import covers
 from tilewright.tensor.arith.itermap import IterMap, detect
 from tilewright.tensor.arith.sweep import region_bounds
 from tilewright.tensor.validate.bindings import Bound
-from tilewright.tensor.visit import free_vars
+from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = ["blocks_fill", "fill_together"]
 
@@ -35,6 +35,7 @@ class _Stride(NamedTuple):
 
 
 _Grid = list[_Stride]
+Loops = Sequence[tuple[tir.Var, tir.Expr]]
 
 
 def fill_together(writers: Sequence[Bound], buffer: tir.Buffer) -> bool:
@@ -48,7 +49,8 @@ def blocks_fill(writers: Sequence[tir.Block], buffer: tir.Buffer) -> bool:
         grid
         for block in writers
         for region in block.writes
-        if region.buffer is buffer and (grid := _grid(block, region)) is not None
+        if region.buffer is buffer
+        for grid in _grids(block, region)
     ]
     if not grids:
         return False
@@ -91,8 +93,8 @@ def _part(stride: _Stride, step: int, rest: int, analyzer: Analyzer) -> tir.Rang
     return tir.Range(first, last - first + 1)
 
 
-def _grid(block: tir.Block, region: tir.Region) -> _Grid | None:
-    """What a block writes over its whole domain, if that leaves no element of a grid out."""
+def _grids(block: tir.Block, region: tir.Region) -> list[_Grid]:
+    """Grids of which a block writes all elements over its whole domain."""
     starts: list[tir.Expr] = []
     inside: list[tuple[tir.Var, tir.Expr]] = []
     for span in region.ranges:
@@ -103,6 +105,29 @@ def _grid(block: tir.Block, region: tir.Region) -> _Grid | None:
         starts.append(start)
     used = {var for part in (*starts, *[e for _, e in inside]) for var in free_vars(part)}
     loops = [(it.var, it.extent) for it in block.iters if it.var in used] + inside
+    return _grids_of(starts, loops, _MOST_CLASSES)
+
+
+def _grids_of(starts: Sequence[tir.Expr], loops: Loops, most: int) -> list[_Grid]:
+    """At most so many grids; a loop is taken apart where all are no single one: `v * 18 + u`."""
+    grid = _grid(starts, loops)
+    if grid is not None:
+        return [grid]
+    lengths = {var: tir.int_value(extent) for var, extent in loops}
+    short = [(n, var) for var, n in lengths.items() if n is not None and 1 < n <= most]
+    if not short:
+        return []
+    count, var = min(short, key=lambda pair: pair[0])
+    found: list[_Grid] = []
+    for number in range(count):
+        at: dict[tir.Var, tir.Expr] = {var: tir.Const(number)}
+        rest = [(v, substitute(e, at)) for v, e in loops if v is not var]
+        found += _grids_of([substitute(start, at) for start in starts], rest, most // count)
+    return found
+
+
+def _grid(starts: Sequence[tir.Expr], loops: Loops) -> _Grid | None:
+    """The grid that indices fill while loops run."""
     analyzer = Analyzer(dict(loops))
     grid: _Grid = []
     digits: list[tir.Expr] = []

@@ -57,11 +57,14 @@ def tile(
     stays = _right_stays(context, block, loops, plan, operands)
     rows, columns = split_tile(context, loops, plan, with_blocks=not stays)
     outer = [*loops.batch, *loops.outer_rows, *loops.outer_columns]
-    around = [*outer, *rows.tiles] if stays else [*outer, *rows.blocks, columns.outer]
-    tiles = [columns.outer] if stays else list(rows.tiles)
+    if stays:
+        spans, around, tiles = (), [*outer, *rows.tiles], [columns.outer]
+    else:
+        spans, panels = _spans(context, columns.outer, alone=not outer and bool(rows.blocks))
+        around, tiles = [*outer, *rows.blocks, panels], list(rows.tiles)
     walk, streams = _streams(context, loops, plan)
-    s.reorder(*around, *tiles, *walk, *streams, *rows.inner, columns.inner)
-    shared, panel = _share(context, around)
+    s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
+    shared, panel = (spans[0], around[-1]) if spans else _share(context, around)
     if operands.packed_by is not None:
         place = outer[-1] if stays and outer else panel
         made = s.compute_at(operands.packed_by, place if place in s.loops(block) else shared)
@@ -131,6 +134,19 @@ def fetch_ahead(context: Context, walk: str, tiles: Sequence[str], names: Sequen
     known = [name for name in names if name in params]
     if known and tiles and extent_of(context, tiles[-1]) != 1:
         s.annotate(walk, "prefetch", tuple(known))
+
+
+def _spans(context: Context, panels: str, *, alone: bool) -> tuple[tuple[str, ...], str]:
+    """A span of panels for each thread, if that is fairer than blocks of rows; and the panels.
+
+    Blocks are few and of different sizes, panels are many and alike.
+    """
+    count = extent_of(context, panels) or 0
+    fair = count % context.threads == 0 or count >= 16 * context.threads
+    if context.threads == 1 or not alone or not fair:
+        return (), panels
+    spans, panel = context.schedule.split(panels, math.ceil(count / context.threads))
+    return (spans,), panel
 
 
 def _share(context: Context, around: list[str]) -> tuple[str, str]:
