@@ -211,17 +211,20 @@ def _inside(write: Access, own: Loops, read: Access, other: Loops, analyzer: Ana
         greatest = [forms.minus(forms.form_of(size), forms.constant(1))]
         if wanted is not None:
             least, greatest = [*least, wanted[0]], [*greatest, wanted[1]]
-        low = any(_at_most(written[0], end, analyzer) for end in least)
-        if not low or not any(_at_most(end, written[1], analyzer) for end in greatest):
+        starts, ends = [(written[0], end) for end in least], [(end, written[1]) for end in greatest]
+        if not _any_at_most(starts, analyzer) or not _any_at_most(ends, analyzer):
             return False
     return True
 
 
-def _at_most(a: Form, b: Form, analyzer: Analyzer) -> bool:
-    distance = forms.const_of(forms.minus(b, a))
-    if distance is not None:
-        return distance >= 0
-    return analyzer.prove(tir.Le(forms.expr_of(a), forms.expr_of(b))) is True
+def _any_at_most(pairs: list[tuple[Form, Form]], analyzer: Analyzer) -> bool:
+    """Is a ≤ b known of some pair? A proof is looked for only where no difference is a number."""
+    distances = [forms.minus(b, a) for a, b in pairs]
+    numbers = [forms.const_of(distance) for distance in distances]
+    if any(number is not None and number >= 0 for number in numbers):
+        return True
+    unknown = [d for d, number in zip(distances, numbers, strict=True) if number is None]
+    return any(analyzer.prove(tir.Le(tir.Const(0), forms.expr_of(d))) is True for d in unknown)
 
 
 def _with_allocs(stmt: tir.Stmt, homes: Mapping[int, list[tir.Buffer]]) -> tir.Stmt:
