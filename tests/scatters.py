@@ -65,9 +65,10 @@ class _Maker:
         ):
             case "stride":
                 step, first = self.r.choice((2, 3)), self.r.randint(0, 2)
-                it = self.iterator(max(1, (length - first - 1) // step + self.r.choice((0, 1))))
-                last = (tir.int_value(it.extent) - 1) * step + first
-                return (it.var * step + (first if last < length else 0), [it])
+                extent = max(1, (length - first - 1) // step + self.r.choice((0, 1)))
+                it = self.iterator(extent)
+                fits = (extent - 1) * step + first < length
+                return it.var * step + (first if fits else 0), [it]
             case "part":
                 extent = self.r.randint(1, length)
                 it = self.iterator(extent)
@@ -136,11 +137,9 @@ class _Maker:
         return out, self.nest("R", iters, store)
 
     def nest(self, name: str, iters: list[tir.Iter], body: tir.Stmt) -> tir.Stmt:
-        """Loops around a block, some of them cut; sometimes a part of them in a block of its own."""
+        """Loops around a block, some of them cut; sometimes the inner ones in a block."""
         loops: list[tuple[tir.Var, tir.Expr]] = []
-        bindings: list[tir.Expr] = []
-        for it in iters:
-            bindings.append(self.bound(it, loops))
+        bindings = [self.bound(it, loops) for it in iters]
         block = make_block(f"{name}{self.made}", tuple(iters), tuple(bindings), body)
         stmt: tir.Stmt = block
         cut = self.r.randint(0, len(loops))
@@ -203,7 +202,7 @@ class _Maker:
             lanes = type(part.body) is not tir.For and self.r.random() < 0.5
             return part.with_fields(kind=tir.LoopKind.VECTOR if lanes else tir.LoopKind.PARALLEL)
 
-        return rewrite(body, change)  # type: ignore[arg-type]
+        return rewrite(body, change)
 
 
 def at_once(func: tir.Func) -> tir.Func:
@@ -214,4 +213,4 @@ def at_once(func: tir.Func) -> tir.Func:
             return part.with_fields(kind=tir.LoopKind.PARALLEL)
         return None
 
-    return rewrite(func, change)  # type: ignore[arg-type]
+    return rewrite(func, change)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import struct
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tilewright.dtypes import DType, boolean, f32, f64, i8, u8
+from tilewright.dtypes import DType, boolean, f32, f64, i8, i32, u8
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.arith import fold as fold_module
 from tilewright.tensor.arith.data_rules import DATA_RULES, Row, X
 from tilewright.tensor.arith.fold import fold, wrapped
 
@@ -123,6 +127,113 @@ def test_constants_of_integers_fold_as_the_machine_computes(op, dtype):
         folded = fold(op(tir.Const(a, dtype), tir.Const(b, dtype)))
         assert isinstance(folded, tir.Const)
         assert folded.value == expected, (a, op.__name__, b)
+
+
+@cache
+def loads(dtype: DType) -> tuple[tir.Load, tir.Load]:
+    a, b = (tir.Load(tir.Buffer(name, (), dtype), ()) for name in "AB")
+    return a, b
+
+
+def value_of(expr: tir.Expr, values: dict[tir.Expr, np.ndarray]) -> np.ndarray:
+    """Plain evaluation of what the rules of `fold` take and make."""
+    match expr:
+        case tir.Load():
+            return values[expr]
+        case tir.Const():
+            return np.asarray(expr.value, dtype=expr.dtype.numpy)
+        case tir.Not():
+            inner = value_of(expr.value, values)
+            return ~inner
+        case tir.Select():
+            cond = value_of(expr.cond, values)
+            return np.where(cond, value_of(expr.if_true, values), value_of(expr.if_false, values))
+        case tir.Cast():
+            return value_of(expr.value, values).astype(expr.dtype.numpy)
+    assert isinstance(expr, tir.Binary)
+    return MEANING[type(expr)](value_of(expr.a, values), value_of(expr.b, values))
+
+
+def assert_equal_everywhere(before: tir.Expr, after: tir.Expr, dtype: DType) -> None:
+    x = values_of(dtype)
+    a, b = loads(dtype)
+    left, right = (grid.ravel() for grid in np.meshgrid(x, x))
+    values = {a: left, b: right}
+    found, expected = (np.broadcast_to(value_of(e, values), left.shape) for e in (after, before))
+    assert bits(found) == bits(expected)
+
+
+@pytest.mark.parametrize("dtype", [i8, u8, boolean, f32], ids=str)
+@pytest.mark.parametrize("op", [tir.Eq, tir.Ne, tir.Lt, tir.Le], ids=lambda op: op.__name__)
+def test_not_of_a_comparison_is_exact(op, dtype):
+    before = tir.Not(op(*loads(dtype)))
+    after = fold(before)
+    assert_equal_everywhere(before, after, dtype)
+    kept = dtype.is_float and op in (tir.Lt, tir.Le)  # NaN is neither less nor not less
+    assert (after is before) is (kept or (dtype.is_bool and op in (tir.Lt, tir.Le)))
+
+
+@pytest.mark.parametrize("dtype", [i8, u8, boolean], ids=str)
+def test_not_of_values_is_exact(dtype):
+    a, _ = loads(dtype)
+    twice = tir.Not(tir.Not(a))
+    assert fold(twice) is a
+    assert_equal_everywhere(twice, a, dtype)
+    for value in values_of(dtype).tolist():
+        before = tir.Not(tir.const(value, dtype))
+        after = fold(before)
+        assert isinstance(after, tir.Const)
+        assert_equal_everywhere(before, after, dtype)
+
+
+@pytest.mark.parametrize("dtype", [i8, boolean, f32], ids=str)
+def test_select_is_exact(dtype):
+    a, b = loads(dtype)
+    for cond in (True, False):
+        before = tir.Select(tir.const(cond, boolean), a, b)
+        assert fold(before) is (a if cond else b)
+        assert_equal_everywhere(before, fold(before), dtype)
+    same = tir.Select(tir.Lt(a, b), a, a)
+    assert fold(same) is a
+    assert_equal_everywhere(same, a, dtype)
+    other = tir.Select(tir.Lt(a, b), a, b)
+    assert fold(other) is other
+
+
+@pytest.mark.parametrize("source", [i8, u8, boolean, i32, f32], ids=str)
+@pytest.mark.parametrize("target", [i8, u8, boolean, i32, f32], ids=str)
+def test_casts_of_constants_are_exact(source, target):
+    values = values_of(source).tolist() if source.bits <= 8 else [-(2**31), -300, -1, 0, 7, 300]
+    for value in values:
+        before = tir.Cast(target, tir.const(value, source))
+        after = fold(before)
+        if source.is_float or target.is_float:
+            assert after is before
+        else:
+            assert isinstance(after, tir.Const)
+            expected = np.asarray(value).astype(source.numpy).astype(target.numpy)
+            assert after.value == expected
+
+
+# Each function of `fold.py` that makes expressions, and the test that checks all that it does.
+CHECKS = {
+    "fold": test_row_is_applied,
+    "_binary": test_row_is_exact_for_every_value,
+    "_constants": test_constants_of_integers_fold_as_the_machine_computes,
+    "_select": test_select_is_exact,
+    "_not": test_not_of_a_comparison_is_exact,
+    "_cast": test_casts_of_constants_are_exact,
+}
+
+
+def test_no_rule_on_data_is_without_a_check():
+    """A new function that rewrites data, and an operation without meaning here, fail."""
+    tree = ast.parse(Path(fold_module.__file__).read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    makers = {f.name for f in functions if f.returns and ast.unparse(f.returns) == "Expr"}
+    assert makers == CHECKS.keys()
+    assert {row for row, _ in CASES} == set(DATA_RULES)
+    assert {row.op for row in DATA_RULES} <= MEANING.keys()
 
 
 def test_shift_by_too_much_is_kept():

@@ -20,6 +20,8 @@ from tests.property.index_expressions import Values, evaluate
 from tilewright.tensor import cover
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith.itermap import IterMap, Reason, Refusal, compose, detect
+from tilewright.tensor.arith.itermap.plain import plain_uses
+from tilewright.tensor.arith.itermap.solve import Problem, Solution, solve
 from tilewright.tensor.printer import print_node
 from tilewright.tensor.visit import free_vars, substitute
 
@@ -81,6 +83,7 @@ class Nest:
         if whole > 1:
             rest = length - (whole - 1) * factor
             choices.append(cover.of((factor, whole - 1), (2, rest // 2), (1, rest % 2)))
+            choices.append(cover.of((factor, whole - 1), (rest, 1)))  # the last one is the longest
         return self.rng.choice(choices)
 
     def fuse(self, place: int) -> None:
@@ -232,6 +235,61 @@ def _check_refusal(nest: Nest, found: Refusal) -> None:
         assert not values <= domain
     elif found.reason in (Reason.GAP, Reason.PARTIAL):
         assert not domain <= values
+
+
+def digits_from(seed: int) -> Nest:
+    """Bindings that are sums of digits of constant loops, most of them right, some not."""
+    rng = random.Random(seed)
+    loops: Loops = []
+    parts: list[tuple[tir.Expr, int]] = []
+    for n in range(rng.randint(1, 2)):
+        var, factors = tir.Var(f"i{n}"), [rng.choice((2, 3, 4)) for _ in range(rng.randint(1, 3))]
+        loops.append((var, tir.Const(math.prod(factors) + (rng.random() < 0.1))))
+        lower = 1
+        for factor in factors:
+            cut = factor * rng.choice((1, 1, 1, 2)) if rng.random() < 0.2 else factor
+            whole = lower * factor == math.prod(factors) and rng.random() < 0.7
+            parts.append((var // lower if whole else var // lower % cut, factor))
+            if rng.random() < 0.15:  # the same digit as the remainder of a larger one
+                parts[-1] = (var % (lower * factor) // lower, factor)
+            lower *= factor
+    rng.shuffle(parts)
+    if rng.random() < 0.2:
+        parts.pop()
+    bindings: list[tir.Expr] = []
+    domain: list[int] = []
+    while parts:
+        number: tir.Expr = tir.Const(0)
+        reach = 1
+        for digit, extent in parts[: rng.randint(1, 2)]:
+            number, reach = number + digit * reach, reach * extent
+            parts = parts[1:]
+        bindings.append(number)
+        domain.append(reach)
+    return Nest(rng, bindings or [loops[0][0]], domain or [1], loops)
+
+
+@given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=PER_EXAMPLE))
+def test_sums_of_digits_are_judged_rightly(seeds):
+    for seed in seeds:
+        _check(digits_from(seed))
+
+
+@given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=PER_EXAMPLE))
+def test_the_short_way_agrees_with_the_long_one(seeds):
+    """What is accepted at a glance, the full algorithm finds to be exact, with the same loops."""
+    for seed in seeds:
+        nest = digits_from(seed)
+        note(str(nest))
+        domain = [tir.Const(extent) for extent in nest.domain]
+        uses = plain_uses(nest.bindings, domain, nest.loops)
+        if None in uses:
+            continue
+        problem = Problem(tuple(nest.bindings), tuple(domain), tuple(nest.loops), tir.TRUE, {})
+        solution = solve(problem)
+        assert isinstance(solution, Solution), str(solution)
+        leaves = solution.system.leaves[: len(uses)]
+        assert [solution.system.loops_in(leaf.form) for leaf in leaves] == uses
 
 
 @given(nests(steps=1))

@@ -39,6 +39,24 @@ def test_accepted_damage_is_harmless(program, data):
         assert_same(packed_run(program.func, func, inputs, program.sizes, seed=seed), expected)
 
 
+REDUCING = ("split", "reorder", "decompose_reduction", "blockize", "rfactor", "compute_at")
+
+
+@given(program=programs(max_blocks=2), data=st.data())
+def test_accepted_damage_to_reductions_is_harmless(program, data):
+    """Start values apart from their sums, tiles of them, partial sums: then damage."""
+    schedule = Schedule(program.func)
+    apply_steps(data.draw, schedule, data.draw(st.integers(1, 5)), REDUCING)
+    name, func = data.draw(mutated(schedule.func))
+    note(f"{name}\n{func}")
+    if not is_accepted(func):
+        return
+    inputs = program.draw_inputs(data)
+    expected = interpret(program.func, inputs, program.sizes)
+    for seed in (None, 0):
+        assert_same(packed_run(program.func, func, inputs, program.sizes, seed=seed), expected)
+
+
 def is_accepted(func: tir.Func) -> bool:
     """Whether validation accepts a program."""
     try:

@@ -172,8 +172,7 @@ def _path(root: Node, target: Node) -> list[Node] | None:
                 return path
         if inside:
             part = inside[0]
-            for child in reversed(inside[1:]):
-                waiting.append((len(path), child))
+            waiting += [(len(path), child) for child in reversed(inside[1:])]
         elif waiting:
             depth, part = waiting.pop()
             del path[depth:]

@@ -134,6 +134,24 @@ def _join_loops(draw: Draw, func: tir.Func) -> tir.Func | None:
     return replace_node(func, sequence, seq(*parts))
 
 
+def _move_in(draw: Draw, func: tir.Func) -> tir.Func | None:
+    """A statement goes into the loop behind it, and is repeated there."""
+    pairs = [
+        (sequence, n)
+        for sequence in walk_stmts(func)
+        if type(sequence) is tir.Seq
+        for n in range(len(sequence.body) - 1)
+        if type(sequence.body[n + 1]) is tir.For
+    ]
+    if not pairs:
+        return None
+    sequence, n = draw(st.sampled_from(pairs))
+    first, loop = sequence.body[n : n + 2]
+    assert isinstance(loop, tir.For)
+    moved = loop.with_fields(body=seq(first, loop.body))
+    return replace_node(func, sequence, seq(*sequence.body[:n], moved, *sequence.body[n + 2 :]))
+
+
 MUTATIONS: Final[dict[str, Mutation]] = {
     "run at once": _run_at_once,
     "change extent": _change_extent,
@@ -144,4 +162,5 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "swap loops": _swap_loops,
     "repeat": _repeat,
     "join loops": _join_loops,
+    "move in": _move_in,
 }

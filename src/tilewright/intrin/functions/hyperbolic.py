@@ -24,8 +24,8 @@ def tanh(x: tir.Expr) -> tir.Expr:
     def of_size(a: tir.Expr) -> tir.Expr:
         far = 1.0 - 2.0 / (let("d", a + a, exp) + 1.0)
         tail = co.TANH_F64 if is_double(x) else co.TANH_F32
-        near = let("z", x * x, lambda z: x * z * polynomial(tail, z) + x)
-        return tir.Select(a < 0.625, near, call("copysign", far, x))
+        near = let("z", a * a, lambda z: a * z * polynomial(tail, z) + a)
+        return call("copysign", tir.Select(a < 0.625, near, far), x)
 
     return let("a", call("abs", x), of_size)
 

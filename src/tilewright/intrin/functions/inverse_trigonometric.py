@@ -19,7 +19,7 @@ from tilewright.tensor import ir as tir
 
 
 def _arc(keep: Steps, a: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
-    """Whether a > ½, and asin(a) or else asin(√((1 - a)/2)), for a ≥ 0; NaN from a > 1."""
+    """Whether a > ½, and asin(√((1 - a)/2)) there, asin(a) elsewhere; for a ≥ 0, NaN from a > 1."""
     far = keep("b", a > 0.5)
     z = keep("z", tir.Select(far, (1.0 - a) * 0.5, a * a))
     y = keep("y", tir.Select(far, call("sqrt", z), a))

@@ -53,7 +53,7 @@ def pow(x: tir.Expr, y: tir.Expr) -> tir.Expr:  # noqa: A001 (named as it is cal
     return keep.result(select(y.eq(0.0), 1.0, select(x.eq(1.0), 1.0, known)))
 
 
-# Conditions are not combined: lanes of bools would be packed and unpacked, a select costs nothing.
+# Conditions are not combined: a select more is cheaper than packing and unpacking lanes of bools.
 
 
 def _or_limit(a: tir.Expr, y: tir.Expr, size: tir.Expr) -> tir.Expr:

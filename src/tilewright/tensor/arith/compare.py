@@ -104,6 +104,10 @@ def _key_of(term: tuple[Atom, int]) -> tuple[object, ...]:
     return term[0].key
 
 
+@law("x < y", "y - x - 1 >= 0")
+@law("x <= y", "y - x >= 0")
+@law("y < x", "-1 - (y - x) >= 0")
+@law("y <= x", "0 - (y - x) >= 0")
 def facts_of(space: Space, cond: Expr) -> Iterator[Linear]:
     """Forms that are ≥ 0 wherever `cond` holds; what is not understood yields nothing."""
     if type(cond) is BitAnd:

@@ -26,7 +26,7 @@ from tilewright.tensor.arith.linear import (
 from tilewright.tensor.arith.nonneg import quotient_of_range
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.recombine import recombine
-from tilewright.tensor.arith.rules import RuleTable
+from tilewright.tensor.arith.rules import RuleTable, law
 from tilewright.tensor.arith.space import Space
 from tilewright.tensor.arith.tiles import divided
 from tilewright.tensor.ir import Const, Expr, FloorDiv, FloorMod
@@ -156,6 +156,8 @@ def digit_form(space: Space, x: Linear, c: int) -> Linear | None:
     return None if d is None else space.floor_mod(floor_div(space, inner, c), d)
 
 
+@law("(x*a*c + b*c) // c", "x*a + b", "c > 0")
+@law("(x*a*c + b*c) % c", "0", "c > 0")
 def _exact(whole: int | Linear, c: int) -> int | Linear | None:
     """`whole / c` if c divides it, whatever the values of its variables are."""
     if isinstance(whole, int):

@@ -133,9 +133,7 @@ def _writers(nests: list[_Nest]) -> Writers:
     return found
 
 
-def _require_final(
-    func: tir.Func, nest: _Nest, number: int, writers: Writers, maps: Maps
-) -> None:
+def _require_final(func: tir.Func, nest: _Nest, number: int, writers: Writers, maps: Maps) -> None:
     """Nothing that a nest reads is written by a later one."""
     if not any(writers[b][-1][0] > number for b in nest.touched if b in writers):
         return
@@ -160,9 +158,10 @@ def _level(
     blocks = [bound(func, place, maps, known) for place in places]
     partial = [block for block in blocks if not block.mapped.fills]
     for block in blocks:
-        if block.place.inner:
-            more, block.lacks = _inside(func, block, maps, known)
+        if block.place.inner or block.place.content.stores:
+            more, lacks = _inside(func, block, maps, known)
             partial += more
+            block.lacks |= lacks
     needs, depths = unready(func, blocks, maps)
     for block in blocks:
         place = block.place

@@ -56,16 +56,13 @@ def _alike(
             return made is needed
         return needed in there and renamed.setdefault(made, needed) is needed
     if kind is tuple:
-        return len(made) == len(needed) and all(
-            [_alike(a, b, own, there, renamed) for a, b in zip(made, needed, strict=True)]
-        )
+        pairs = zip(made, needed, strict=True)
+        return all(_alike(a, b, own, there, renamed) for a, b in pairs)
     if kind is tir.Const or not isinstance(made, Node):
         return bool(made == needed)
     if made is needed:
         return own.keys().isdisjoint(free_vars(made))
     return kind is type(needed) and all(
-        [
-            _alike(getattr(made, name), getattr(needed, name), own, there, renamed)
-            for name in made.fields
-        ]
+        _alike(getattr(made, name), getattr(needed, name), own, there, renamed)
+        for name in made.fields
     )

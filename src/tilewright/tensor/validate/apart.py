@@ -1,7 +1,7 @@
 """Do different iterations of a loop touch different elements?
 
-Two iterations are told apart by their order: with `p < q`, what one touches must end where the other
-begins, or before. Indices that never agree modulo a stride are apart in any order.
+Two iterations are told apart by their order: with `p < q`, what one touches must end where the
+other begins, or before. Indices that never agree modulo a stride are apart in any order.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Bound:
         What it reads of buffers that it writes is else its own, or refused.
         """
         block = self.place.block
-        if not self.place.inner:
+        if not self.place.inner or self.place.content.stores:
             return block.reads + block.writes if self.lacks else block.reads
         written = self.written
         own = [r for r in block.writes if r.buffer in self.lacks]
@@ -83,7 +83,7 @@ def bound(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var]) -
     question = ("mapped", sizes, block.init is None)
     mapped = maps.once(question, about + around, lambda: _mapped(func, place, maps, sizes))
     found = Bound(place, mapped)
-    if place.content.updates and not place.inner:
+    if place.content.updates and (not place.inner or place.content.stores):
         found.lacks = frozenset(found.written)
     return found
 
@@ -100,8 +100,8 @@ def _mapped(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var])
             _require_iterations(func, place, loop)
             repeated |= tir.int_value(loop.extent) != 1
     _require_start(func, place, groups)
-    fills = all([group.fills for group in groups])
-    exact = not repeated and all([group.exact for group in groups])
+    fills = all(group.fills for group in groups)
+    exact = not repeated and all(group.exact for group in groups)
     return Mapped(groups, idle, fills, exact)
 
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from tilewright.errors import ProgramError
 from tilewright.tensor import ir as tir
+from tilewright.tensor.regions import block_regions
 from tilewright.tensor.validate.apart import never_meet
 from tilewright.tensor.validate.bindings import Bound, Mapped
 from tilewright.tensor.validate.codes import V104, V110
@@ -48,7 +49,7 @@ def unready(
         place = reader.place
         _require_independent(func, place)
         for region in reader.reads():
-            if region.buffer in place.inherited:
+            if region.buffer in place.inherited and region.buffer in reader.lacks:
                 continue
             others = [w for w in writers.get(region.buffer, ()) if w is not reader]
             if not others:
@@ -122,10 +123,14 @@ def _provided(
             if not next_step and not _leaves_alone(writer, reader, region, maps):
                 _refuse(func, reader, region, writer, "it is written again later")
             continue
-        partial = _partial(writer, reader, depth)
+        partial = _reducing(writer.place, depth)
         if partial is not None:
             _refuse(func, reader, region, writer, f"its sum over loop `{partial}` is not complete")
         answer = covers(writer, reader, region, depth, maps)
+        if region.buffer in reader.lacks and not writer.lacks:
+            again = _reducing(reader.place, depth)
+            if again is not None and not _leaves_alone(writer, reader, region, maps):
+                _refuse(func, reader, region, writer, f"loop `{again}` starts its sum again")
         if answer.covers:
             covered, shared = True, max(shared, depth)
         elif covers(writer, reader, region, depth, maps, in_domain=True).covers:
@@ -143,12 +148,10 @@ def _is_next_step(reader: Bound, later: Bound, buffer: tir.Buffer) -> bool:
     return buffer in reader.lacks and buffer in later.lacks
 
 
-def _partial(writer: Bound, reader: Bound, depth: int) -> str | None:
-    """A shared loop that the writer still reduces over."""
-    if not writer.place.reduce:
-        return None
-    folded = writer.place.driven_by(writer.place.reduce)
-    for loop in reader.place.loops[:depth]:
+def _reducing(place: Place, depth: int) -> str | None:
+    """One of the first loops over which a block reduces."""
+    folded = place.driven_by(place.reduce)
+    for loop in place.loops[:depth]:
         if loop.var in folded and tir.int_value(loop.extent) != 1:
             return loop.var.name
     return None
@@ -215,20 +218,35 @@ def require_written(func: tir.Func, outer: Bound, inside: Sequence[Bound], maps:
     nothing = Mapped([], frozenset(), fills=False, exact=False)
     end = Bound(Place(own, loops, loops, len(inside), place.content), nothing)
     for region in place.block.writes:
-        writers = [
-            w for w in inside if any(r.buffer is region.buffer for r in w.place.block.writes)
-        ]
-        # The start value runs in the spatial ones of the loops only.
-        still = [sum(any(p is q for q in loops) for p in w.place.loops) for w in writers]
-        found = list(zip(writers, still, strict=True))
-        if writers and not _any_covers(found, end, region, maps):
+        writers = _writing(inside, region.buffer, loops)
+        single = [Bound(store, nothing) for store in place.content.stores]
+        found = writers + _writing(single, region.buffer, loops)
+        if found and not _any_covers(found, end, region, maps):
             because = "the blocks inside do not write all of it"
-            _refuse(func, outer, region, writers[0], because)
+            _refuse(func, outer, region, found[0][0], because)
         # What has a start value, the blocks of the body take to be prepared.
-        starting = [(w, depth) for w, depth in found if not w.place.inherited]
-        if place.block.init is not None and not _any_covers(starting, end, region, maps):
+        starting = [(w, depth) for w, depth in writers if not w.place.inherited]
+        if any(region.buffer in w.place.inherited for w, _ in writers) and not (
+            _any_covers(starting, end, region, maps) or region in _starts(place.block)
+        ):
             because = "the start value is not written to all of it"
             _refuse(func, outer, region, starting[0][0] if starting else None, because)
+
+
+def _writing(
+    blocks: Sequence[Bound], buffer: tir.Buffer, loops: Sequence[tir.For]
+) -> list[tuple[Bound, int]]:
+    """The blocks that write a buffer, and how many of the loops each is in.
+
+    A start value is in those of the spatial iterators only.
+    """
+    found = [b for b in blocks if buffer in b.written]
+    return [(b, sum(any(p is q for q in loops) for p in b.place.loops)) for b in found]
+
+
+def _starts(block: tir.Block) -> tuple[tir.Region, ...]:
+    """What the init of a block writes."""
+    return () if block.init is None else block_regions(block.iters, block.init)[1]
 
 
 def _any_covers(

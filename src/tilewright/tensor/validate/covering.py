@@ -43,6 +43,8 @@ def covers(
 
     With `in_domain`, elements outside of what it ever writes are not asked for.
     """
+    if writer.place.is_conditional(reader.place):
+        return Answer(covers=False, because="it is written only under a condition")
     question = ("covers", depth, in_domain)
     about = (writer.mapped, writer.place.block.writes, reader.mapped, region)
     return maps.once(

@@ -147,7 +147,9 @@ def rises(expr: tir.Expr, loops: Loops) -> bool:
     return all(where.prove(last < further) for where, last, further in _steps(expr, used, {}))
 
 
-def _digit_in(expr: tir.Expr, loops: Loops) -> tuple[tir.Expr, list[tuple[tir.Var, tir.Expr]]] | None:
+def _digit_in(
+    expr: tir.Expr, loops: Loops
+) -> tuple[tir.Expr, list[tuple[tir.Var, tir.Expr]]] | None:
     """A loop of which the expression has digits, `i % c` or `i // c`, as two loops."""
     extents = dict(loops)
     for part in walk(expr):

@@ -19,6 +19,7 @@ from tilewright.tensor.visit import free_vars
 
 __all__ = ["Group", "Maps", "groups_of", "summands"]
 
+
 @dataclass(slots=True, eq=False)
 class Group:
     """Bindings that share loops, and what is known about their map."""

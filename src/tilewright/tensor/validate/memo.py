@@ -1,9 +1,9 @@
 """Answers that are found once: by the identity of the nodes that a question is about.
 
-A step rebuilds the path to what it changes and shares the rest, so most questions of validation come
-again about the very same nodes. Nodes never change, and those that were asked about are kept alive,
-so an answer holds as long as it is remembered; comparing them by value would cost more than most
-answers. What is refused is not remembered: it is asked again, and refused again.
+A step rebuilds the path to what it changes and shares the rest, so most questions of validation
+come again about the very same nodes. Nodes never change, and those that were asked about are kept
+alive, so an answer holds as long as it is remembered; comparing them by value would cost more than
+most answers. What is refused is not remembered: it is asked again, and refused again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Memo:
     def __init__(self) -> None:
         self._answers: dict[tuple[Hashable, ...], tuple[tuple[object, ...], object]] = {}
 
-    def once(
-        self, question: Hashable, about: tuple[object, ...], answer: Callable[[], R]
-    ) -> R:
+    def once(self, question: Hashable, about: tuple[object, ...], answer: Callable[[], R]) -> R:
         """What `answer` returns, called only if the question is new for these very objects."""
         key = (question, *map(id, about))
         known = self._answers.get(key)

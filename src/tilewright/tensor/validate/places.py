@@ -6,13 +6,13 @@ of the blocks inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.tensor import ir as tir
-from tilewright.tensor.regions import reads_own_output
+from tilewright.tensor.regions import point, reads_own_output
 from tilewright.tensor.validate.memo import Memo
-from tilewright.tensor.visit import children, free_vars, substitute
+from tilewright.tensor.visit import children, free_vars, substitute, walk_stmts
 
 __all__ = ["Content", "Place", "conjuncts", "places_of", "top_statements"]
 
@@ -25,10 +25,12 @@ class Content:
 
     updates: bool
     """Whether the body loads from a buffer that it writes, without a start value."""
-    loops: tuple[tir.For, ...]
+    loops: tuple[tir.For, ...] = ()
     """The iterators, as loops around the blocks in the body."""
-    inner: tuple[Place, ...]
+    inner: tuple[Place, ...] = ()
     """The blocks inside this one."""
+    stores: tuple[Place, ...] = ()
+    """Stores of the body that are in no block, as blocks without iterators."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +49,9 @@ class Place:
     reduce: list[Pair] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.spatial, self.reduce = spatial, reduce = [], []
+        spatial: list[Pair] = []
+        reduce: list[Pair] = []
+        self.spatial, self.reduce = spatial, reduce
         for pair in zip(self.block.iters, self.block.bindings, strict=True):
             (reduce if pair[0].kind is tir.IterKind.REDUCE else spatial).append(pair)
 
@@ -74,6 +78,13 @@ class Place:
             count += type(mine) is tir.For
         return count
 
+    def is_conditional(self, other: Place) -> bool:
+        """Whether a condition decides if this block runs, and not if the other one does."""
+        known = {id(stmt) for stmt in other.around}
+        return any(type(s) is tir.If and id(s) not in known for s in self.around) or any(
+            type(s) is tir.Seq and not s.body and id(s) not in known for s in self.around
+        )
+
     def driven_by(self, pairs: Sequence[Pair]) -> set[tir.Var]:
         """The loops that bindings use."""
         found: set[tir.Var] = set()
@@ -99,10 +110,11 @@ def top_statements(func: tir.Func) -> list[tir.Stmt]:
 
 def places_of(stmt: tir.Stmt, memo: Memo) -> tuple[Place, ...]:
     """The outermost blocks of a statement, in program order."""
+    blocks = [part for part in _walk(stmt, (), ()) if isinstance(part[0], tir.Block)]
     return tuple(
         [
-            Place(block, around, loops, number, content_of(block, memo))
-            for number, (block, around, loops) in enumerate(_walk(stmt, (), ()))
+            Place(block, around, loops, number, content_of(block, memo))  # type: ignore[arg-type]
+            for number, (block, around, loops) in enumerate(blocks)
         ]
     )
 
@@ -116,26 +128,28 @@ def content_of(block: tir.Block, memo: Memo) -> Content:
 def _content(block: tir.Block, memo: Memo) -> Content:
     updates = reads_own_output(block)
     if type(block.body) is tir.Store:
-        return Content(updates, (), ())
+        return Content(updates)
     loops = tuple([tir.For(i.var, i.extent, block.body) for i in block.iters])
-    return Content(updates, loops, tuple(_inside(block, loops, memo)))
-
-
-def _inside(block: tir.Block, loops: tuple[tir.For, ...], memo: Memo) -> Iterator[Place]:
-    """The blocks in the init and the body of a block; its iterators are loops there."""
+    inner: list[Place] = []
     prepared: frozenset[tir.Buffer] = frozenset()
-    number = 0
     if block.init is not None:
-        prepared = frozenset(r.buffer for r in block.writes)
         # It runs for one value of the reduce iterators only.
         kinds = zip(block.iters, loops, strict=True)
-        spatial = tuple(p for it, p in kinds if it.kind is tir.IterKind.SPATIAL)
-        for inner, around, own in _walk(block.init, spatial, spatial):
-            yield Place(inner, around, own, number, content_of(inner, memo))
-            number += 1
-    for inner, around, own in _walk(block.body, loops, loops):
-        yield Place(inner, around, own, number, content_of(inner, memo), prepared)
-        number += 1
+        spatial = tuple([p for it, p in kinds if it.kind is tir.IterKind.SPATIAL])
+        for leaf, around, own in _walk(block.init, spatial, spatial):
+            if isinstance(leaf, tir.Block):
+                inner.append(Place(leaf, around, own, len(inner), content_of(leaf, memo)))
+        prepared = frozenset([s.buffer for s in walk_stmts(block.init) if type(s) is tir.Store])
+    stores: list[Place] = []
+    for leaf, around, own in _walk(block.body, loops, loops):
+        if isinstance(leaf, tir.Block):
+            content = content_of(leaf, memo)
+            inner.append(Place(leaf, around, own, len(inner), content, prepared))
+        else:
+            region = point(leaf.buffer, leaf.indices)
+            alone = tir.Block("store", (), (), (), (region,), leaf)
+            stores.append(Place(alone, around, own, len(stores), Content(updates=False)))
+    return Content(updates, loops, tuple(inner), tuple(stores))
 
 
 Around = tuple[tir.Stmt, ...]
@@ -143,22 +157,25 @@ Around = tuple[tir.Stmt, ...]
 
 def _walk(
     stmt: tir.Stmt, around: Around, loops: tuple[tir.For, ...]
-) -> list[tuple[tir.Block, Around, tuple[tir.For, ...]]]:
-    """Each block with what is around it, in program order."""
-    found: list[tuple[tir.Block, Around, tuple[tir.For, ...]]] = []
+) -> list[tuple[tir.Block | tir.Store, Around, tuple[tir.For, ...]]]:
+    """Each block, and each store that is in none, with what is around it, in program order.
+
+    The branches of a condition are told apart by statements of their own.
+    """
     chain = list(around)
     nest = list(loops)
     while type(stmt) is tir.For:
         chain.append(stmt)
         nest.append(stmt)
         stmt = stmt.body
-    if type(stmt) is tir.Block:
-        found.append((stmt, tuple(chain), tuple(nest)))
-    elif type(stmt) is not tir.Store:
-        around, loops = (*chain, stmt), tuple(nest)
-        for child in children(stmt):
-            if isinstance(child, tir.Stmt):
-                found += _walk(child, around, loops)
+    if isinstance(stmt, tir.Block | tir.Store):
+        return [(stmt, tuple(chain), tuple(nest))]
+    around, loops = (*chain, stmt), tuple(nest)
+    found: list[tuple[tir.Block | tir.Store, Around, tuple[tir.For, ...]]] = []
+    for child in children(stmt):
+        if isinstance(child, tir.Stmt):
+            branch = (*around, tir.Seq(())) if type(stmt) is tir.If else around
+            found += _walk(child, branch, loops)
     return found
 
 

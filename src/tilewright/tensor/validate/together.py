@@ -2,7 +2,7 @@
 element each.
 
 What a block writes over its whole domain is a box with a stride along each dimension. Elements
-whose indices are the same modulo all strides are looked at together: there, each box is a plain one.
+whose indices are the same modulo all strides are looked at together: among them, each box is plain.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MOST_CLASSES = 64  # of elements that are looked at together; more are not wort
 
 
 class _Stride(NamedTuple):
-    """`start`, `start + step`, … : `count` indices."""
+    """`start`, `start + step`, … : so many indices."""
 
     start: tir.Expr
     step: int
-    count: tir.Expr
+    length: tir.Expr
 
 
 _Grid = list[_Stride]
@@ -87,9 +87,9 @@ def _part(stride: _Stride, step: int, rest: int, analyzer: Analyzer) -> tir.Rang
     if not analyzer.prove_equal((stride.start - rest) % stride.step, ZERO):
         return None
     if step == 1:
-        return tir.Range(stride.start, stride.count)
+        return tir.Range(stride.start, stride.length)
     first = (stride.start - rest + (step - 1)) // step
-    last = (stride.start + (stride.count - 1) * stride.step - rest) // step
+    last = (stride.start + (stride.length - 1) * stride.step - rest) // step
     return tir.Range(first, last - first + 1)
 
 
@@ -137,5 +137,5 @@ def _grid(starts: Sequence[tir.Expr], loops: Loops) -> _Grid | None:
         step = analyzer.divisor(start - span.start) or 1
         grid.append(_Stride(span.start, step, analyzer.simplify((span.extent - 1) // step + 1)))
         digits.append(analyzer.simplify((start - span.start) // step))
-    map_ = detect(digits, [stride.count for stride in grid], loops)
+    map_ = detect(digits, [stride.length for stride in grid], loops)
     return grid if isinstance(map_, IterMap) else None

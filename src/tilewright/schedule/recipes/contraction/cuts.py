@@ -14,7 +14,12 @@ from tilewright.schedule.recipes.context import (
 )
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
-from tilewright.schedule.recipes.contraction.tiling import fetch_ahead, finish_tile, split_tile
+from tilewright.schedule.recipes.contraction.tiling import (
+    fetch_ahead,
+    finish_tile,
+    split_tile,
+    unroll_walk,
+)
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars
 
@@ -83,8 +88,9 @@ def _order_partial(
     spatial = [name for name in fresh_loops if name not in reduce]
     single = [name for name in spatial if extent_of(context, name) == 1]
     s.reorder(*single, *reduce, *(name for name in spatial if name not in single))
-    fetch_ahead(context, reduce[-1], tiles, ahead)
-    init = s.decompose_reduction(partial, reduce[0])
+    walk = unroll_walk(context, reduce[-1])
+    fetch_ahead(context, walk, tiles, ahead)
+    init = s.decompose_reduction(partial, reduce[0] if len(reduce) > 1 else walk)
     finish_tile(context, partial, rows)
     finish_tile(context, init, rows)
 

@@ -19,11 +19,15 @@ from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 
-__all__ = ["fetch_ahead", "finish_tile", "split_tile", "tile"]
+__all__ = ["fetch_ahead", "finish_tile", "split_tile", "tile", "unroll_walk"]
 
 # Places at which a reduction that waits for memory goes on at once, and how long it must be.
 _STREAMS = 4
 _STREAMED_REDUCTION = 512
+
+# Steps of the reduction that one iteration takes, the best first, and how long it must be for that.
+_STEPS_AT_ONCE = (4, 5, 3, 6)
+_LONG_WALK = 32
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ def tile(
         width = plan.tile_columns if stays else None
         finish_packing(context, operands.packed_by, made, width)
     made = s.reverse_compute_at(copy, tiles[-1] if tiles else panel)
+    walk = (*walk[:-1], unroll_walk(context, walk[-1]))
     fetch_ahead(context, walk[-1], tiles, operands.to_fetch(right_stays=stays))
     init = s.decompose_reduction(block, walk[0])
     finish_tile(context, block, len(rows.inner) + len(streams))
@@ -122,6 +127,21 @@ def _streams(
         return loops.reduce, ()
     streams, walk = context.schedule.split(loops.reduce[-1], extent // _STREAMS)
     return (*loops.reduce[:-1], walk), (streams,)
+
+
+def unroll_walk(context: Context, walk: str) -> str:
+    """Take several steps of the reduction per iteration; the loop over them.
+
+    Alone on a core, the counting and the wish for a line fit beside the arithmetic. A core that is
+    shared with another thread decodes half as much, and there every instruction counts.
+    """
+    extent = extent_of(context, walk)
+    if extent is None or extent < _LONG_WALK:
+        return walk
+    factor = next((f for f in _STEPS_AT_ONCE if extent % f == 0), _STEPS_AT_ONCE[0])
+    outer, inner = context.schedule.split(walk, factor)
+    context.schedule.unroll(inner)
+    return str(outer)
 
 
 def fetch_ahead(context: Context, walk: str, tiles: Sequence[str], names: Sequence[str]) -> None:

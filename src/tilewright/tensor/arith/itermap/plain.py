@@ -77,9 +77,7 @@ def _collect(expr: Any, factor: int, factors: dict[Digit, int], sizes: Mapping[V
     """Add the terms of a sum of digits; False if there is anything else in it."""
     kind = type(expr)
     if kind is Add:
-        return _collect(expr.a, factor, factors, sizes) and _collect(
-            expr.b, factor, factors, sizes
-        )
+        return _collect(expr.a, factor, factors, sizes) and _collect(expr.b, factor, factors, sizes)
     if kind is Mul and type(expr.b) is Const:
         return _collect(expr.a, factor * int(expr.b.value), factors, sizes)
     if kind is Const:

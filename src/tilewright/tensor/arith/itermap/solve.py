@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.tensor.arith.compare import facts_of
 from tilewright.tensor.arith.itermap.digits import (
@@ -23,7 +23,7 @@ from tilewright.tensor.arith.itermap.system import Fused, Leaf, System
 from tilewright.tensor.arith.itermap.tiles import absorb_tiles
 from tilewright.tensor.arith.linear import Linear, constant, plus
 from tilewright.tensor.arith.rebuild import expression
-from tilewright.tensor.arith.space import NotAffine, Space
+from tilewright.tensor.arith.space import NotAffine
 from tilewright.tensor.arith.tiles import tile_normal
 from tilewright.tensor.ir import BitAnd, Expr, Var
 
@@ -63,10 +63,11 @@ def solve(problem: Problem) -> Solution | Refusal:
     sums = _sums(system)
     if isinstance(sums, Refusal):
         return sums
-    complete = _complete(system, sums)
+    complete, chains = _complete(system, sums), _chains(system, sums)
     if isinstance(complete, Refusal):
-        return complete
-    chains = _chains(system, sums)
+        # If the digits could leave the domain, those that come may still fill it.
+        wide = isinstance(chains, Refusal) and complete.reason is Reason.PARTIAL
+        return replace(complete, reason=Reason.UNKNOWN) if wide else complete
     return chains if isinstance(chains, Refusal) else Solution(system, chains, complete)
 
 
@@ -181,7 +182,7 @@ def _partition(system: System, source: Var, digits: list[tuple[Digit, Leaf]]) ->
     if equal(space, reach, extent):
         return whole
     if space.never_negative(plus(extent, reach, -1)):
-        return False if _divides(space, reach, extent) else _cut(system, source, digits, reach)
+        return False  # all combinations come, and some come again
     return _cut(system, source, digits, reach)
 
 
@@ -190,12 +191,6 @@ def _is_multiple(lower: Linear, reach: Linear) -> bool:
     if lower.terms or reach.terms:
         return False
     return lower.const > reach.const and lower.const % reach.const == 0
-
-
-def _divides(space: Space, reach: Linear, extent: Linear) -> bool:
-    if reach.terms:
-        return False
-    return space.floor_mod(extent, reach.const).same(constant(0))
 
 
 def _cut(system: System, source: Var, digits: list[tuple[Digit, Leaf]], reach: Linear) -> Refusal:
