@@ -80,10 +80,8 @@ class Place:
 
     def is_conditional(self, other: Place) -> bool:
         """Whether a condition decides if this block runs, and not if the other one does."""
-        known = {id(stmt) for stmt in other.around}
-        return any(type(s) is tir.If and id(s) not in known for s in self.around) or any(
-            type(s) is tir.Seq and not s.body and id(s) not in known for s in self.around
-        )
+        branches = [s for s in self.around if type(s) is tir.Seq and not s.body]
+        return any(all(s is not t for t in other.around) for s in branches)
 
     def driven_by(self, pairs: Sequence[Pair]) -> set[tir.Var]:
         """The loops that bindings use."""
@@ -160,7 +158,7 @@ def _walk(
 ) -> list[tuple[tir.Block | tir.Store, Around, tuple[tir.For, ...]]]:
     """Each block, and each store that is in none, with what is around it, in program order.
 
-    The branches of a condition are told apart by statements of their own.
+    The branches of a condition are told apart by empty statements of their own.
     """
     chain = list(around)
     nest = list(loops)

@@ -75,7 +75,8 @@ def tile(
         width = plan.tile_columns if stays else None
         finish_packing(context, operands.packed_by, made, width)
     made = s.reverse_compute_at(copy, tiles[-1] if tiles else panel)
-    walk = (*walk[:-1], unroll_walk(context, walk[-1]))
+    if not streams:
+        walk = (*walk[:-1], unroll_walk(context, walk[-1]))
     fetch_ahead(context, walk[-1], tiles, operands.to_fetch(right_stays=stays))
     init = s.decompose_reduction(block, walk[0])
     finish_tile(context, block, len(rows.inner) + len(streams))
