@@ -98,16 +98,21 @@ EXAMPLES = (
         given='A = tw.placeholder("A", (8,))',
         wrong="""
         from tilewright.tensor.functions import register
+
         register("softplus", 1, lambda x: np.logaddexp(0.0, x))
         C = tw.compute("C", (8,), lambda i: tw.call("softplus", A[i]))
         tw.build(tw.func("smooth", [A], [C]), trace="none")
         """,
         right="""
         from tilewright.intrin import define_function
+
+
         @define_function("softplus", meaning=lambda x: np.logaddexp(0.0, x), ulp=4)
         def softplus(x):
             positive = tw.select(x > 0, x, 0.0)
             return positive + tw.call("log1p", tw.call("exp", -tw.call("abs", x)))
+
+
         C = tw.compute("C", (8,), lambda i: tw.call("softplus", A[i]))
         tw.build(tw.func("smooth", [A], [C]), trace="none")
         """,

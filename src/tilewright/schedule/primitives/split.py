@@ -67,7 +67,7 @@ def _tiling(
     elif isinstance(tiles[0], int):
         cover = _descending(func, loop, lengths)
     else:
-        cover = covers.of(*[(pair[0], pair[1]) for pair in tiles if isinstance(pair, tuple)])
+        cover = covers.of(*zip(lengths[::2], lengths[1::2], strict=True))
         if covers.total(cover) != loop.extent:
             raise _does_not_fill(func, loop, cover)
     return covers.count(cover), covers.start(cover, tile), covers.size(cover, tile)

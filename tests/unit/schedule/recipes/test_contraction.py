@@ -1,4 +1,4 @@
-"""The contraction recipe: plans that fit the machine, and drafts that ask for nothing impossible."""
+"""The contraction recipe: plans that fit the machine, drafts that ask for nothing impossible."""
 
 import itertools
 

@@ -61,8 +61,9 @@ def tile(
     stays = _right_stays(context, block, loops, plan, operands)
     rows, columns = split_tile(context, loops, plan, with_blocks=not stays)
     outer = [*loops.batch, *loops.outer_rows, *loops.outer_columns]
+    spans: tuple[str, ...] = ()
     if stays:
-        spans, around, tiles = (), [*outer, *rows.tiles], [columns.outer]
+        around, tiles = [*outer, *rows.tiles], [columns.outer]
     else:
         spans, panels = _spans(context, columns.outer, alone=not outer and bool(rows.blocks))
         around, tiles = [*outer, *rows.blocks, panels], list(rows.tiles)
