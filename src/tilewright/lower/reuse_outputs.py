@@ -84,7 +84,7 @@ def _turns_into(store: tir.Store, buffer: tir.Buffer) -> bool:
 
 def _is_with(access: Access, written: Access) -> bool:
     """Whether an access is a load of the statement that writes the output."""
-    return not access.writes and access.loops == written.loops
+    return not access.writes and access.number == written.number - 1  # it reads, then it writes
 
 
 def _comes_before(access: Access, written: Access) -> bool:

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.nests import replace_buffer
@@ -60,7 +60,7 @@ class Names:
 
 
 def names_of(func: tir.Func) -> Names:
-    """Index the names of a program; O(statements), and at once for the program asked for last.
+    """Index the names of a program; O(statements of new nests), and at once for the last program.
 
     A step asks several times: to find its handles, and for fresh names.
     """
@@ -78,17 +78,68 @@ def _indexed(func: tir.Func) -> Names:
     loops: dict[str, tir.For] = {}
     blocks: dict[str, tir.Block] = {}
     buffers = {b.name: b for b in func.params}
+    for nest in _top_statements(func, buffers):
+        own = _index_of(nest)
+        loops.update(own.loops)
+        blocks.update(own.blocks)
+        buffers.update(own.buffers)
+    return Names(func, loops, blocks, buffers, {*loops, *blocks, *buffers, *_size_names(func)})
+
+
+def _top_statements(func: tir.Func, buffers: dict[str, tir.Buffer]) -> list[tir.Stmt]:
+    """The nests of a program; the allocations around them go into `buffers`."""
+    found: list[tir.Stmt] = []
     stack: list[tir.Stmt] = [func.body]
     while stack:
         stmt = stack.pop()
-        if type(stmt) is tir.For:
+        if type(stmt) is tir.Alloc:
+            buffers[stmt.buffer.name] = stmt.buffer
+            stack.append(stmt.body)
+        elif type(stmt) is tir.Seq:
+            stack += stmt.body[::-1]
+        else:
+            found.append(stmt)
+    return found
+
+
+class _Index(NamedTuple):
+    """The names inside of one nest, which stays alive."""
+
+    nest: tir.Stmt
+    loops: dict[str, tir.For]
+    blocks: dict[str, tir.Block]
+    buffers: dict[str, tir.Buffer]
+
+
+_indices: dict[int, _Index] = {}
+_MOST_INDICES = 512
+
+
+def _index_of(nest: tir.Stmt) -> _Index:
+    """The names in a nest, remembered: a step changes one nest or two, and all others stay."""
+    found = _indices.get(id(nest))
+    if found is None:
+        if len(_indices) >= _MOST_INDICES:
+            _indices.clear()
+        found = _indices[id(nest)] = _Index(nest, {}, {}, {})
+        _fill(found)
+    return found
+
+
+def _fill(index: _Index) -> None:
+    _, loops, blocks, buffers = index
+    stack: list[tir.Stmt] = [index.nest]
+    while stack:
+        stmt = stack.pop()
+        while type(stmt) is tir.For:
             loops[stmt.var.name] = stmt
-            stack.append(stmt.body)
-        elif type(stmt) is tir.Block:
+            stmt = stmt.body
+        if type(stmt) is tir.Block:
             blocks[stmt.name] = stmt
-            if stmt.init is not None:
+            if stmt.init is not None and type(stmt.init) is not tir.Store:
                 stack.append(stmt.init)
-            stack.append(stmt.body)
+            if type(stmt.body) is not tir.Store:
+                stack.append(stmt.body)
         elif type(stmt) is tir.Seq:
             stack += stmt.body[::-1]
         elif type(stmt) is tir.Alloc:
@@ -96,7 +147,6 @@ def _indexed(func: tir.Func) -> Names:
             stack.append(stmt.body)
         elif type(stmt) is tir.If:
             stack += [stmt.then] if stmt.otherwise is None else [stmt.otherwise, stmt.then]
-    return Names(func, loops, blocks, buffers, {*loops, *blocks, *buffers, *_size_names(func)})
 
 
 def _size_names(func: tir.Func) -> set[str]:

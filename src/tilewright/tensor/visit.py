@@ -166,6 +166,11 @@ def _path(root: Node, target: Node) -> list[Node] | None:
     part = root
     while True:
         path.append(part)
+        if type(part) is tir.For:  # what most of a path is made of
+            part = part.body
+            if part is target:
+                return path
+            continue
         inside = _inner_stmts(part)
         for child in inside:
             if child is target:

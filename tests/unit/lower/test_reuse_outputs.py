@@ -42,6 +42,21 @@ def test_an_intermediate_stays_where_it_is(old, new):
     assert reuse_outputs(func, None) == func
 
 
+@pytest.mark.parametrize("n", [1, 8])
+def test_an_intermediate_that_is_used_again_in_the_same_loop_stays(n):
+    text = f"""
+    def f(X: f32[{n}], Y: f32[{n}], Z: f32[{n}]):
+        E = alloc(f32[{n}])
+        for j in range({n}):
+            E[j] = X[j] * 2.0
+        for j in range({n}):
+            Y[j] = E[j] + 1.0
+            Z[j] = E[j] * 3.0
+    """
+    func = parse(text)
+    assert reuse_outputs(func, None) == func
+
+
 def test_an_intermediate_that_is_used_again_stays():
     text = """
     def f(X: f32[8], Y: f32[8], Z: f32[8]):
@@ -52,6 +67,18 @@ def test_an_intermediate_that_is_used_again_stays():
             Y[j] = E[j] + 1.0
         for j in range(8):
             Z[j] = E[j] * E[7 - j]
+    """
+    func = parse(text)
+    assert reuse_outputs(func, None) == func
+
+
+def test_statements_without_loops_are_told_apart():
+    text = """
+    def f(X: f32[1], Y: f32[1], Z: f64[1]):
+        E = alloc(f32[1])
+        E[0] = X[0] * 2.0
+        Y[0] = E[0] + 1.0
+        Z[0] = f64(E[0] * 3.0)
     """
     func = parse(text)
     assert reuse_outputs(func, None) == func

@@ -49,7 +49,7 @@ class _Nest:
     partial: list[Bound]
     """Blocks, also inside of others, that leave out points of their domains."""
     touched: frozenset[tir.Buffer]
-    written: frozenset[tir.Buffer]
+    writers: list[tuple[tir.Buffer, Bound]]
     needs: list[Need]
     checked: set[frozenset[tir.Buffer]]
     """What was used outside when the kinds of the loops were found to be legal."""
@@ -71,9 +71,13 @@ class ValidationCache:
             found = self._nests[id(stmt), known] = _nest(func, stmt, self.maps, known)
         return found
 
+    def sizes(self, func: tir.Func) -> Sizes:
+        """The symbolic sizes of a program."""
+        return self.maps.once("sizes", (func.params,), lambda: frozenset(sizes(func)))
+
     def carry_over(self, old: tir.Func, new: tir.Func) -> None:
         """What is known of the nests of `old` holds for those of `new`, one by one."""
-        known = frozenset(sizes(new))
+        known = self.sizes(new)
         for before, after in zip(top_statements(old), top_statements(new), strict=True):
             found = self._nests.get((id(before), known))
             if before is not after and found is not None:
@@ -90,7 +94,7 @@ class ValidationCache:
 def validate(func: tir.Func, cache: ValidationCache | None = None) -> None:
     """Raise a `ProgramError` (V1…) unless the schedule of `func` is legal."""
     cache = cache or ValidationCache()
-    known = frozenset(sizes(func))
+    known = cache.sizes(func)
     nests = [cache.nest(func, stmt, known) for stmt in top_statements(func)]
     params = frozenset(func.params)
     users, writers = _users(nests), _writers(nests)
@@ -127,9 +131,8 @@ def _writers(nests: list[_Nest]) -> Writers:
     """The blocks that write each buffer, with the numbers of their nests, in program order."""
     found: Writers = {}
     for number, nest in enumerate(nests):
-        for block in nest.blocks:
-            for buffer in block.written:
-                found.setdefault(buffer, []).append((number, block))
+        for buffer, block in nest.writers:
+            found.setdefault(buffer, []).append((number, block))
     return found
 
 
@@ -146,9 +149,9 @@ def _require_final(func: tir.Func, nest: _Nest, number: int, writers: Writers, m
 def _nest(func: tir.Func, stmt: tir.Stmt, maps: Maps, known: Sizes) -> _Nest:
     places = places_of(stmt, maps)
     blocks, partial, needs = _level(func, places, maps, known)
-    read = {r.buffer for p in places for r in p.block.reads}
-    written = frozenset([r.buffer for p in places for r in p.block.writes])
-    return _Nest(stmt, blocks, partial, written | read, written, needs, set())
+    touched = [r.buffer for p in places for r in (*p.block.reads, *p.block.writes)]
+    writers = [(buffer, block) for block in blocks for buffer in block.written]
+    return _Nest(stmt, blocks, partial, frozenset(touched), writers, needs, set())
 
 
 def _level(

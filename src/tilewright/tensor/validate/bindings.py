@@ -54,9 +54,9 @@ class Bound:
         return self.mapped.groups
 
     @property
-    def written(self) -> set[tir.Buffer]:
+    def written(self) -> frozenset[tir.Buffer]:
         """The buffers that the block writes."""
-        return {region.buffer for region in self.place.block.writes}
+        return self.place.content.written
 
     def reads(self) -> Sequence[tir.Region]:
         """What the block needs from others, accumulators that it does not start included.
@@ -84,7 +84,7 @@ def bound(func: tir.Func, place: Place, maps: Maps, sizes: frozenset[tir.Var]) -
     mapped = maps.once(question, about + around, lambda: _mapped(func, place, maps, sizes))
     found = Bound(place, mapped)
     if place.content.updates and (not place.inner or place.content.stores):
-        found.lacks = frozenset(found.written)
+        found.lacks = found.written
     return found
 
 

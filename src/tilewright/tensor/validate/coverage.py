@@ -67,9 +67,8 @@ def _require_independent(func: tir.Func, place: Place) -> None:
     """A leaf reads no other element of what it writes: its points run in any order."""
     if place.inner:
         return
-    written = {r.buffer for r in place.block.writes}
     for region in place.block.reads:
-        if region.buffer in written:
+        if region.buffer in place.content.written:
             _refuse_own(func, place.block, region.buffer)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tilewright.tensor import ir as tir
 from tilewright.tensor.validate.alike import walk_alike
 from tilewright.tensor.validate.bindings import Bound
-from tilewright.tensor.validate.elements import Point, fills_buffer, is_identity, writer_of
+from tilewright.tensor.validate.elements import Point, fills_buffer, writer_of
 from tilewright.tensor.validate.facts import Known, image_of
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.validate.places import Pair, Place, conjuncts
@@ -124,7 +124,7 @@ def _has_point(
     met = all(known.within(at, span.start, span.extent) for at, span in point.conditions)
     if not in_domain and not met:
         return Answer(covers=False, because="the writer never writes it")
-    inside = point.values.keys() if in_domain or is_identity(iters, written) else point.inside
+    inside = point.values.keys() if in_domain else point.inside
     return _runs(writer, point, known, depth, maps, inside)
 
 

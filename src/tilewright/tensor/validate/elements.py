@@ -14,14 +14,14 @@ from tilewright.tensor.arith.sweep import region_bounds
 from tilewright.tensor.validate.groups import Maps
 from tilewright.tensor.visit import free_vars, substitute
 
-__all__ = ["determined", "fills_buffer", "is_identity", "Point", "writer_of"]
+__all__ = ["Point", "determined", "fills_buffer", "writer_of"]
 
 ZERO, ONE = tir.Const(0), tir.Const(1)
 
 Iters = tuple[tir.Iter, ...]
 
 
-def is_identity(iters: Iters, region: tir.Region) -> bool:
+def _is_identity(iters: Iters, region: tir.Region) -> bool:
     """Is the whole buffer written, each element by the iterators of the same number?"""
     extents = {it.var: it.extent for it in iters}
     seen: set[tir.Var] = set()
@@ -41,7 +41,7 @@ def fills_buffer(iters: Iters, region: tir.Region, maps: Maps) -> bool:
 
 
 def _fills_buffer(iters: Iters, region: tir.Region, maps: Maps) -> bool:
-    return is_identity(iters, region) or isinstance(_single(iters, region, maps), IterMap)
+    return _is_identity(iters, region) or isinstance(_single(iters, region, maps), IterMap)
 
 
 def _single(iters: Iters, region: tir.Region, maps: Maps) -> IterMap | Refusal | None:
@@ -97,6 +97,8 @@ def writer_of(
         single = tir.int_value(span.extent) == 1
         if var is not None and offset is not None and single and var not in found.values:
             found.values[var] = at - offset
+            if offset is ZERO and spatial[var] == size:
+                found.inside.add(var)  # indices stay within the buffer in any valid program
         elif inside:
             rest.append((span, at, size))
         else:

@@ -23,6 +23,7 @@ Pair = tuple[tir.Iter, tir.Expr]
 class Content:
     """What a block is by itself, wherever it stands and whatever its iterators are bound to."""
 
+    written: frozenset[tir.Buffer]
     updates: bool
     """Whether the body loads from a buffer that it writes, without a start value."""
     loops: tuple[tir.For, ...] = ()
@@ -124,9 +125,9 @@ def content_of(block: tir.Block, memo: Memo) -> Content:
 
 
 def _content(block: tir.Block, memo: Memo) -> Content:
-    updates = reads_own_output(block)
+    written, updates = frozenset([r.buffer for r in block.writes]), reads_own_output(block)
     if type(block.body) is tir.Store:
-        return Content(updates)
+        return Content(written, updates)
     loops = tuple([tir.For(i.var, i.extent, block.body) for i in block.iters])
     inner: list[Place] = []
     prepared: frozenset[tir.Buffer] = frozenset()
@@ -146,8 +147,9 @@ def _content(block: tir.Block, memo: Memo) -> Content:
         else:
             region = point(leaf.buffer, leaf.indices)
             alone = tir.Block("store", (), (), (), (region,), leaf)
-            stores.append(Place(alone, around, own, len(stores), Content(updates=False)))
-    return Content(updates, loops, tuple(inner), tuple(stores))
+            content = Content(frozenset((leaf.buffer,)), updates=False)
+            stores.append(Place(alone, around, own, len(stores), content))
+    return Content(written, updates, loops, tuple(inner), tuple(stores))
 
 
 Around = tuple[tir.Stmt, ...]

@@ -23,7 +23,7 @@ from tilewright.tensor.arith.itermap.system import Fused, Leaf, System
 from tilewright.tensor.arith.itermap.tiles import absorb_tiles
 from tilewright.tensor.arith.linear import Linear, constant, plus
 from tilewright.tensor.arith.rebuild import expression
-from tilewright.tensor.arith.space import NotAffine
+from tilewright.tensor.arith.space import NotAffine, Space
 from tilewright.tensor.arith.tiles import tile_normal
 from tilewright.tensor.ir import BitAnd, Expr, Var
 
@@ -170,7 +170,7 @@ def _partition(system: System, source: Var, digits: list[tuple[Digit, Leaf]]) ->
     while left:
         found = next((u for u in left if equal(space, u[0].lower, reach)), None)
         if found is None:
-            found = next((u for u in left if _is_multiple(u[0].lower, reach)), None)
+            found = next((u for u in left if _is_multiple(space, u[0].lower, reach)), None)
             whole = False
         if found is None:
             leaf = left[-1][1]
@@ -186,11 +186,11 @@ def _partition(system: System, source: Var, digits: list[tuple[Digit, Leaf]]) ->
     return _cut(system, source, digits, reach)
 
 
-def _is_multiple(lower: Linear, reach: Linear) -> bool:
+def _is_multiple(space: Space, lower: Linear, reach: Linear) -> bool:
     """A digit further up, with a whole digit between that nothing uses."""
-    if lower.terms or reach.terms:
+    if not space.never_negative(plus(plus(lower, reach, -1), constant(-1))):
         return False
-    return lower.const > reach.const and lower.const % reach.const == 0
+    return space.floor_mod(lower, reach if reach.terms else reach.const).same(constant(0))
 
 
 def _cut(system: System, source: Var, digits: list[tuple[Digit, Leaf]], reach: Linear) -> Refusal:
