@@ -75,7 +75,7 @@ def test_clock_counts_running_and_ended_children():
     start = Clock.read([])
     subprocess.run(spin, check=True)
     with subprocess.Popen(
-        [*spin[:2], spin[2] + "\nimport sys; print(); sys.stdin.read()"],
+        [*spin[:2], spin[2] + "\nimport sys; print(flush=True); sys.stdin.read()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as child:
