@@ -63,8 +63,9 @@ _FETCHED_EXPOSED = 0.1
 # The same for what every tile reads again from the second level: long streams, soon recognised.
 _REFILL_EXPOSED = 0.03
 
-# How much of the second level one core may fill with operands before they push each other out.
-_SECOND_LEVEL_SHARE = 0.8
+# How much of the second level operands may fill: code and results live there too, and often another
+# thread of the same core does.
+_SECOND_LEVEL_SHARE = 0.7
 
 # Among plans that wait for memory alike, the one with less arithmetic is better.
 _PREFER_IDLE = 0.02
