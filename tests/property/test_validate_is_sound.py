@@ -12,7 +12,7 @@ from tilewright.errors import ProgramError
 from tilewright.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.interpret import interpret
-from tilewright.tensor.validate import validate
+from tilewright.tensor.validate import ValidationCache, validate
 from tilewright.tensor.verify import verify
 from tilewright.testing import assert_same
 from tilewright.testing.mutations import mutated
@@ -37,6 +37,28 @@ def test_accepted_damage_is_harmless(program, data):
     expected = interpret(program.func, inputs, program.sizes)
     for seed in (None, 0, 1):
         assert_same(packed_run(program.func, func, inputs, program.sizes, seed=seed), expected)
+
+
+@given(program=programs(), data=st.data())
+def test_what_is_remembered_changes_no_answer(program, data):
+    """Damaged programs share most of their nodes with those that were found to be valid."""
+    schedule = Schedule(program.func)
+    cache = ValidationCache()
+    for _ in range(data.draw(st.integers(1, 3))):
+        apply_steps(data.draw, schedule, 1)
+        assert refusal(schedule.func, cache) is None
+        _, func = data.draw(mutated(schedule.func))
+        note(str(func))
+        assert refusal(func, cache) == refusal(func, ValidationCache())
+
+
+def refusal(func: tir.Func, cache: ValidationCache) -> str | None:
+    """The text of the error that validation raises, if it does."""
+    try:
+        validate(func, cache)
+    except ProgramError as error:
+        return str(error)
+    return None
 
 
 REDUCING = ("split", "reorder", "decompose_reduction", "blockize", "rfactor", "compute_at")

@@ -113,10 +113,29 @@ def _provided(
 
     Also writers that provide only what they ever write: if there are any, others do the rest.
     """
+    depths = [writer.place.common(reader.place) for writer in others]
+    later = [writer.place.number > reader.place.number for writer in others]
+    lacks = [reader.lacks, *[writer.lacks for writer in others]]
+    guarded = [writer.place.is_conditional(reader.place) for writer in others]
+    about = [part for w in others for part in (w.mapped, w.place.block.writes)]
+    return maps.once(
+        ("provided", *depths, *later, *lacks, *guarded),
+        (reader.mapped, region, *about),
+        lambda: _search(func, reader, region, list(zip(others, depths, strict=True)), maps),
+    )
+
+
+def _search(
+    func: tir.Func,
+    reader: Bound,
+    region: tir.Region,
+    others: list[tuple[Bound, int]],
+    maps: Maps,
+) -> tuple[int, list[Bound]]:
+    """As `_provided`; with each writer comes the number of loops that it shares."""
     because, shared, covered = "", 0, False
     parts: list[Bound] = []
-    for writer in others:
-        depth = writer.place.common(reader.place)
+    for writer, depth in others:
         if writer.place.number > reader.place.number:
             next_step = not depth and _is_next_step(reader, writer, region.buffer)
             if not next_step and not _leaves_alone(writer, reader, region, maps):
@@ -138,7 +157,7 @@ def _provided(
         else:
             because = because or answer.because
     if not covered and not parts:
-        _refuse(func, reader, region, others[0], because or "it is written later")
+        _refuse(func, reader, region, others[0][0], because or "it is written later")
     return shared, [] if covered else parts
 
 
@@ -149,6 +168,8 @@ def _is_next_step(reader: Bound, later: Bound, buffer: tir.Buffer) -> bool:
 
 def _reducing(place: Place, depth: int) -> str | None:
     """One of the first loops over which a block reduces."""
+    if not place.reduce:
+        return None
     folded = place.driven_by(place.reduce)
     for loop in place.loops[:depth]:
         if loop.var in folded and tir.int_value(loop.extent) != 1:

@@ -48,11 +48,14 @@ class Place:
 
     spatial: list[Pair] = field(init=False)
     reduce: list[Pair] = field(init=False)
+    branches: list[tir.Stmt] = field(init=False)
+    """What stands for the branches of conditions that the block is in, see `_walk`."""
 
     def __post_init__(self) -> None:
         spatial: list[Pair] = []
         reduce: list[Pair] = []
         self.spatial, self.reduce = spatial, reduce
+        self.branches = [s for s in self.around if type(s) is tir.Seq and not s.body]
         for pair in zip(self.block.iters, self.block.bindings, strict=True):
             (reduce if pair[0].kind is tir.IterKind.REDUCE else spatial).append(pair)
 
@@ -81,8 +84,7 @@ class Place:
 
     def is_conditional(self, other: Place) -> bool:
         """Whether a condition decides if this block runs, and not if the other one does."""
-        branches = [s for s in self.around if type(s) is tir.Seq and not s.body]
-        return any(all(s is not t for t in other.around) for s in branches)
+        return any(all(s is not t for t in other.branches) for s in self.branches)
 
     def driven_by(self, pairs: Sequence[Pair]) -> set[tir.Var]:
         """The loops that bindings use."""
