@@ -7,7 +7,7 @@ from tilewright.schedule.checks import S101, require_blocks, require_independent
 from tilewright.schedule.nests import blocks_under, chain_from, vars_by_kind, wrap
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import enclosing, free_vars, replace_node
+from tilewright.tensor.visit import free_vars, replace_node
 
 __all__ = ["reorder"]
 
@@ -55,22 +55,17 @@ def _require_plain(func: tir.Func, loop: tir.For) -> None:
 
 def _chain_of(func: tir.Func, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]:
     """The chain from the outermost to the innermost of `loops`."""
-    wanted = {id(loop) for loop in loops}
-    around = max((enclosing(func, loop) for loop in loops), key=len)
-    first = next((s for s in around if id(s) in wanted), None)
-    found = chain_from(first).loops if first is not None else ()
-    last = max((n for n, loop in enumerate(found) if id(loop) in wanted), default=-1)
-    missing = [loop for loop in loops if not any(loop is part for part in found)]
+    # Of loops in one chain, the outermost has the longest chain, and all others are in it.
+    found = max((chain_from(loop).loops for loop in loops), key=len)
+    place = {id(loop): n for n, loop in enumerate(found)}
+    missing = [loop for loop in loops if id(loop) not in place]
     if not missing:
-        return found[: last + 1]
-    here = next(
-        loop for loop in (first, *loops) if type(loop) is tir.For and loop is not missing[0]
-    )
+        return found[: max(place[id(loop)] for loop in loops) + 1]
     raise ScheduleError(
         S109,
         {"expected": "loops directly inside each other, with nothing else between them"},
         program=func,
-        marks={"first": here, "second": missing[0]},
+        marks={"first": found[0], "second": missing[0]},
         hint="move other blocks out of the nest first, for example with `compute_at`",
     )
 

@@ -112,7 +112,7 @@ def _require_scope(func: tir.Func, place: Place, sizes: frozenset[tir.Var]) -> N
             _require_known(func, place, free_vars(loop.extent) - known)
         known.add(loop.var)
     for binding in place.block.bindings:
-        if type(binding) is not tir.Var or binding not in known:
+        if not free_vars(binding) <= known:
             _require_known(func, place, free_vars(binding) - known)
     if place.block.predicate is not tir.TRUE:
         _require_known(func, place, free_vars(place.block.predicate) - known)
