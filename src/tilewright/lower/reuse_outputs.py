@@ -52,7 +52,7 @@ def _is_candidate(stmt: Node) -> bool:
 
 def _moved(alloc: tir.Alloc, output: tir.Buffer) -> tir.Stmt:
     def change(part: Node) -> Node | None:
-        if type(part) in (tir.Load, tir.Store) and part.buffer is alloc.buffer:  # type: ignore[attr-defined]
+        if isinstance(part, (tir.Load, tir.Store)) and part.buffer is alloc.buffer:
             return part.with_fields(buffer=output)
         return None
 

@@ -92,7 +92,8 @@ def vector_tail(context: Context, loop: str, lanes: int, vectors: int) -> tuple[
 
 def split_for_vectors(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str, str]:
     """Tiles of so many vectors; what a symbolic extent leaves over goes by single vectors first."""
-    if extent_of(context, loop) is not None:
-        return context.schedule.split(loop, lanes * vectors)  # type: ignore[no-any-return]
-    sizes = sorted({lanes * vectors, lanes, 1}, reverse=True)
-    return context.schedule.split(loop, sizes)  # type: ignore[no-any-return]
+    tiles: int | list[int] = lanes * vectors
+    if extent_of(context, loop) is None:
+        tiles = sorted({lanes * vectors, lanes, 1}, reverse=True)
+    outer, inner = context.schedule.split(loop, tiles)
+    return str(outer), str(inner)
