@@ -22,8 +22,8 @@ from typing import Any, Final
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
 from tilewright.intrin.features import require_features, require_functions
+from tilewright.lower import LOWERING, Lowered, lower_from
 from tilewright.lower import STAGES as LOWERING_STAGES
-from tilewright.lower import Lowered, lower_from
 from tilewright.lower.context import Context
 from tilewright.lower.plan_storage import plan_storage
 from tilewright.runtime import Kernel
@@ -58,8 +58,8 @@ class Stage:
 def _lowering() -> tuple[Stage, ...]:
     sources = ("scheduled", *LOWERING_STAGES)
     return tuple(
-        Stage(name, source, ".tir", "tensor program after this lowering pass")
-        for name, source in zip(LOWERING_STAGES, sources, strict=False)
+        Stage(step.__name__, source, ".tir", (step.__doc__ or "").partition("\n")[0])
+        for step, source in zip(LOWERING, sources, strict=False)
     )
 
 

@@ -140,5 +140,5 @@ def _print_lists() -> None:
     print("\nready programs (name:sizes):")
     for name in library.__all__:
         summary = (getattr(library, name).__doc__ or "").partition("\n")[0]
-        print(f"  {_usage(name):<36} {summary}")
+        print(f"  {_usage(name)}\n      {summary}")
     print("\nsee `tilewright show --help` for examples")
