@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import CHAIN, MATMUL_RELU, SHARED, WINDOW
 
 __all__ = ["EXAMPLES"]
 
-MATMUL_RELU = "s = tw.Schedule(library.matmul(4, 6, 8, relu=True))"
-CHAIN = """
-A = tw.placeholder("A", (8,))
-B = tw.compute("B", (8,), lambda i: A[i] * 2.0)
-C = tw.compute("C", (8,), lambda i: B[i] + 1.0)
-s = tw.Schedule(tw.func("chain", [A], [C]))
-"""
-SHARED = """
-A = tw.placeholder("A", (8,))
-B = tw.compute("B", (8,), lambda i: A[i] * 2.0)
-C = tw.compute("C", (8,), lambda i: B[i] + 1.0)
-D = tw.compute("D", (8,), lambda i: B[i] * C[i])
-s = tw.Schedule(tw.func("shared", [A], [D]))
-"""
-WINDOW = """
-A = tw.placeholder("A", (9,))
-B = tw.compute("B", (9,), lambda i: A[i] * 2.0)
-C = tw.compute("C", (8,), lambda i: B[i] + B[i + 1])
-s = tw.Schedule(tw.func("window", [A], [C]))
-"""
 
 EXAMPLES = (
     example(

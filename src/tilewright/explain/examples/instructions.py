@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import MATMUL
 
 __all__ = ["EXAMPLES"]
 
 ADD = "s = tw.Schedule(library.add(10, 4))"
-MATMUL = "s = tw.Schedule(library.matmul(4, 6, 8))"
 ODD_MATMUL = "s = tw.Schedule(library.matmul(5, 6, 7))"
 MATVEC = "s = tw.Schedule(library.matvec(3, 8))"
 RECIPE = "from tilewright.schedule.recipes.tensorize_block import tensorize_block"

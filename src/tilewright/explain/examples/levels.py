@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import COMPUTED, PIPELINE, SCHEDULE
 
 __all__ = ["EXAMPLES"]
 
-COMPUTED = """
-A = tw.placeholder("A", (8,))
-C = tw.compute("C", (8,), lambda i: A[i] * 2.0)
-"""
-SCHEDULE = "tw.Schedule(tw.parse(text))"
-PIPELINE = 'pipeline = tw.Pipeline(tw.Target.named("x86-64-v3"))'
 RESUME = 'pipeline.resume("expand_math", text, until="llvm")'
 
 EXAMPLES = (

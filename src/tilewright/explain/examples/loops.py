@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import MATMUL
 
 __all__ = ["EXAMPLES"]
 
 ADD = "s = tw.Schedule(library.add(30, 6))"
 SYMBOLIC = 's = tw.Schedule(library.add(tw.size("n"), 6))'
-MATMUL = "s = tw.Schedule(library.matmul(4, 6, 8))"
 ROW_SUM = "s = tw.Schedule(library.row_sum(4, 12))"
 
 EXAMPLES = (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import SCHEDULE
 
 __all__ = ["EXAMPLES"]
 
-SCHEDULE = "tw.Schedule(tw.parse(text))"
 
 EXAMPLES = (
     example(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import PIPELINE
 
 __all__ = ["EXAMPLES"]
 
-PIPELINE = 'pipeline = tw.Pipeline(tw.Target.named("x86-64-v3"))'
 
 EXAMPLES = (
     example(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import MATMUL, MATMUL_RELU
 
 __all__ = ["EXAMPLES"]
 
-MATMUL = "s = tw.Schedule(library.matmul(4, 6, 8))"
-MATMUL_RELU = "s = tw.Schedule(library.matmul(4, 6, 8, relu=True))"
 ROW_SUM = "s = tw.Schedule(library.row_sum(4, 10))"
 GUARDED = '''
 text = """

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import COMPUTED, SCHEDULE
 
 __all__ = ["EXAMPLES"]
 
 INPUTS = """
 A, B = tw.placeholder("A", (8,)), tw.placeholder("B", (8,), tw.f64)
 """
-COMPUTED = """
-A = tw.placeholder("A", (8,))
-C = tw.compute("C", (8,), lambda i: A[i] * 2.0)
-"""
-SCHEDULE = "tw.Schedule(tw.parse(text))"
 
 EXAMPLES = (
     example(

@@ -1,0 +1,40 @@
+"""Programs and calls that examples of several families begin with."""
+
+__all__ = [
+    "CHAIN",
+    "COMPUTED",
+    "MATMUL",
+    "MATMUL_RELU",
+    "PIPELINE",
+    "SCHEDULE",
+    "SHARED",
+    "WINDOW",
+]
+
+MATMUL = "s = tw.Schedule(library.matmul(4, 6, 8))"
+MATMUL_RELU = "s = tw.Schedule(library.matmul(4, 6, 8, relu=True))"
+CHAIN = """
+A = tw.placeholder("A", (8,))
+B = tw.compute("B", (8,), lambda i: A[i] * 2.0)
+C = tw.compute("C", (8,), lambda i: B[i] + 1.0)
+s = tw.Schedule(tw.func("chain", [A], [C]))
+"""
+SHARED = """
+A = tw.placeholder("A", (8,))
+B = tw.compute("B", (8,), lambda i: A[i] * 2.0)
+C = tw.compute("C", (8,), lambda i: B[i] + 1.0)
+D = tw.compute("D", (8,), lambda i: B[i] * C[i])
+s = tw.Schedule(tw.func("shared", [A], [D]))
+"""
+WINDOW = """
+A = tw.placeholder("A", (9,))
+B = tw.compute("B", (9,), lambda i: A[i] * 2.0)
+C = tw.compute("C", (8,), lambda i: B[i] + B[i + 1])
+s = tw.Schedule(tw.func("window", [A], [C]))
+"""
+COMPUTED = """
+A = tw.placeholder("A", (8,))
+C = tw.compute("C", (8,), lambda i: A[i] * 2.0)
+"""
+SCHEDULE = "tw.Schedule(tw.parse(text))"
+PIPELINE = 'pipeline = tw.Pipeline(tw.Target.named("x86-64-v3"))'
