@@ -11,7 +11,7 @@ TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
 LLVM = TENSOR | {"lower", "llvm"}
-PATH = SCHEDULE | LLVM | {"graph", "frontend", "ukernel", "runtime", "build", "pipeline"}
+PATH = SCHEDULE | LLVM | {"graph", "frontend", "ukernel", "runtime", "build", "pipeline", "model"}
 ALL = PATH | {"tune", "dataset", "cli", "explain", "testing", ""}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -23,7 +23,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "llvm": LLVM,
     "runtime": BASE | {"runtime"},
     "graph": TENSOR | {"graph"},
-    "frontend": BASE | {"graph", "frontend"},
+    "frontend": TENSOR | {"graph", "frontend"},  # operators are written as scalar expressions
+    "model": PATH,
     "ukernel": SCHEDULE | {"ukernel"},
     "build": PATH,
     "pipeline": PATH,

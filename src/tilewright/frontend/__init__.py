@@ -1,0 +1,1 @@
+"""Frontends: models of other tools become graphs."""

@@ -1,0 +1,83 @@
+"""Tensors that are known, or follow from shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.dtypes import dtype_of
+from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.graph import Builder, Value
+from tilewright.graph.ir import Array
+from tilewright.graph.sizes import fixed, tidy
+from tilewright.tensor import ir as tir
+
+__all__: list[str] = []
+
+
+@onnx_op("Constant")
+def constant(b: Builder, node: OnnxNode) -> Value:
+    """One of the attributes that hold a value."""
+    name = node.proto.output[0]
+    if node.has("value"):
+        return b.constant(_known_type(node, "value"), name)
+    for attribute, dtype in (("value_int", np.int64), ("value_float", np.float32)):
+        for form in (attribute, f"{attribute}s"):
+            if node.has(form):
+                return b.constant(np.array(node.attributes[form], dtype=dtype), name)
+    node.decline(f"the form {', '.join(node.attributes)}")
+
+
+def _known_type(node: OnnxNode, attribute: str) -> Array:
+    """A tensor attribute; declined if its elements are strings, complex numbers, …"""
+    array = node.attributes[attribute]
+    try:
+        dtype_of(array.dtype)
+    except TypeError:
+        node.decline(f"elements of type {array.dtype}")
+    return np.asarray(array)
+
+
+@onnx_op("ConstantOfShape")
+def constant_of_shape(b: Builder, node: OnnxNode, shape: Value) -> Value:
+    """One value everywhere."""
+    dims = b.integers(shape)
+    if dims is None:
+        node.decline("the shape depends on data")
+    held = _known_type(node, "value") if node.has("value") else np.zeros(1, np.float32)
+    return b.expand(b.constant(held.reshape(())), dims)
+
+
+@onnx_op("EyeLike")
+def eye_like(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """Ones on a diagonal."""
+    dtype = dtype_of_onnx(node.int("dtype")) if node.has("dtype") else x.dtype
+    one = b.constant(1, "one", dtype)
+    shift = node.int("k")
+    return b.remap(one, x.shape, lambda i, j: (), inside=lambda i, j: (j - i).eq(shift))
+
+
+@onnx_op("Range")
+def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) -> Value:
+    """start, start + step, … up to the limit."""
+    held = [b.contents(v) for v in (start, limit, step)]
+    if all(h is not None and h.dtype != object for h in held):
+        numbers = [b.constants[v].item() for v in (start, limit, step)]
+        return b.constant(_numbers(*numbers, dtype=start.dtype.numpy), "range")
+    parts = [b.integers(v) for v in (start, limit, step)]
+    if any(p is None for p in parts):
+        node.decline("the length depends on data")
+    first, end, by = (p[0] for p in parts if p is not None)
+    length = tidy(tir.maximum(-((first - end) // by), 0))
+    count = fixed(length)
+    if count is not None:
+        return b.sizes([first + by * i for i in range(count)], start.dtype)
+    return b.tabulate((length,), lambda i: first + by * i, start.dtype)
+
+
+def _numbers(start: float, limit: float, step: float, dtype: np.dtype[Any]) -> Array:
+    """Counted in the widest type, so that the number of elements is exact."""
+    count = max(int(np.ceil((limit - start) / step)), 0)
+    return (start + np.arange(count) * step).astype(dtype)

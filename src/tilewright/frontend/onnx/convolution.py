@@ -1,0 +1,166 @@
+"""Convolutions: channels-last inside, a transpose on either side.
+
+The bias is added to channels-last data, where it fuses with the sum; that transposes of neighbours
+cancel is the work of a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.dtypes import DType, i32
+from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.windows import channels_first, channels_last, place_windows
+from tilewright.graph import Builder, Value
+from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.sizes import fixed, sized, tidy
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call
+
+__all__: list[str] = []
+
+
+@onnx_op("Conv")
+def conv(b: Builder, node: OnnxNode, x: Value, w: Value, bias: Value | None = None) -> Value:
+    """A convolution in one to three dimensions."""
+    y = _convolved(b, node, channels_last(b, x), w, x.dtype)
+    return channels_first(b, _with_bias(b, y, bias))
+
+
+def _convolved(b: Builder, node: OnnxNode, x: Value, w: Value, dtype: DType) -> Value:
+    """Channels-last data through the windows of a node."""
+    filters, per_group, *kernel = _weights(node, w, x)
+    windows = place_windows(node, x.shape[1:-1], kernel)
+    groups = node.int("group", 1)
+    x = _with_channels(b, x, per_group * groups)
+    x, pads = windows.bordered(b, x)
+    return b.add(Conv(windows.strides, windows.dilations, pads, groups, dtype), x, w)
+
+
+def _weights(node: OnnxNode, w: Value, x: Value) -> tuple[int, ...]:
+    shape = sized(w.shape)
+    if shape is None or len(shape) != x.rank:
+        node.decline("weights of unknown shape")
+    return shape
+
+
+def _with_channels(b: Builder, x: Value, channels: int) -> Value:
+    """Weights tell the number of channels if data do not."""
+    if fixed(x.shape[-1]) is not None:
+        return x
+    return b.reshape(x, [*x.shape[:-1], channels])
+
+
+def _with_bias(b: Builder, y: Value, bias: Value | None) -> Value:
+    return y if bias is None else b.map(lambda v, c: v + c, y, bias)
+
+
+@onnx_op("ConvTranspose")
+def conv_transpose(
+    b: Builder, node: OnnxNode, x: Value, w: Value, bias: Value | None = None
+) -> Value:
+    """The gradient of a convolution by its data."""
+    last = channels_last(b, x)
+    channels, _, *kernel = _weights(node, w, x)
+    rank = len(kernel)
+    if rank > 3:
+        node.decline(f"windows of {rank} dimensions")
+    strides = node.ints("strides") or [1] * rank
+    dilations = node.ints("dilations") or [1] * rank
+    extra = (node.ints("output_padding") or [0] * rank)[:rank]
+    pads = _transposed_pads(node, last.shape[1:-1], kernel, strides, dilations, extra)
+    extra = [e - min(end, 0) for e, end in zip(extra, pads[rank:], strict=True)]
+    pads = [*pads[:rank], *(max(end, 0) for end in pads[rank:])]
+    if min(pads) < 0:
+        node.decline("a border that is cut off has a negative width")
+    op = ConvTranspose(
+        tuple(strides), tuple(dilations), tuple(pads), tuple(extra), node.int("group", 1), x.dtype
+    )
+    y = b.add(op, _with_channels(b, last, channels), w)
+    return channels_first(b, _with_bias(b, y, bias))
+
+
+def _transposed_pads(
+    node: OnnxNode,
+    space: Sequence[tir.Expr],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    extra: Sequence[int],
+) -> list[int]:
+    """How much is cut off: given, or what the wanted size leaves over."""
+    rank, mode = len(kernel), node.string("auto_pad", "NOTSET")
+    wanted: Sequence[int | tir.Expr] | None = node.ints("output_shape")
+    if wanted is None and not mode.startswith("SAME"):
+        return (node.ints("pads") if mode != "VALID" else None) or [0] * (2 * rank)
+    if wanted is None:
+        wanted = [n * s for n, s in zip(space, strides, strict=True)]
+    begins: list[int] = []
+    ends: list[int] = []
+    for d, size in enumerate(wanted[-rank:]):
+        reach = (kernel[d] - 1) * dilations[d] + 1
+        total = fixed(tidy((space[d] - 1) * strides[d] + (extra[d] + reach) - size))
+        if total is None:
+            node.decline("output_shape with a symbolic size")
+        small, large = total // 2, total - total // 2
+        begins.append(small if mode == "SAME_UPPER" else large)
+        ends.append(large if mode == "SAME_UPPER" else small)
+    return begins + ends
+
+
+@onnx_op("ConvInteger")
+def conv_integer(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    w: Value,
+    x_zero: Value | None = None,
+    w_zero: Value | None = None,
+) -> Value:
+    """A convolution of small integers, without their zero points, summed up in 32 bits."""
+    data = _centred(b, channels_last(b, x), x_zero)
+    return channels_first(b, _convolved(b, node, data, _centred(b, w, w_zero), i32))
+
+
+@onnx_op("QLinearConv")
+def qlinear_conv(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    bias: Value | None = None,
+) -> Value:
+    """A convolution of quantised data: exact sums, scaled and rounded to nearest even once."""
+    data = _centred(b, channels_last(b, x), x_zero)
+    sums = _with_bias(b, _convolved(b, node, data, _centred(b, w, w_zero), i32), bias)
+    low, high = y_zero.dtype.min_value, y_zero.dtype.max_value
+    scale = b.map(lambda p, q, r: p * q / r, x_scale, w_scale, y_scale)
+
+    def requantised(v: tir.Expr, s: tir.Expr, zero: tir.Expr) -> tir.Expr:
+        whole = call("round", v.to(s.dtype) * s) + zero.to(s.dtype)
+        return tir.minimum(tir.maximum(whole, low), high).to(y_zero.dtype)
+
+    return channels_first(b, b.map(requantised, sums, scale, y_zero))
+
+
+def _centred(b: Builder, x: Value, zero: Value | None) -> Value:
+    """Integers minus their zero point; weights may have one for each filter."""
+    if zero is None or _is_zero(b, zero):
+        return x
+    if zero.rank == 1 and fixed(zero.shape[0]) != 1:
+        zero = b.reshape(zero, [zero.shape[0], *(1 for _ in range(x.rank - 1))])
+    elif zero.rank == 1:
+        zero = b.reshape(zero, ())
+    return b.map(lambda v, z: v.to(i32) - z.to(i32), x, zero)
+
+
+def _is_zero(b: Builder, zero: Value) -> bool:
+    numbers = b.numbers(zero)
+    return numbers is not None and not any(numbers)

@@ -1,0 +1,31 @@
+"""The modules that hold handlers, one for each family of operators."""
+
+from __future__ import annotations
+
+import importlib
+
+__all__ = ["FAMILIES", "load"]
+
+FAMILIES = (
+    "activations",
+    "arithmetic",
+    "constants",
+    "conversions",
+    "convolution",
+    "einsum",
+    "indexing",
+    "logic",
+    "movement",
+    "normalization",
+    "pooling",
+    "products",
+    "quantization",
+    "reductions",
+    "shapes",
+)
+
+
+def load() -> None:
+    """Import all families, which registers their handlers."""
+    for family in FAMILIES:
+        importlib.import_module(f"tilewright.frontend.onnx.{family}")

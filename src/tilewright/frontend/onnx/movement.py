@@ -1,0 +1,275 @@
+"""Parts, joins, borders and repetitions of tensors.
+
+All places are known without data, so each operator is a `Remap` with plain index expressions, or a
+combination of `Reshape`, `Transpose` and `Expand`. Dimensions, starts and ends may be symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
+from tilewright.graph import Builder, Value
+from tilewright.graph.sizes import fixed, product, tidy
+from tilewright.tensor import ir as tir
+
+__all__ = ["cut"]
+
+ENDLESS: Final = 2**31 - 1
+"""A start or end of this size or more means the end of the dimension, whatever its size."""
+
+
+@onnx_op("Concat")
+def concat(b: Builder, node: OnnxNode, *parts: Value) -> Value:
+    """Tensors one after another; those without elements are left out."""
+    along = normal_axis(node.int("axis"), parts[0].rank)
+    filled = [part for part in parts if fixed(part.shape[along]) != 0]
+    return b.concat(filled or parts[:1], along)
+
+
+@onnx_op("Split")
+def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> Sequence[Value]:
+    """Parts of given sizes, or as even as can be."""
+    along = normal_axis(node.int("axis"), x.rank)
+    dim, parts = x.shape[along], node.output_count
+    lengths = known_integers(b, node, "split", sizes)
+    if lengths is None:
+        even = tidy((dim + (parts - 1)) // parts)
+        lengths = [even] * (parts - 1)
+        lengths.append(tidy(dim - even * (parts - 1)))
+    starts = [tidy(sum(lengths[:k], tir.Const(0))) for k in range(parts)]
+    return [cut(b, x, along, s, n) for s, n in zip(starts, lengths, strict=True)]
+
+
+def cut(
+    b: Builder, x: Value, along: int, first: tir.Expr, length: tir.Expr, step: int = 1
+) -> Value:
+    """`length` elements of a dimension, every `step`-th from `first` on."""
+    if step == 1 and fixed(first) == 0 and tidy(x.shape[along]) == length:
+        return x
+    shape = [*x.shape[:along], length, *x.shape[along + 1 :]]
+
+    def places(*o: tir.Expr) -> list[tir.Expr]:
+        return [i if k != along else i * step + first for k, i in enumerate(o)]
+
+    return b.remap(x, shape, places)
+
+
+@onnx_op("Slice")
+def slice_(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    starts: Value | None = None,
+    ends: Value | None = None,
+    axes: Value | None = None,
+    steps: Value | None = None,
+) -> Value:
+    """NumPy's `x[start:end:step]` along some axes."""
+    first = known_integers(b, node, "starts", starts) or []
+    last = known_integers(b, node, "ends", ends) or []
+    along = known_axes(b, node, x.rank, axes)
+    by = known_numbers(b, node, "steps", steps) or [1] * len(first)
+    for axis, start, end, step in zip(along or range(x.rank), first, last, by, strict=False):
+        begin, length = span(x.shape[axis], start, end, step)
+        x = cut(b, x, axis, begin, length, step)
+    return x
+
+
+def span(
+    dim: tir.Expr, start: tir.Expr, end: tir.Expr, step: int
+) -> tuple[tir.Expr, tir.Expr]:
+    """(first place, number of elements) of a slice whose ends may lie outside of the dimension."""
+    lowest, limit = (tir.Const(0), dim) if step > 0 else (tir.Const(-1), dim - 1)
+    begin, stop = (_from_front(place, dim, lowest, limit) for place in (start, end))
+    begin = tidy(tir.maximum(begin, 0))
+    held, stop = tir.minimum(begin, limit), tir.maximum(tir.minimum(stop, limit), lowest)
+    distance = stop - held if step > 0 else held - stop
+    length = tidy(tir.maximum((distance + (abs(step) - 1)) // abs(step), 0))
+    if fixed(dim) == 0:
+        return begin, tir.Const(0)
+    # A slice that has elements starts inside, so that its start needs no upper limit to step up.
+    return (begin if step > 0 else tidy(held)), length
+
+
+def _from_front(
+    place: tir.Expr, dim: tir.Expr, lowest: tir.Expr, limit: tir.Expr
+) -> tir.Expr:
+    """A place counted from the front; numbers beyond all sizes become the ends themselves."""
+    number = fixed(place)
+    if number is None:
+        return tidy(tir.Select(place < 0, place + dim, place))
+    if abs(number) >= ENDLESS:
+        return limit if number > 0 else lowest
+    return place if number >= 0 else tidy(place + dim)
+
+
+@onnx_op("Pad")
+def pad(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    pads: Value | None = None,
+    value: Value | None = None,
+    axes: Value | None = None,
+) -> Value:
+    """A border of a constant, of the nearest element, of the mirrored or of the repeated tensor."""
+    amounts = known_integers(b, node, "pads", pads) or []
+    along = known_axes(b, node, x.rank, axes) or list(range(x.rank))
+    before = dict(zip(along, amounts[: len(along)], strict=True))
+    after = dict(zip(along, amounts[len(along) :], strict=True))
+    mode = node.string("mode", "constant")
+    for axis in along:  # what is cut away is gone before the border is made
+        low, high = (tir.maximum(-p[axis], 0) for p in (before, after))
+        length = tidy(x.shape[axis] - low - high)
+        if not (_may_be_negative(before[axis]) or _may_be_negative(after[axis])):
+            continue
+        x = cut(b, x, axis, tidy(low), length)
+        before[axis], after[axis] = (tidy(tir.maximum(p[axis], 0)) for p in (before, after))
+    shape = [tidy(d + before.get(k, 0) + after.get(k, 0)) for k, d in enumerate(x.shape)]
+    if mode != "constant":
+        outside = _BORDERS[mode]
+        return b.remap(
+            x,
+            shape,
+            lambda *o: [
+                outside(i - before[k], x.shape[k]) if k in before and shape[k] != x.shape[k] else i
+                for k, i in enumerate(o)
+            ],
+        )
+    return _constant_border(b, node, x, before, shape, value)
+
+
+def _may_be_negative(amount: tir.Expr) -> bool:
+    return tidy(tir.maximum(amount, 0)) != amount
+
+
+_BORDERS = {
+    "edge": lambda i, dim: tir.maximum(tir.minimum(i, dim - 1), 0),
+    "reflect": lambda i, dim: tir.minimum(i % (dim * 2 - 2), dim * 2 - 2 - i % (dim * 2 - 2)),
+    "wrap": lambda i, dim: i % dim,
+}
+
+
+def _constant_border(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    before: dict[int, tir.Expr],
+    shape: Sequence[tir.Expr],
+    value: Value | None,
+) -> Value:
+    def places(*o: tir.Expr) -> list[tir.Expr]:
+        return [i - before[k] if k in before else i for k, i in enumerate(o)]
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        holds: tir.Expr = tir.TRUE
+        for k, i in enumerate(o):
+            low = before.get(k, tir.Const(0))
+            if fixed(low) != 0:
+                holds = _both(holds, low <= i)
+            if tidy(low + x.shape[k]) != shape[k]:
+                holds = _both(holds, i < tidy(low + x.shape[k]))
+        return holds
+
+    fill = b.contents(value) if value is not None else None
+    if value is None or fill is not None:
+        number = node.float("value") if fill is None else fill.item()
+        return b.remap(x, shape, places, inside, number)
+    where = b.remap(b.constant(True), shape, lambda *o: [], inside, fill=False)
+    padded = b.remap(x, shape, places, inside)
+    scalar = b.reshape(value, ())
+    return b.map(lambda c, v, w: tir.Select(c, v, w), where, padded, scalar, dtype=x.dtype)
+
+
+def _both(a: tir.Expr, b: tir.Expr) -> tir.Expr:
+    return b if a == tir.TRUE else a & b
+
+
+@onnx_op("Tile")
+def tile(b: Builder, node: OnnxNode, x: Value, repeats: Value) -> Value:
+    """The tensor again and again along each dimension."""
+    times = known_integers(b, node, "repeats", repeats) or []
+    several = [k for k, n in enumerate(times) if fixed(n) != 1]
+    inserted = [d for k, dim in enumerate(x.shape) for d in ([tir.Const(1)] * (k in several) + [dim])]
+    wide = [d for k, dim in enumerate(x.shape) for d in ([times[k]] * (k in several) + [dim])]
+    repeated = b.expand(b.reshape(x, inserted), wide)
+    return b.reshape(repeated, [d * n for d, n in zip(x.shape, times, strict=True)])
+
+
+@onnx_op("DepthToSpace")
+def depth_to_space(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """Channels become blocks of pixels."""
+    side = node.int("blocksize")
+    n, c, h, w = x.shape
+    depth = tidy(c // (side * side))
+    if node.string("mode", "DCR") == "DCR":
+        parts = b.reshape(x, (n, side, side, depth, h, w))
+        moved = b.transpose(parts, (0, 3, 4, 1, 5, 2))
+    else:
+        parts = b.reshape(x, (n, depth, side, side, h, w))
+        moved = b.transpose(parts, (0, 1, 4, 2, 5, 3))
+    return b.reshape(moved, (n, depth, h * side, w * side))
+
+
+@onnx_op("SpaceToDepth")
+def space_to_depth(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """Blocks of pixels become channels."""
+    side = node.int("blocksize")
+    n, c, h, w = x.shape
+    rows, columns = tidy(h // side), tidy(w // side)
+    moved = b.transpose(b.reshape(x, (n, c, rows, side, columns, side)), (0, 3, 5, 1, 2, 4))
+    return b.reshape(moved, (n, c * (side * side), rows, columns))
+
+
+@onnx_op("Trilu")
+def trilu(b: Builder, node: OnnxNode, x: Value, k: Value | None = None) -> Value:
+    """The triangle on one side of a diagonal; zero elsewhere."""
+    (diagonal,) = known_integers(b, node, "k", k) or [tir.Const(0)]
+    upper = bool(node.int("upper", 1))
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        row, column = o[-2] + diagonal, o[-1]
+        return row <= column if upper else column <= row
+
+    return b.remap(x, x.shape, lambda *o: list(o), inside)
+
+
+@onnx_op("Col2Im")
+def col2im(b: Builder, node: OnnxNode, x: Value, image: Value, block: Value) -> Value:
+    """Windows added up where they overlap: each pixel takes its element of every window."""
+    size = known_numbers(b, node, "image_shape", image) or []
+    window = known_numbers(b, node, "block_shape", block) or []
+    rank = len(window)
+    dilations = node.ints("dilations", [1] * rank) or []
+    strides = node.ints("strides", [1] * rank) or []
+    pads = node.ints("pads", [0] * 2 * rank) or []
+    counts = [
+        (n + pads[k] + pads[k + rank] - dilations[k] * (window[k] - 1) - 1) // strides[k] + 1
+        for k, n in enumerate(size)
+    ]
+    n, columns, _ = x.shape
+    channels = tidy(columns // product(map(tir.Const, window)))
+    parts = b.reshape(x, (n, channels, *window, *counts))
+
+    def corners(o: Sequence[tir.Expr]) -> list[tir.Expr]:
+        """Where the window begins that has a pixel at an element, times the stride."""
+        elements, pixels = o[2 : 2 + rank], o[2 + rank :]
+        return [p + pads[k] - e * dilations[k] for k, (e, p) in enumerate(zip(elements, pixels))]
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        holds: tir.Expr = tir.TRUE
+        for k, corner in enumerate(corners(o)):
+            holds = _both(holds, (0 <= corner) & (corner < counts[k] * strides[k]))
+            if strides[k] > 1:
+                holds = holds & (corner % strides[k]).eq(0)
+        return holds
+
+    def places(*o: tir.Expr) -> list[tir.Expr]:
+        return [*o[: 2 + rank], *[c // strides[k] for k, c in enumerate(corners(o))]]
+
+    spread = b.remap(parts, (n, channels, *window, *size), places, inside)
+    return b.reduce(tir.Fold.ADD, spread, range(2, 2 + rank), keepdims=False)

@@ -1,0 +1,102 @@
+"""A node of an ONNX model as handlers see it: attributes by name with defaults, and the opset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from tilewright.dtypes import DType, dtype_of
+from tilewright.frontend.onnx.registry import Declined
+from tilewright.graph.ir import Array
+
+__all__ = ["OnnxNode", "dtype_of_onnx", "normal_axis"]
+
+
+def dtype_of_onnx(element_type: int) -> DType:
+    """The element type of a TensorProto data type; `Declined` for strings, complex numbers, …"""
+    try:
+        return dtype_of(onnx.helper.tensor_dtype_to_np_dtype(element_type))
+    except (TypeError, KeyError, ValueError):
+        name = onnx.TensorProto.DataType.Name(element_type).lower()
+        raise Declined(f"element type {name}") from None
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """An axis counted from the front."""
+    return axis + rank if axis < 0 else axis
+
+
+@dataclass(frozen=True)
+class OnnxNode:
+    """One node; `opset` is the version of its domain, `attributes` are converted."""
+
+    proto: onnx.NodeProto
+    opset: int
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, proto: onnx.NodeProto, opset: int) -> OnnxNode:
+        values = {a.name: _converted(a) for a in proto.attribute}
+        return cls(proto, opset, values)
+
+    @property
+    def op(self) -> str:
+        return str(self.proto.op_type)
+
+    @property
+    def label(self) -> str:
+        """Its name, or its operator with its first result."""
+        return str(self.proto.name) or f"{self.op}({next(iter(self.proto.output), '')})"
+
+    @property
+    def output_count(self) -> int:
+        return len(self.proto.output)
+
+    def wants(self, output: int) -> bool:
+        """Whether somebody may read this output."""
+        return output < len(self.proto.output) and bool(self.proto.output[output])
+
+    def has(self, name: str) -> bool:
+        return name in self.attributes
+
+    def int(self, name: str, default: int = 0) -> int:
+        return int(self.attributes.get(name, default))
+
+    def float(self, name: str, default: float = 0.0) -> float:
+        return float(self.attributes.get(name, default))
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> list[Any] | None:
+        found = self.attributes.get(name, default)
+        return None if found is None else [int(v) for v in found]
+
+    def floats(self, name: str, default: Sequence[Any] | None = None) -> list[Any] | None:
+        found = self.attributes.get(name, default)
+        return None if found is None else [float(v) for v in found]
+
+    def string(self, name: str, default: str = "") -> str:
+        found = self.attributes.get(name, default)
+        return found.decode() if isinstance(found, bytes) else str(found)
+
+    def array(self, name: str) -> Array | None:
+        """A tensor attribute."""
+        return self.attributes.get(name)
+
+    def graph(self, name: str) -> onnx.GraphProto:
+        """A subgraph."""
+        return self.attributes[name]
+
+    def decline(self, reason: str) -> NoReturn:
+        """Leave this node to the reference implementation."""
+        raise Declined(reason)
+
+
+def _converted(attribute: onnx.AttributeProto) -> Any:
+    value = onnx.helper.get_attribute_value(attribute)
+    if attribute.type == onnx.AttributeProto.TENSOR:
+        return np.asarray(numpy_helper.to_array(value))
+    return value

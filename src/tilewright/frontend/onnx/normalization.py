@@ -1,0 +1,224 @@
+"""Normalisations: sums over dimensions, and elementwise arithmetic around them.
+
+Each is written as the folds and maps that it is, so that passes see nothing new in them. Inside,
+narrow floats are f32; results are rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.dtypes import DType, f32
+from tilewright.frontend.onnx.conversions import converted
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.reductions import mean, widened
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.graph import Builder, Value
+from tilewright.graph.ops import computed_as
+from tilewright.graph.sizes import fixed, product
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call, select
+
+__all__ = ["layer_norm", "rms_norm"]
+
+
+def _on_channels(b: Builder, vector: Value, rank: int) -> Value:
+    """A value for each channel, in a shape that meets dimension 1."""
+    return b.reshape(vector, (*vector.shape, *(1 for _ in range(rank - 2))))
+
+
+def _variance(b: Builder, centred: Value, axes: Sequence[int]) -> Value:
+    return mean(b, b.map(lambda v: v * v, centred), axes)
+
+
+def _inverse_deviation(b: Builder, variance: Value, epsilon: float) -> Value:
+    return b.map(lambda v: call("rsqrt", v + epsilon), variance)
+
+
+def _centred(b: Builder, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+    middle = mean(b, x, axes)
+    return b.map(lambda v, m: v - m, x, middle), middle
+
+
+def _scaled(
+    b: Builder, x: Value, factor: Value, scale: Value, bias: Value | None, dtype: DType
+) -> Value:
+    """x·factor·scale + bias, stored as `dtype`."""
+    if bias is None:
+        return b.map(lambda v, f, s: v * f * s.to(v.dtype), x, factor, scale, dtype=dtype)
+    return b.map(
+        lambda v, f, s, c: v * f * s.to(v.dtype) + c.to(v.dtype), x, factor, scale, bias, dtype=dtype
+    )
+
+
+@onnx_op("Softmax", "LogSoftmax")
+def softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """Along one axis; before opset 13 along all from that axis on."""
+    axis = normal_axis(node.int("axis", -1 if node.opset >= 13 else 1), x.rank)
+    axes = (axis,) if node.opset >= 13 else tuple(range(axis, x.rank))
+    return _softmax(b, x, axes, logarithm=node.op == "LogSoftmax")
+
+
+def _softmax(b: Builder, x: Value, axes: Sequence[int], *, logarithm: bool) -> Value:
+    """With the greatest element taken out, so that nothing overflows."""
+    wide = computed_as(x.dtype)
+    top = b.reduce(tir.Fold.MAX, x, axes)
+    power = b.map(lambda v, m: call("exp_bounded", v - m), x, top, dtype=wide)
+    total = b.reduce(tir.Fold.ADD, power, axes)
+    if logarithm:
+        return b.map(lambda v, m, s: v - m - call("log", s), x, top, total, dtype=x.dtype)
+    share = b.map(lambda s: 1 / s, total)
+    return b.map(lambda e, r: e * r, power, share, dtype=x.dtype)
+
+
+@onnx_op("BatchNormalization")
+def batch_normalization(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value, middle: Value, variance: Value
+) -> Value:
+    """x·factor + shift for each channel; both follow from constants."""
+    if node.int("training_mode") or node.wants(1):
+        node.decline("training mode")
+    if not node.int("spatial", 1):
+        node.decline("statistics for each element")
+    epsilon = node.float("epsilon", 1e-5)
+    wide = [widened(b, v) for v in (scale, bias, middle, variance)]
+    factor = b.map(lambda s, v: s * call("rsqrt", v + epsilon), wide[0], wide[3])
+    shift = b.map(lambda c, m, f: c - m * f, wide[1], wide[2], factor)
+    factor, shift = (_on_channels(b, v, x.rank) for v in (factor, shift))
+    return b.map(lambda v, f, s: v * f.to(v.dtype) + s.to(v.dtype), x, factor, shift, dtype=x.dtype)
+
+
+@onnx_op("InstanceNormalization")
+def instance_normalization(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value
+) -> Value:
+    """Each channel of each sample by its own mean and deviation."""
+    axes = range(2, x.rank)
+    centred, _ = _centred(b, widened(b, x), axes)
+    factor = _inverse_deviation(b, _variance(b, centred, axes), node.float("epsilon", 1e-5))
+    scale, bias = (_on_channels(b, v, x.rank) for v in (scale, bias))
+    return _scaled(b, centred, factor, scale, bias, x.dtype)
+
+
+@onnx_op("LayerNormalization")
+def layer_normalization(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value | None = None
+) -> Sequence[Value]:
+    """Over all dimensions from `axis` on; also gives the mean and the inverse deviation."""
+    axis = normal_axis(node.int("axis", -1), x.rank)
+    stash = f32 if node.int("stash_type", 1) == 1 else x.dtype
+    y, middle, factor = layer_norm(b, x, scale, bias, axis, node.float("epsilon", 1e-5))
+    return y, converted(b, middle, stash), converted(b, factor, stash)
+
+
+def layer_norm(
+    b: Builder, x: Value, scale: Value, bias: Value | None, axis: int, epsilon: float
+) -> tuple[Value, Value, Value]:
+    """The normalised tensor, the mean, and the inverse deviation."""
+    axes = range(axis, x.rank)
+    centred, middle = _centred(b, widened(b, x), axes)
+    factor = _inverse_deviation(b, _variance(b, centred, axes), epsilon)
+    return _scaled(b, centred, factor, scale, bias, x.dtype), middle, factor
+
+
+def rms_norm(
+    b: Builder, x: Value, scale: Value, axis: int, epsilon: float
+) -> tuple[Value, Value]:
+    """x by the root of its mean square, and that root's inverse."""
+    wide = widened(b, x)
+    factor = _inverse_deviation(b, _variance(b, wide, range(axis, x.rank)), epsilon)
+    return _scaled(b, wide, factor, scale, None, x.dtype), factor
+
+
+@onnx_op("RMSNormalization", "SimplifiedLayerNormalization")
+@onnx_op("SimplifiedLayerNormalization", domain="com.microsoft")
+def rms_normalization(b: Builder, node: OnnxNode, x: Value, scale: Value) -> Sequence[Value]:
+    """By the root of the mean square of all dimensions from `axis` on."""
+    axis = normal_axis(node.int("axis", -1), x.rank)
+    return rms_norm(b, x, scale, axis, node.float("epsilon", 1e-5))
+
+
+@onnx_op("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
+def skip_layer_normalization(
+    b: Builder, node: OnnxNode, x: Value, skip: Value, scale: Value, *optional: Value | None
+) -> Sequence[Value]:
+    """The normalised sum of two tensors and a bias; the sum is the last output."""
+    simplified = node.op == "SkipSimplifiedLayerNormalization"
+    shift, bias = (*((None,) if simplified else ()), *optional, None, None)[:2]
+    total = b.map(lambda v, w: v + w, x, skip)
+    if bias is not None:
+        total = b.map(lambda v, w: v + w, total, bias)
+    epsilon = node.float("epsilon", 1e-12)
+    if simplified:
+        y, factor = rms_norm(b, total, scale, x.rank - 1, epsilon)
+        return y, factor, factor, total
+    y, middle, factor = layer_norm(b, total, scale, shift, x.rank - 1, epsilon)
+    return y, middle, factor, total
+
+
+@onnx_op("GroupNormalization")
+def group_normalization(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value
+) -> Value:
+    """Groups of channels by their mean and deviation; scaled by group before opset 21."""
+    groups = node.int("num_groups")
+    size = x.shape[1] // groups
+    grouped = b.reshape(widened(b, x), (x.shape[0], groups, size, *x.shape[2:]))
+    axes = range(2, grouped.rank)
+    centred, _ = _centred(b, grouped, axes)
+    factor = _inverse_deviation(b, _variance(b, centred, axes), node.float("epsilon", 1e-5))
+    own = (groups, size if node.opset >= 21 else 1, *(1 for _ in x.shape[2:]))
+    parts = (b.reshape(v, own) for v in (scale, bias))
+    return b.reshape(_scaled(b, centred, factor, *parts, x.dtype), x.shape)
+
+
+@onnx_op("LpNormalization")
+def lp_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """By the sum of sizes, or by the root of the sum of squares; zero stays zero."""
+    axis = normal_axis(node.int("axis", -1), x.rank)
+    is_plain = node.int("p", 2) == 1
+    wide = widened(b, x)
+    terms = b.map(lambda v: call("abs", v) if is_plain else v * v, wide)
+    total = b.reduce(tir.Fold.ADD, terms, (axis,))
+    norm = total if is_plain else b.map(lambda v: call("sqrt", v), total)
+    return b.map(lambda v, n: select(n.eq(0), 0, v / n), wide, norm, dtype=x.dtype)
+
+
+@onnx_op("MeanVarianceNormalization")
+def mean_variance_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """(x - mean) / deviation."""
+    axes = sorted(normal_axis(a, x.rank) for a in node.ints("axes", (0, 2, 3)) or ())
+    centred, _ = _centred(b, widened(b, x), axes)
+    variance = _variance(b, centred, axes)
+    return b.map(
+        lambda v, s: v / (call("sqrt", s) + 1e-9), centred, variance, dtype=x.dtype
+    )
+
+
+@onnx_op("LRN")
+def local_response_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """x / (bias + alpha·mean square of the channels around) ** beta."""
+    size, bias = node.int("size"), node.float("bias", 1.0)
+    alpha, beta = node.float("alpha", 1e-4) / size, node.float("beta", 0.75)
+    before, channels = (size - 1) // 2, x.shape[1]
+    square = b.map(lambda v: v * v, widened(b, x))
+
+    def inside(n: tir.Expr, c: tir.Expr, k: tir.Expr, *rest: tir.Expr) -> tir.Expr:
+        return (c + k >= before) & (c + k < channels + before)
+
+    around = b.remap(
+        square,
+        (x.shape[0], channels, size, *x.shape[2:]),
+        lambda n, c, k, *rest: (n, c + k - before, *rest),
+        inside,
+    )
+    total = b.reduce(tir.Fold.ADD, around, (2,), keepdims=False)
+
+    def body(v: tir.Expr, s: tir.Expr) -> tir.Expr:
+        base = s * alpha + bias
+        if beta == 0.75:
+            root = call("rsqrt", base)
+            return v * root * call("sqrt", root)
+        return v * call("pow", base, -beta)
+
+    return b.map(body, x, total, dtype=x.dtype)

@@ -1,0 +1,116 @@
+"""Numbers as small integers: value = (integer - zero point)·scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tilewright.dtypes import DType, f32, i8, i16, i32, u8, u16
+from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_axis
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.graph import Builder, Value
+from tilewright.graph.sizes import fixed
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call, select
+
+__all__ = ["aligned", "requantized"]
+
+QUANTIZED: Final = (i8, u8, i16, u16)
+
+
+def aligned(b: Builder, part: Value, x: Value, axis: int, block: int = 0) -> Value:
+    """A scale or zero point in a shape that meets x: for all, for each slice, or for each block."""
+    if block:
+        return b.remap(
+            part,
+            x.shape,
+            lambda *o: tuple(i // block if k == axis else i for k, i in enumerate(o)),
+        )
+    if part.rank == 0 or (part.rank == 1 and fixed(part.shape[0]) == 1):
+        return b.reshape(part, ())
+    if part.rank > 1:
+        return part
+    return b.reshape(part, [part.shape[0] if k == axis else 1 for k in range(x.rank)])
+
+
+def _saturated(value: tir.Expr, dtype: DType) -> tir.Expr:
+    """A whole number held in the range of an integer type."""
+    low, high = float(dtype.min_value), float(dtype.max_value)
+    return tir.maximum(tir.minimum(value, high), low).to(dtype)
+
+
+def _quantized(v: tir.Expr, scale: tir.Expr, zero: tir.Expr | None, dtype: DType) -> tir.Expr:
+    whole = call("round", v / scale)
+    return _saturated(whole if zero is None else whole + zero.to(v.dtype), dtype)
+
+
+@onnx_op("QuantizeLinear")
+@onnx_op("QuantizeLinear", domain="com.microsoft")
+def quantize_linear(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, zero: Value | None = None
+) -> Value:
+    """round(x / scale) + zero point, ties to even, held in the range of the type."""
+    if zero is not None:
+        dtype = zero.dtype
+    else:
+        dtype = dtype_of_onnx(node.int("output_dtype")) if node.int("output_dtype") else u8
+    if dtype not in QUANTIZED:
+        node.decline(f"quantized type {dtype}")
+    if node.int("precision") and dtype_of_onnx(node.int("precision")) != f32:
+        node.decline("division in another precision")
+    axis, block = normal_axis(node.int("axis", 1), x.rank), node.int("block_size")
+    parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
+
+    def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
+        return _quantized(v.to(s.dtype), s, z, dtype)
+
+    return b.map(body, x, *parts)
+
+
+@onnx_op("DequantizeLinear")
+@onnx_op("DequantizeLinear", domain="com.microsoft")
+def dequantize_linear(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, zero: Value | None = None
+) -> Value:
+    """(x - zero point)·scale."""
+    if x.dtype not in (*QUANTIZED, i32):
+        node.decline(f"quantized type {x.dtype}")
+    dtype = dtype_of_onnx(node.int("output_dtype")) if node.int("output_dtype") else scale.dtype
+    axis, block = normal_axis(node.int("axis", 1), x.rank), node.int("block_size")
+    parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
+
+    def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
+        moved = v.to(i32) if z is None else v.to(i32) - z.to(i32)
+        return moved.to(f32) * s.to(f32)
+
+    return b.map(body, x, *parts, dtype=dtype)
+
+
+@onnx_op("DynamicQuantizeLinear")
+def dynamic_quantize_linear(b: Builder, node: OnnxNode, x: Value) -> Sequence[Value]:
+    """Scale and zero point such that all values, and zero, have a place in u8."""
+    axes = range(x.rank)
+    least = b.reduce(tir.Fold.MIN, x, axes, keepdims=False)
+    greatest = b.reduce(tir.Fold.MAX, x, axes, keepdims=False)
+
+    def spread(low: tir.Expr, high: tir.Expr) -> tir.Expr:
+        width = tir.maximum(high, 0) - tir.minimum(low, 0)
+        return select(width.eq(0), 1.0, width) / 255
+
+    scale = b.map(spread, least, greatest)
+    zero = b.map(
+        lambda low, s: _saturated(call("round", -(tir.minimum(low, 0) / s)), u8), least, scale
+    )
+    y = b.map(lambda v, s, z: _quantized(v, s, z, u8), x, scale, zero)
+    return y, scale, zero
+
+
+def requantized(b: Builder, x: Value, factor: Value, zero: Value | None, dtype: DType) -> Value:
+    """Sums of integer products, scaled and rounded to a small type."""
+    if zero is None:
+        return b.map(lambda v, f: _saturated(call("round", v.to(f32) * f), dtype), x, factor)
+
+    def body(v: tir.Expr, f: tir.Expr, z: tir.Expr) -> tir.Expr:
+        return _saturated(call("round", v.to(f32) * f + z.to(f32)), dtype)
+
+    return b.map(body, x, factor, zero)

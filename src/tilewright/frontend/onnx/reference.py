@@ -1,0 +1,113 @@
+"""Nodes that run on the ONNX reference implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+
+import numpy as np
+import onnx
+from onnx import numpy_helper, shape_inference
+
+from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.registry import Declined
+from tilewright.frontend.onnx.types import SizeNames, tensor_type, type_proto
+from tilewright.graph import Builder, TensorType, Value
+from tilewright.graph.ir import Array
+from tilewright.graph.ops.host import Host
+from tilewright.tensor import ir as tir
+
+__all__ = ["KIND", "Unknown", "host_function", "reference_node"]
+
+KIND = "onnx"
+_fresh_numbers = count()
+
+
+class Unknown(Exception):  # noqa: N818  (a signal: the whole model must run on the reference)
+    """The type of a result cannot be told before the model runs."""
+
+
+def reference_node(
+    b: Builder,
+    node: OnnxNode,
+    domain: str,
+    inputs: Sequence[Value | None],
+    opsets: Mapping[str, int],
+) -> Sequence[Value]:
+    """A node as a Python function; its result types come from ONNX's shape inference."""
+    model, results = _single_node_model(b, node, inputs, opsets)
+    payload = model.SerializeToString()
+    given = [v for v in dict.fromkeys(inputs) if v is not None]
+    op = Host(KIND, payload, node.op, tuple(results), host_function(payload))
+    return b.add_all(op, *given, fold=False)
+
+
+def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
+    """The function of a stored node; the evaluator is made when it is first needed."""
+    made: list[object] = []
+
+    def run(*arrays: Array) -> Sequence[Array]:
+        from onnx.reference import ReferenceEvaluator
+
+        if not made:
+            made.append(ReferenceEvaluator(onnx.load_model_from_string(payload)))
+        evaluator = made[0]
+        assert isinstance(evaluator, ReferenceEvaluator)
+        feeds = dict(zip(evaluator.input_names, arrays, strict=True))
+        return [np.asarray(a) for a in evaluator.run(None, feeds)]
+
+    return run
+
+
+def _single_node_model(
+    b: Builder, node: OnnxNode, inputs: Sequence[Value | None], opsets: Mapping[str, int]
+) -> tuple[onnx.ModelProto, list[TensorType]]:
+    names = SizeNames()
+    proto = onnx.NodeProto()
+    proto.CopyFrom(node.proto)
+    del proto.input[:], proto.output[:]
+    known: dict[Value, str] = {}
+    for value in inputs:
+        if value is not None:
+            known.setdefault(value, f"in{len(known)}")
+        proto.input.append("" if value is None else known[value])
+    outputs = [f"out{k}" for k in range(len(node.proto.output)) if node.proto.output[k]]
+    numbers = iter(outputs)
+    proto.output.extend(next(numbers) if name else "" for name in node.proto.output)
+    graph = onnx.helper.make_graph(
+        [proto],
+        "node",
+        [onnx.helper.make_value_info(name, type_proto(v, names)) for v, name in known.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+    )
+    imports = [onnx.helper.make_opsetid(d, v) for d, v in opsets.items()]
+    model = onnx.helper.make_model(graph, opset_imports=imports)
+    return model, _result_types(b, model, node, known, names)
+
+
+def _result_types(
+    b: Builder,
+    model: onnx.ModelProto,
+    node: OnnxNode,
+    known: Mapping[Value, str],
+    names: SizeNames,
+) -> list[TensorType]:
+    """What ONNX's shape inference says of the results; constants are shown to it."""
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    for value, name in known.items():
+        held = b.contents(value)
+        if held is not None and held.dtype != object and held.size <= 1024:
+            probe.graph.initializer.append(numpy_helper.from_array(held, name))
+    inferred = shape_inference.infer_shapes(probe, data_prop=True)
+    results: list[TensorType] = []
+    for own, found in zip(model.graph.output, inferred.graph.output, strict=True):
+        try:
+            kind = tensor_type(found.type, names, lambda: tir.Var(f"u{next(_fresh_numbers)}"))
+        except Declined as problem:
+            raise Unknown(str(problem)) from None
+        if kind is None:
+            raise Unknown(f"the rank of a result of {node.op} is not known")
+        own.CopyFrom(found)
+        results.append(kind)
+    return results

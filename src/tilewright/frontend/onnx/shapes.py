@@ -1,0 +1,123 @@
+"""Shapes as data, and tensors with another shape: nothing here computes on elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.graph import Builder, Value
+from tilewright.graph.ir import Shape
+from tilewright.graph.sizes import broadcast, fixed, product, tidy
+from tilewright.tensor import ir as tir
+
+__all__ = ["known_integers"]
+
+
+def known_integers(
+    b: Builder, node: OnnxNode, name: str, given: Value | None
+) -> list[tir.Expr] | None:
+    """Integers that are an attribute in old opsets and an input in new ones; None if left out.
+
+    The node is declined if they are computed from data.
+    """
+    if given is None:
+        numbers = node.ints(name)
+        return None if numbers is None else [tir.Const(n) for n in numbers]
+    found = b.integers(given)
+    return node.decline(f"{name} depend on data") if found is None else found
+
+
+def known_numbers(b: Builder, node: OnnxNode, name: str, given: Value | None) -> list[int] | None:
+    """The same, for what must be known as numbers (axes)."""
+    found = known_integers(b, node, name, given)
+    if found is None:
+        return None
+    numbers = [n for n in map(fixed, found) if n is not None]
+    return numbers if len(numbers) == len(found) else node.decline(f"{name} depend on sizes")
+
+
+def known_axes(
+    b: Builder, node: OnnxNode, rank: int, given: Value | None = None
+) -> list[int] | None:
+    """The attribute or input `axes`, counted from the front; None if left out."""
+    found = known_numbers(b, node, "axes", given)
+    return None if found is None else [normal_axis(a, rank) for a in found]
+
+
+@onnx_op("Shape")
+def shape(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """The dimensions, or some of them."""
+    end = node.int("end", x.rank)
+    return b.sizes(x.shape[slice(node.int("start"), end)])
+
+
+@onnx_op("Size")
+def size(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """How many elements."""
+    return b.reshape(b.sizes([product(x.shape)]), ())
+
+
+@onnx_op("Reshape")
+def reshape(b: Builder, node: OnnxNode, x: Value, wanted: Value | None = None) -> Value:
+    """The same elements in another shape: 0 keeps a dimension, -1 takes what is left."""
+    dims = known_integers(b, node, "shape", wanted)
+    if dims is None:
+        node.decline("no shape is given")
+    return b.reshape(x, resolved(x.shape, dims, allow_zero=bool(node.int("allowzero"))))
+
+
+def resolved(shape: Shape, wanted: Sequence[tir.Expr], *, allow_zero: bool = False) -> Shape:
+    """The shape that `Reshape` means."""
+    dims = [
+        shape[k] if fixed(d) == 0 and not allow_zero else d for k, d in enumerate(wanted)
+    ]
+    open_places = [k for k, d in enumerate(dims) if fixed(d) == -1]
+    for k in open_places:
+        # Dimensions that stand on both sides cancel, also if one of them is zero.
+        left, right = list(shape), [d for d in dims if fixed(d) != -1]
+        for dim in [*right]:
+            if dim in left:
+                left.remove(dim)
+                right.remove(dim)
+        dims[k] = tidy(product(left) // product(right))
+    return tuple(dims)
+
+
+@onnx_op("Flatten")
+def flatten(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """A matrix: the dimensions before `axis`, and those from it on."""
+    axis = normal_axis(node.int("axis", 1), x.rank)
+    return b.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
+
+
+@onnx_op("Squeeze")
+def squeeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -> Value:
+    """Without some dimensions of size one; without all of them if none are named."""
+    dropped = known_axes(b, node, x.rank, axes)
+    if dropped is None:
+        dropped = [k for k, d in enumerate(x.shape) if fixed(d) == 1]
+    return b.reshape(x, [d for k, d in enumerate(x.shape) if k not in dropped])
+
+
+@onnx_op("Unsqueeze")
+def unsqueeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -> Value:
+    """With dimensions of size one at places of the result."""
+    count = len(known_numbers(b, node, "axes", axes) or ())
+    added = known_axes(b, node, x.rank + count, axes) or []
+    dims = iter(x.shape)
+    result = [tir.Const(1) if k in added else next(dims) for k in range(x.rank + count)]
+    return b.reshape(x, result)
+
+
+@onnx_op("Expand")
+def expand(b: Builder, node: OnnxNode, x: Value, wanted: Value) -> Value:
+    """Broadcast with a shape; dimensions of both may be one."""
+    dims = known_integers(b, node, "shape", wanted) or []
+    return b.expand(x, broadcast(dims, x.shape))
+
+
+@onnx_op("Transpose")
+def transpose(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """Dimensions in another order, reversed by default."""
+    return b.transpose(x, node.ints("perm") or list(reversed(range(x.rank))))

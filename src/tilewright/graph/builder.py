@@ -1,0 +1,353 @@
+"""Writing graphs: operators applied to values, folded at once where the result is known.
+
+    b = Builder("mlp")
+    x = b.input("x", f32, (batch, 64))
+    y = b.map(lambda v: tir.maximum(v, 0.0), b.matmul(x, b.constant(weights)))
+    graph = b.graph([y])
+
+A node whose inputs are constants becomes a constant. Integer tensors computed from shapes have *known
+contents*, expressions over sizes, so that `Shape → Gather → Concat → Reshape` gives the new shape and no
+node at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from tilewright.dtypes import DType, dtype_of, i64
+from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
+from tilewright.graph.ops import (
+    Concat,
+    Contract,
+    Expand,
+    Map,
+    Op,
+    Reduce,
+    Remap,
+    Reshape,
+    Sizes,
+    Tabulate,
+    Transpose,
+    argument,
+    axis,
+    computed_as,
+)
+from tilewright.graph.sizes import (
+    as_shape,
+    broadcast,
+    fixed,
+    product,
+    same_shape,
+    sized,
+    tidy,
+    variables,
+)
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import walk
+
+__all__ = ["Builder"]
+
+MAX_SYMBOLIC: Final = 1024
+"""Elements of a tensor whose contents are followed as expressions."""
+
+
+class Builder:
+    """Collects nodes in order; `label` names the operator of the model that they stand for."""
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self.label = ""
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self.constants: dict[Value, Array] = {}
+        self._contents: dict[Value, Array] = {}
+        self._names: dict[str, int] = {}
+        self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
+
+    # ---- values
+
+    def input(self, name: str, dtype: DType, shape: Iterable[int | tir.Expr]) -> Value:
+        """An input of the graph."""
+        value = Value(self._fresh(name), TensorType(dtype, as_shape(shape)))
+        self.inputs.append(value)
+        return value
+
+    def constant(self, array: object, name: str = "c", dtype: DType | None = None) -> Value:
+        """A tensor that is known now."""
+        data = np.asarray(array, dtype=None if dtype is None else dtype.numpy)
+        value = Value(self._fresh(name), array_type(data))
+        self.constants[value] = data
+        return value
+
+    def sizes(self, values: Sequence[int | tir.Expr], dtype: DType = i64) -> Value:
+        """A vector of integers that depend on sizes only."""
+        contents = np.empty(len(values), dtype=object)
+        contents[:] = list(as_shape(values))
+        return self._with_contents(contents, dtype)
+
+    def contents(self, value: Value) -> Array | None:
+        """What a tensor holds if that is known: numbers, or expressions over sizes."""
+        if value in self.constants:
+            return self.constants[value]
+        return self._contents.get(value)
+
+    def integers(self, value: Value) -> list[tir.Expr] | None:
+        """The elements of an integer tensor as index expressions, None if they are not known."""
+        held = self.contents(value)
+        if held is None or (held.dtype != object and held.dtype.kind not in "iub"):
+            return None
+        return [
+            tir.as_index(e) if isinstance(e, tir.Expr) else tir.Const(int(e)) for e in held.flat
+        ]
+
+    def numbers(self, value: Value) -> list[int] | None:
+        """The elements of an integer tensor, None if they are not known or depend on sizes."""
+        held = self.integers(value)
+        found = [fixed(e) for e in held] if held is not None else [None]
+        return None if None in found else [n for n in found if n is not None]
+
+    # ---- nodes
+
+    def add(self, op: Op, *inputs: Value) -> Value:
+        """Apply an operator with one result."""
+        (result,) = self.add_all(op, *inputs)
+        return result
+
+    def add_all(self, op: Op, *inputs: Value, fold: bool = True) -> tuple[Value, ...]:
+        """Apply an operator: known results are folded, an equal node is used again."""
+        key = (op, inputs)
+        if fold and key in self._shared:
+            return self._shared[key]
+        results = self._folded(op, inputs) if fold else None
+        if results is None:
+            types = op.infer([value.type for value in inputs])
+            results = tuple(Value(self._fresh(op.name), t) for t in types)
+            self.nodes.append(Node(op, inputs, results, self.label))
+        if fold:
+            self._shared[key] = results
+        return results
+
+    def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        held = [self.contents(value) for value in inputs]
+        if not inputs or any(h is None for h in held) or isinstance(op, Sizes):
+            return None
+        arrays = [h for h in held if h is not None]
+        symbolic = any(a.dtype == object for a in arrays)
+        if symbolic and max(a.size for a in arrays) > MAX_SYMBOLIC:
+            return None
+        types = op.infer([value.type for value in inputs])
+        if symbolic and not all(t.dtype.is_integer or t.dtype.is_bool for t in types):
+            return None
+        try:
+            found = op.evaluate(arrays, _number)
+        except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError):
+            return None  # depends on a size that is not known before a call
+        results: list[Value] = []
+        for array, kind in zip(found, types, strict=True):
+            if array.dtype == object:
+                tidied = _tidied(array)
+                if tidied is None:
+                    return None
+                results.append(self._with_contents(tidied, kind.dtype))
+            else:
+                results.append(self.constant(array.astype(kind.dtype.numpy, copy=False), op.name))
+        return tuple(results)
+
+    def _with_contents(self, contents: Array, dtype: DType) -> Value:
+        if all(fixed(e) is not None for e in contents.flat):
+            numbers = [fixed(e) for e in contents.flat]
+            return self.constant(np.array(numbers, dtype=dtype.numpy).reshape(contents.shape))
+        op = Sizes(tuple(contents.flat), contents.shape, dtype)
+        (value,) = self.add_all(op)
+        self._contents[value] = contents
+        return value
+
+    # ---- the core operators by name
+
+    def map(
+        self,
+        function: Callable[..., tir.Expr],
+        *inputs: Value,
+        dtype: DType | None = None,
+    ) -> Value:
+        """An elementwise function; narrow floats are computed as f32 and stored as they came."""
+        args = [argument(k, computed_as(v.dtype)) for k, v in enumerate(inputs)]
+        body = function(*args)
+        result = dtype or body.dtype
+        if dtype is None and body.dtype.is_float and inputs:
+            like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
+            result = like
+        return self.add(Map(body, len(inputs), result), *inputs)
+
+    def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
+        """The same elements in another shape."""
+        wanted = as_shape(shape)
+        return x if same_shape(x.shape, wanted) else self.add(Reshape(wanted), x)
+
+    def transpose(self, x: Value, order: Sequence[int]) -> Value:
+        """Dimensions in another order."""
+        return x if list(order) == list(range(x.rank)) else self.add(Transpose(tuple(order)), x)
+
+    def expand(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
+        """Broadcast to a shape."""
+        wanted = as_shape(shape)
+        return x if same_shape(x.shape, wanted) else self.add(Expand(wanted), x)
+
+    def remap(
+        self,
+        x: Value,
+        shape: Iterable[int | tir.Expr],
+        indices: Callable[..., Sequence[int | tir.Expr]],
+        inside: Callable[..., tir.Expr] | None = None,
+        fill: float = 0,
+    ) -> Value:
+        """`out[o…] = x[indices(o…)]` where `inside(o…)`, else `fill`."""
+        wanted = as_shape(shape)
+        axes = [axis(k) for k in range(len(wanted))]
+        places = tuple(tir.as_index(i) for i in indices(*axes))
+        where = tir.TRUE if inside is None else inside(*axes)
+        return self.add(Remap(wanted, places, where, fill), x)
+
+    def tabulate(
+        self, shape: Iterable[int | tir.Expr], value: Callable[..., tir.Expr], dtype: DType = i64
+    ) -> Value:
+        """`out[o…] = value(o…)`; a constant if no size takes part."""
+        wanted = as_shape(shape)
+        op = Tabulate(wanted, value(*(axis(k) for k in range(len(wanted)))), dtype)
+        known = {axis(k) for k in range(len(wanted))}
+        if sized(wanted) is not None and known >= set(variables([op.value])):
+            return self.constant(op.evaluate((), _number)[0], op.name)
+        return self.add(op)
+
+    def concat(self, values: Sequence[Value], along: int) -> Value:
+        """Tensors one after another."""
+        return values[0] if len(values) == 1 else self.add(Concat(along), *values)
+
+    def reduce(
+        self, fold: tir.Fold, x: Value, axes: Sequence[int], *, keepdims: bool = True
+    ) -> Value:
+        """A fold over some dimensions."""
+        folded = self.add(Reduce(fold, tuple(axes)), x) if axes else x
+        if keepdims or not axes:
+            return folded
+        kept = [d for position, d in enumerate(x.shape) if position not in axes]
+        return self.reshape(folded, kept)
+
+    def contract(
+        self, left: str, right: str, result: str, a: Value, b: Value, dtype: DType | None = None
+    ) -> Value:
+        """A sum of products with dimensions named by letters; as `dtype`, or that of `a`."""
+        return self.add(Contract(left, right, result, dtype or a.dtype), a, b)
+
+    def matmul(self, a: Value, b: Value, dtype: DType | None = None) -> Value:
+        """NumPy's `a @ b`; as `dtype`, or that of `a`.
+
+        All rows of a stack that meets one matrix are one matrix: the product is then a plain one.
+        """
+        if a.rank == 1:
+            product_ = self.matmul(self.reshape(a, (1, *a.shape)), b, dtype)
+            return self.reshape(product_, [*product_.shape[:-2], product_.shape[-1]])
+        if b.rank == 1:
+            product_ = self.matmul(a, self.reshape(b, (*b.shape, 1)), dtype)
+            return self.reshape(product_, product_.shape[:-1])
+        if b.rank == 2:
+            rows = product(a.shape[:-1])
+            stacked = self.reshape(a, (rows, a.shape[-1]))
+            flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
+            return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
+        batch = broadcast(a.shape[:-2], b.shape[:-2])
+        letters = "abcdefgh"[: len(batch)]
+        own_a, a = self._batch(a, letters, batch)
+        own_b, b = self._batch(b, letters, batch)
+        return self.contract(f"{own_a}mk", f"{own_b}kn", f"{letters}mn", a, b, dtype)
+
+    def _batch(self, x: Value, letters: str, batch: Shape) -> tuple[str, Value]:
+        """The letters of an operand's batch dimensions, those of size one dropped."""
+        own = letters[len(letters) - (x.rank - 2) :]
+        wide = batch[len(batch) - (x.rank - 2) :]
+        kept = [
+            k
+            for k, (dim, full) in enumerate(zip(x.shape[:-2], wide, strict=True))
+            if fixed(dim) != 1 or fixed(full) == 1
+        ]
+        shape = [x.shape[k] for k in kept]
+        return "".join(own[k] for k in kept), self.reshape(x, [*shape, *x.shape[-2:]])
+
+    def graph(self, outputs: Sequence[Value], names: Sequence[str] = ()) -> Graph:
+        """The finished graph, without nodes that nobody needs."""
+        from tilewright.graph.passes.dead import drop_dead
+
+        whole = Graph(
+            self.name,
+            tuple(self.inputs),
+            tuple(outputs),
+            tuple(self.nodes),
+            self.constants,
+            tuple(names),
+        )
+        return drop_dead(whole)
+
+    def _fresh(self, name: str) -> str:
+        number = self._names.get(name, -1) + 1
+        self._names[name] = number
+        return self._fresh(f"{name}_{number}") if number else name
+
+
+def _number(expr: tir.Expr) -> int:
+    number = fixed(tidy(expr))
+    if number is None:
+        raise KeyError(str(expr))
+    return number
+
+
+def _tidied(array: Array) -> Array | None:
+    """Elements in canonical form as index expressions; None if one is not integer arithmetic."""
+    result = np.empty(array.shape, dtype=object)
+    for place in np.ndindex(*array.shape):
+        element = array[place]
+        if not isinstance(element, tir.Expr):
+            result[place] = tir.Const(int(element))
+            continue
+        plain = _without_casts(element)
+        if plain is None:
+            return None
+        result[place] = tidy(plain)
+    return result
+
+
+def _without_casts(expr: tir.Expr) -> tir.Expr | None:
+    """Conversions between integers dropped; None if floats take part or data is read."""
+    from tilewright.tensor.visit import rewrite
+
+    def change(part: object) -> tir.Expr | None:
+        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_integer:
+            inner = _without_casts(part.value)
+            return inner
+        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_bool:
+            return tir.Select(part.value, tir.Const(1), tir.Const(0))
+        if isinstance(part, tir.Const) and part.dtype.is_integer and part.dtype != i64:
+            return tir.Const(int(part.value))
+        return None
+
+    plain = rewrite(expr, change)
+    for part in walk(plain):
+        if isinstance(part, tir.Load | tir.Call) or (
+            isinstance(part, tir.Expr) and part.dtype.is_float
+        ):
+            return None
+    return plain
+
+
+def constant_scalar(value: float, dtype: DType) -> tir.Const:
+    """A literal in the type in which values of `dtype` are computed."""
+    wide = computed_as(dtype)
+    return tir.const(value if wide.is_float or math.isfinite(value) else 0, wide)
+
+
+def type_of(array: Array) -> DType:
+    """The element type of an array."""
+    return dtype_of(array.dtype)

@@ -1,0 +1,254 @@
+"""Operators that move elements and compute nothing.
+
+`Reshape`, `Transpose` and `Expand` keep their names because passes move and cancel them; every other
+movement whose places are known without data (slices, padding, flips, tiling, nearest-neighbour resizing,
+depth-to-space, …) is a `Remap`: an index expression for each dimension of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tilewright.errors import Code, GraphError
+from tilewright.graph.ir import Array, Shape, TensorType
+from tilewright.graph.ops.map import broadcast_index, evaluate_expr
+from tilewright.graph.ops.op import Op, Role, SizeOf, computed_as
+from tilewright.graph.sizes import as_shape, dims_equal, fixed, product
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Tensor, compute, seq
+from tilewright.tensor.visit import substitute
+
+__all__ = ["Concat", "Expand", "Remap", "Reshape", "Transpose", "axis"]
+
+G010 = Code("G010", "{elements} elements do not fill the shape [{shape}]")
+G011 = Code("G011", "tensors that are joined along axis {axis} differ in dimension {dimension}")
+
+
+@cache
+def axis(position: int) -> tir.Var:
+    """The variable of an output dimension in a `Remap`; always the same one."""
+    return tir.Var(f"o{position}")
+
+
+@dataclass(frozen=True)
+class Reshape(Op):
+    """The same elements in order, with another shape. Between kernels it costs nothing."""
+
+    role = Role.VIEW
+
+    shape: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        (source,) = inputs
+        before, after = product(source.shape), product(self.shape)
+        if fixed(before) is not None and fixed(after) is not None and fixed(before) != fixed(after):
+            shown = ", ".join(map(str, self.shape))
+            raise GraphError(G010, {"elements": before, "shape": shown})
+        return [TensorType(source.dtype, self.shape)]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        return [np.reshape(arrays[0], [size_of(d) for d in self.shape])]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        (source,) = inputs
+
+        def element(*indices: tir.Expr) -> tir.Expr:
+            flat: tir.Expr = tir.Const(0)
+            for dim, index in zip(self.shape, indices, strict=True):
+                flat = flat * dim + index
+            return source[_digits(flat, source.shape)]
+
+        return [_copied(names[0], self.shape, element, source)]
+
+
+def _digits(flat: tir.Expr, shape: Sequence[tir.Expr]) -> tuple[tir.Expr, ...]:
+    """The place of the element with this number in row-major order."""
+    result: list[tir.Expr] = []
+    for position, dim in enumerate(reversed(shape)):
+        is_first = position == len(shape) - 1
+        result.append(flat if is_first else flat % dim)
+        flat = flat // dim
+    return tuple(reversed(result))
+
+
+def _copied(name: str, shape: Shape, element: object, source: Tensor) -> Tensor:
+    """A stage that stores elements of `source` as they are."""
+    stage: Tensor = compute(
+        name,
+        shape,
+        lambda *i: element(*i).to(source.dtype),  # type: ignore[operator]
+        source.dtype,
+    )
+    return stage
+
+
+@dataclass(frozen=True)
+class Transpose(Op):
+    """Dimension `d` of the result is dimension `order[d]` of the source."""
+
+    role = Role.MOVE
+
+    order: tuple[int, ...]
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        (source,) = inputs
+        return [TensorType(source.dtype, tuple(source.shape[d] for d in self.order))]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        return [np.transpose(arrays[0], self.order)]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        (source,) = inputs
+        shape = tuple(source.shape[d] for d in self.order)
+
+        def element(*indices: tir.Expr) -> tir.Expr:
+            return source[tuple(indices[self.order.index(d)] for d in range(len(self.order)))]
+
+        return [_copied(names[0], shape, element, source)]
+
+
+@dataclass(frozen=True)
+class Expand(Op):
+    """Broadcast to a shape: dimensions of size one are repeated, missing ones are added in front."""
+
+    role = Role.MOVE
+
+    shape: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        return [TensorType(inputs[0].dtype, self.shape)]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        return [np.array(np.broadcast_to(arrays[0], [size_of(d) for d in self.shape]))]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        (source,) = inputs
+
+        def element(*indices: tir.Expr) -> tir.Expr:
+            return source[broadcast_index(source.shape, indices)]
+
+        return [_copied(names[0], self.shape, element, source)]
+
+
+@dataclass(frozen=True)
+class Remap(Op):
+    """`out[o0, o1, …] = in[indices] if inside else fill`; `indices` are expressions over `axis(k)`.
+
+    Where `inside` does not hold the indices may lie anywhere.
+    """
+
+    role = Role.MOVE
+
+    shape: Shape
+    indices: tuple[tir.Expr, ...]
+    inside: tir.Expr = tir.TRUE
+    fill: float | bool = 0
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        return [TensorType(inputs[0].dtype, self.shape)]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        (source,) = arrays
+        shape = tuple(size_of(d) for d in self.shape)
+        if 0 in shape:
+            return [np.zeros(shape, source.dtype)]
+        grid = np.ogrid[tuple(slice(0, d) for d in shape)]
+        bound: dict[tir.Var, object] = {axis(k): g for k, g in enumerate(grid)}
+        places = [evaluate_expr(i, bound, size_of) for i in self.indices]
+        inside = np.broadcast_to(evaluate_expr(self.inside, bound, size_of), shape)
+        if 0 in source.shape:
+            taken = np.zeros(shape, source.dtype)
+        else:
+            limits = [np.clip(p, 0, d - 1) for p, d in zip(places, source.shape, strict=True)]
+            taken = np.broadcast_to(source[tuple(limits)], shape)
+        if source.dtype == object:
+            return [np.where(inside, taken, np.full(shape, int(self.fill), dtype=object))]
+        fill = np.asarray(self.fill).astype(source.dtype)
+        return [np.where(inside, taken, fill).astype(source.dtype)]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        (source,) = inputs
+        always = self.inside == tir.TRUE
+
+        def element(*indices: tir.Expr) -> tir.Expr:
+            values = {axis(k): i for k, i in enumerate(indices)}
+            places = [substitute(i, values) for i in self.indices]
+            if always:
+                return source[tuple(places)]
+            last = [d - 1 for d in source.shape]
+            held = [
+                i if _is_plain(i) else tir.maximum(tir.minimum(i, end), 0)
+                for i, end in zip(places, last, strict=True)
+            ]
+            fill = tir.const(self.fill, computed_as(source.dtype))
+            return tir.Select(substitute(self.inside, values), source[tuple(held)], fill)
+
+        return [_copied(names[0], self.shape, element, source)]
+
+    def attributes(self) -> dict[str, object]:
+        shown: dict[str, object] = {"shape": self.shape, "indices": self.indices}
+        if self.inside != tir.TRUE:
+            shown |= {"inside": self.inside, "fill": self.fill}
+        return shown
+
+
+def _is_plain(index: tir.Expr) -> bool:
+    """Whether an index is an output dimension as it is, which is never outside."""
+    return isinstance(index, tir.Var)
+
+
+@dataclass(frozen=True)
+class Concat(Op):
+    """Tensors one after another along a dimension."""
+
+    axis: int
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        first = inputs[0]
+        total: tir.Expr = tir.Const(0)
+        for source in inputs:
+            for d, (a, b) in enumerate(zip(first.shape, source.shape, strict=True)):
+                both = fixed(a) is not None and fixed(b) is not None
+                if d != self.axis and both and not dims_equal(a, b):
+                    raise GraphError(G011, {"axis": self.axis, "dimension": d})
+            total = total + source.shape[self.axis]
+        shape = [*first.shape]
+        for d in range(len(shape)):  # a number says more than a symbol that must equal it
+            known = next((s.shape[d] for s in inputs if fixed(s.shape[d]) is not None), shape[d])
+            shape[d] = known
+        shape[self.axis] = total
+        return [TensorType(first.dtype, as_shape(shape))]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        return [np.concatenate(list(arrays), self.axis)]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        types = [TensorType(t.dtype, t.shape) for t in inputs]
+        (result,) = self.infer(types)
+        buffer = tir.Buffer(names[0], result.shape, result.dtype)
+        parts: list[tir.Stmt] = []
+        offset: tir.Expr = tir.Const(0)
+        for number, source in enumerate(inputs):
+            parts.append(_piece(f"{names[0]}_{number}", buffer, source, self.axis, offset))
+            offset = as_shape([offset + source.shape[self.axis]])[0]
+        return [Tensor(buffer, seq(*parts), tuple(dict.fromkeys(inputs)))]
+
+
+def _piece(name: str, buffer: tir.Buffer, source: Tensor, where: int, offset: tir.Expr) -> tir.Stmt:
+    """Loops that copy `source` into `buffer` from `offset` on."""
+    from tilewright.tensor.build import make_block
+
+    loops = [tir.Var(f"i{d}") for d in range(len(source.shape))]
+    iters = tuple(tir.Iter(tir.Var(f"vi{d}"), extent) for d, extent in enumerate(source.shape))
+    place = [it.var for it in iters]
+    target: list[tir.Expr] = list(place)
+    target[where] = place[where] + offset
+    store = tir.Store(buffer, tuple(target), tir.Load(source.buffer, tuple(place)))
+    nest: tir.Stmt = make_block(name, iters, tuple(loops), store)
+    for loop, it in zip(reversed(loops), reversed(iters), strict=True):
+        nest = tir.For(loop, it.extent, nest)
+    return nest

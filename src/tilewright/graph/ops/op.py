@@ -1,0 +1,81 @@
+"""What an operator of the core set must say: types, meaning, and tensor program.
+
+An operator is a frozen value: its attributes are its fields, equal operators compare equal. `infer`
+gives the types of its results, `evaluate` its meaning in NumPy (the definition, also used to fold
+constants), `lower` the stages of a tensor program that compute it.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from tilewright.dtypes import DType, f32
+from tilewright.graph.ir import Array, TensorType
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Tensor
+from tilewright.tensor.printer import print_node
+
+__all__ = ["Op", "Role", "SizeOf", "computed_as"]
+
+SizeOf = Callable[[tir.Expr], int]
+"""The value of a dimension for the sizes of this run."""
+
+
+def computed_as(dtype: DType) -> DType:
+    """The type in which values of a type are computed: narrow floats are storage only."""
+    return f32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+class Role(enum.Enum):
+    """How an operator may share a kernel with its neighbours."""
+
+    MAP = "map"  # each element from the elements at its own place
+    MOVE = "move"  # each element from elements at other places
+    REDUCE = "reduce"  # a fold of one tensor
+    ANCHOR = "anchor"  # heavy work; maps of its result run in registers
+    VIEW = "view"  # nothing to do: the same memory with another shape
+    ALONE = "alone"  # a kernel of its own
+
+
+@dataclass(frozen=True)
+class Op(abc.ABC):
+    """An operator of the core set."""
+
+    role: ClassVar[Role] = Role.ALONE
+
+    @property
+    def name(self) -> str:
+        """Its name in listings."""
+        return type(self).__name__.lower()
+
+    @abc.abstractmethod
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        """The types of the results; a `GraphError` if the inputs do not fit."""
+
+    @abc.abstractmethod
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        """The results in NumPy."""
+
+    @abc.abstractmethod
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        """The results as stages of a tensor program; `names` are for their buffers."""
+
+    def attributes(self) -> dict[str, object]:
+        """What a listing shows beside the name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{key}={_shown(value)}" for key, value in self.attributes().items())
+        return f"{self.name}({shown})" if shown else self.name
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_shown(v) for v in value)}]"
+    if isinstance(value, tir.Expr):
+        return print_node(value)
+    return getattr(value, "name", None) or str(value)

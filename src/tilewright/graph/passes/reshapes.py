@@ -1,0 +1,92 @@
+"""Reshapes move down through maps and reductions, so that these work on the shape of their producer.
+
+A product over stacked rows is flat; its bias, activation and residual then are flat too, and run in its
+registers:
+
+Before:  contract [b·s, n] → reshape [b, s, n] → map(+ bias) → map(gelu)
+After:   contract [b·s, n] → map(+ bias) → map(gelu) → reshape [b, s, n]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.graph.ir import Node, Shape, Value
+from tilewright.graph.ops import Map, Reduce, Reshape
+from tilewright.graph.passes.rewrite import Rewriter
+from tilewright.graph.sizes import dims_equal, fixed, same_shape
+
+__all__ = ["sink_reshapes"]
+
+
+def sink_reshapes(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """A rule: see the picture above."""
+    match node.op:
+        case Reshape():
+            return _merge(b, node.op, inputs[0])
+        case Map():
+            return _through_map(b, node, inputs)
+        case Reduce():
+            return _through_reduce(b, node.op, inputs[0])
+    return None
+
+
+def _source(b: Rewriter, value: Value) -> Value | None:
+    found = b.made_by(value, Reshape)
+    return found[1].inputs[0] if found else None
+
+
+def _merge(b: Rewriter, op: Reshape, x: Value) -> Value | None:
+    source = _source(b, x)
+    if source is not None:
+        return b.reshape(source, op.shape)
+    return x if same_shape(x.shape, op.shape) else None
+
+
+def common_tail(a: Sequence[object], b: Sequence[object]) -> int:
+    """How many trailing dimensions two shapes share."""
+    shared = 0
+    for x, y in zip(reversed(a), reversed(b), strict=False):
+        if not dims_equal(x, y):  # type: ignore[arg-type]
+            break
+        shared += 1
+    return shared
+
+
+def _through_map(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    shape = node.output.shape
+    for value in inputs:
+        source = _source(b, value)
+        if source is None or not same_shape(value.shape, shape):
+            continue
+        moved = [_as_source(b, v, source.shape, shape) for v in inputs]
+        if all(m is not None for m in moved):
+            result = b.add(node.op, *(m for m in moved if m is not None))
+            return b.reshape(result, shape)
+    return None
+
+
+def _as_source(b: Rewriter, x: Value, before: Shape, after: Shape) -> Value | None:
+    """An operand of a map over `after` as an operand of the same map over `before`."""
+    if same_shape(x.shape, after):
+        return b.reshape(x, before)
+    tail = common_tail(before, after)
+    extra = x.rank - tail
+    if extra <= 0:
+        return x
+    if all(fixed(d) == 1 for d in x.shape[:extra]):
+        return b.reshape(x, x.shape[extra:])
+    return None
+
+
+def _through_reduce(b: Rewriter, op: Reduce, x: Value) -> Value | None:
+    source = _source(b, x)
+    if source is None:
+        return None
+    tail = common_tail(source.shape, x.shape)
+    if any(d < x.rank - tail for d in op.axes):
+        return None
+    shift = source.rank - x.rank
+    reduced = b.add(Reduce(op.fold, tuple(d + shift for d in op.axes)), source)
+    kept = [1 if d in op.axes else dim for d, dim in enumerate(x.shape)]
+    return b.reshape(reduced, kept)

@@ -1,0 +1,117 @@
+"""Arithmetic on dimensions: one canonical form, equality, broadcasting.
+
+Sizes are at least one while kernels run (`runtime` skips kernels on empty arrays), which the analyzer
+is told, so that for example `max(batch, 1)` is `batch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+
+from tilewright.errors import Code, GraphError
+from tilewright.graph.ir import Shape
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.visit import free_vars, walk
+
+__all__ = ["as_shape", "broadcast", "count", "dims_equal", "evaluate_size", "fixed", "product"]
+__all__ += ["same_shape", "sized", "tidy", "variables"]
+
+G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
+
+
+def variables(exprs: Iterable[tir.Expr]) -> tuple[tir.Var, ...]:
+    """The size variables in expressions, in order of first appearance."""
+    found: dict[tir.Var, None] = {}
+    for expr in exprs:
+        for part in walk(expr):
+            if isinstance(part, tir.Var):
+                found.setdefault(part)
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def tidy(expr: tir.Expr) -> tir.Expr:
+    """The canonical form of a dimension."""
+    if isinstance(expr, tir.Const | tir.Var):
+        return expr
+    analyzer = Analyzer()
+    for var in free_vars(expr):
+        analyzer = analyzer.assume(tir.Const(1) <= var)
+    return analyzer.simplify(expr)
+
+
+def as_shape(dims: Iterable[int | tir.Expr]) -> Shape:
+    """Dimensions in canonical form."""
+    return tuple(tidy(tir.as_index(d)) for d in dims)
+
+
+def fixed(expr: tir.Expr) -> int | None:
+    """The number if a dimension is one."""
+    return tir.int_value(expr)
+
+
+def sized(shape: Iterable[tir.Expr]) -> tuple[int, ...] | None:
+    """The shape as numbers; None if a dimension is symbolic."""
+    dims = [tir.int_value(d) for d in shape]
+    return None if None in dims else tuple(d for d in dims if d is not None)
+
+
+def product(dims: Iterable[tir.Expr]) -> tir.Expr:
+    """How many elements a shape has."""
+    total: tir.Expr = tir.Const(1)
+    for dim in dims:
+        total = total * dim
+    return tidy(total)
+
+
+def count(shape: Iterable[tir.Expr], symbolic: int = 64) -> int:
+    """A number of elements for estimates; a symbolic dimension counts as `symbolic`."""
+    dims = [tir.int_value(d) for d in shape]
+    return prod(symbolic if d is None else d for d in dims)
+
+
+def dims_equal(a: tir.Expr, b: tir.Expr) -> bool:
+    """Whether two dimensions are the same for all sizes."""
+    return a is b or tidy(a) == tidy(b) or tir.int_value(tidy(a - b)) == 0
+
+
+def same_shape(a: Sequence[tir.Expr], b: Sequence[tir.Expr]) -> bool:
+    """Whether two shapes are the same for all sizes."""
+    return len(a) == len(b) and all(map(dims_equal, a, b))
+
+
+def broadcast(*shapes: Sequence[tir.Expr]) -> Shape:
+    """The shape of an elementwise result by NumPy's rules.
+
+    Of two symbolic dimensions that cannot be proved equal the first is taken: they must be equal
+    when the model runs, unless one of them is the number 1.
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[tir.Expr] = []
+    for axis in range(-rank, 0):
+        dims = [s[axis] for s in shapes if len(s) >= -axis]
+        wide = [d for d in dims if tir.int_value(d) != 1]
+        numbers = {n for d in wide if (n := tir.int_value(d)) is not None}
+        if len(numbers) > 1:
+            shown = " and ".join(f"[{', '.join(map(str, s))}]" for s in shapes)
+            raise GraphError(G001, {"shapes": shown})
+        named = [d for d in wide if tir.int_value(d) is not None] or wide
+        result.append(named[0] if named else tir.Const(1))
+    return tuple(result)
+
+
+def evaluate_size(expr: tir.Expr, sizes: Mapping[tir.Var, int]) -> int:
+    """The value of a dimension when the sizes are known."""
+    number = tir.int_value(expr)
+    if number is not None:
+        return number
+    from tilewright.tensor.visit import substitute
+
+    result = tidy(substitute(expr, {v: tir.Const(n) for v, n in sizes.items()}))
+    found = tir.int_value(result)
+    if found is None:
+        raise KeyError(f"the sizes of `{expr}` are not all known")
+    return found

@@ -1,0 +1,60 @@
+"""What every graph must satisfy; passes are checked against it."""
+
+from __future__ import annotations
+
+from tilewright.errors import Code, GraphError, InternalError
+from tilewright.graph.ir import Graph, Node, Value, array_type
+from tilewright.graph.sizes import same_shape
+
+__all__ = ["verify_graph"]
+
+G101 = Code("G101", "`{value}` is read before it is computed")
+G102 = Code("G102", "`{value}` is computed twice")
+G103 = Code("G103", "the {what} of `{value}` is {found}, its operator gives {expected}")
+
+
+def verify_graph(graph: Graph) -> Graph:
+    """The graph itself; an error if it is not well formed."""
+    known: set[Value] = set()
+    for value in (*graph.inputs, *graph.constants):
+        _define(value, known)
+    for value, array in graph.constants.items():
+        _require_type(value, array_type(array))
+    for node in graph.nodes:
+        _verify_node(node, known)
+    for value in graph.outputs:
+        if value not in known:
+            raise GraphError(G101, {"value": value.name})
+    return graph
+
+
+def _verify_node(node: Node, known: set[Value]) -> None:
+    for value in node.inputs:
+        if value not in known:
+            raise GraphError(G101, {"value": value.name, "read by": str(node.op)})
+    expected = node.op.infer([value.type for value in node.inputs])
+    if len(expected) != len(node.outputs):
+        facts = {"what": "number of results", "value": node.op.name}
+        raise GraphError(G103, {**facts, "expected": len(expected), "found": len(node.outputs)})
+    for value, kind in zip(node.outputs, expected, strict=True):
+        _define(value, known)
+        _require_type(value, kind)
+
+
+def _define(value: Value, known: set[Value]) -> None:
+    if value in known:
+        raise GraphError(G102, {"value": value.name})
+    known.add(value)
+
+
+def _require_type(value: Value, expected: object) -> None:
+    from tilewright.graph.ir import TensorType
+
+    if not isinstance(expected, TensorType):
+        raise InternalError(G103, {"what": "type", "value": value.name})
+    if value.dtype != expected.dtype:
+        facts = {"what": "element type", "value": value.name, "found": value.dtype}
+        raise GraphError(G103, {**facts, "expected": expected.dtype})
+    if not same_shape(value.shape, expected.shape):
+        facts = {"what": "shape", "value": value.name, "found": str(value.type)}
+        raise GraphError(G103, {**facts, "expected": str(expected)})

@@ -1,0 +1,1 @@
+"""From a graph to an executable model: kernels, memory, steps, and the module that users hold."""

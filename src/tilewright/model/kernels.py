@@ -1,0 +1,136 @@
+"""Groups of nodes become kernels: tensor programs, drafted, lowered, compiled.
+
+Equal groups share a kernel: programs are compared by structure, not by names. Unique kernels are
+compiled in parallel threads; LLVM works outside of Python's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tilewright.graph.abstract import abstract_sizes
+from tilewright.graph.groups import Group
+from tilewright.graph.ir import Array, Value
+from tilewright.intrin.features import require_features, require_functions
+from tilewright.llvm.emit import emit, scratch_symbol, symbol
+from tilewright.llvm.machine import object_of
+from tilewright.lower import lower
+from tilewright.schedule.draft import draft
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Tensor, func, placeholder
+from tilewright.tensor.packing import Packing, packing_of
+from tilewright.tensor.regions import sizes as program_sizes
+from tilewright.tensor.structural import structural_hash
+
+__all__ = ["Compiled", "KernelTask", "compile_tasks", "task_of"]
+
+
+@dataclass(frozen=True)
+class KernelTask:
+    """A kernel to be made: its program, the values behind its parameters, and its key.
+
+    `sizes` are what the sizes of the program, in its order, are in the graph.
+    """
+
+    program: tir.Func
+    params: tuple[Value, ...]
+    constants: frozenset[str]
+    sizes: tuple[tir.Expr, ...]
+    threads: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel as object code.
+
+    `size_order` says which of the task's sizes the kernel takes, in its order. Scratch that depends
+    on sizes is None: the function `scratch_symbol` tells it. `packings` belong to parameters.
+    """
+
+    code: bytes
+    symbol: str
+    scratch_symbol: str
+    size_order: tuple[int, ...]
+    shared_bytes: int | None
+    local_bytes: int | None
+    parallel: bool
+    packings: Mapping[int, Packing]
+    remarks: tuple[str, ...] = ()
+
+    def pack(self, position: int, array: Array) -> Array:
+        """A constant in the layout that the kernel wants."""
+        packing = self.packings.get(position)
+        return array if packing is None else packing.pack(array)
+
+
+def task_of(
+    group: Group, outputs: Sequence[Value], constants: Mapping[Value, Array], threads: int
+) -> KernelTask:
+    """The tensor program of a group."""
+    inputs = group.inputs()
+    sizes = abstract_sizes(group.nodes)
+    names = {value: f"p{k}" for k, value in enumerate((*inputs, *outputs))}
+    tensors: dict[Value, Tensor] = {
+        value: placeholder(names[value], sizes.shape(value.shape), value.dtype) for value in inputs
+    }
+    stage = 0
+    for node in group.nodes:
+        given = [names.get(v, f"t{stage + k}") for k, v in enumerate(node.outputs)]
+        stage += len(given)
+        made = sizes.op(node.op).lower([tensors[v] for v in node.inputs], given)
+        tensors.update(zip(node.outputs, made, strict=True))
+    program = func("kernel", [tensors[v] for v in inputs], [tensors[v] for v in outputs])
+    fixed = frozenset(names[v] for v in inputs if v in constants)
+    key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
+    own = tuple(sizes.of(size) for size in program_sizes(program))
+    return KernelTask(program, (*inputs, *outputs), fixed, own, threads, key)
+
+
+def compile_tasks(
+    tasks: Sequence[KernelTask],
+    target: Target,
+    workers: int,
+    report: Callable[[KernelTask], None] | None = None,
+) -> dict[str, Compiled]:
+    """Compile each distinct program once."""
+    unique = {task.key: task for task in tasks}
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+        futures = {key: pool.submit(compile_task, task, target) for key, task in unique.items()}
+        made = {}
+        for key, future in futures.items():
+            made[key] = future.result()
+            if report is not None:
+                report(unique[key])
+    return made
+
+
+def compile_task(task: KernelTask, target: Target) -> Compiled:
+    """Draft, lower and compile one program."""
+    program = task.program.with_fields(name=f"k{task.key.partition('-')[0]}_{len(task.constants)}")
+    schedule = draft(program, target, task.threads, task.constants)
+    scheduled = schedule.func
+    require_features(scheduled, target)
+    require_functions(scheduled)
+    lowered = lower(scheduled, target)
+    code = object_of(emit(lowered, target), target)
+    known = program_sizes(program)
+    order = tuple(known.index(size) for size in lowered.sizes)
+    packings = {
+        k: packing for k, p in enumerate(scheduled.params) if (packing := packing_of(p)) is not None
+    }
+    return Compiled(
+        code,
+        symbol(scheduled),
+        scratch_symbol(scheduled),
+        order,
+        tir.int_value(lowered.shared_bytes),
+        tir.int_value(lowered.local_bytes),
+        lowered.parallel,
+        packings,
+        lowered.remarks,
+    )
+

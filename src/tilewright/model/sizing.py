@@ -1,0 +1,92 @@
+"""The sizes of a program: dimensions of the graph as numbered postfix expressions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tilewright.errors import Code, InternalError
+from tilewright.graph.ir import Shape, Value
+from tilewright.graph.sizes import product, tidy, variables
+from tilewright.runtime.program import Size, SizeExpr, SizeOp
+from tilewright.tensor import ir as tir
+from tilewright.tensor.printer import print_node
+
+__all__ = ["SizeTable"]
+
+I140 = Code("I140", "`{expr}` cannot be a size of a program")
+
+_OPS: Final[dict[type[tir.Expr], SizeOp]] = {
+    tir.Add: SizeOp.ADD,
+    tir.Sub: SizeOp.SUB,
+    tir.Mul: SizeOp.MUL,
+    tir.FloorDiv: SizeOp.FLOORDIV,
+    tir.FloorMod: SizeOp.MOD,
+    tir.Min: SizeOp.MIN,
+    tir.Max: SizeOp.MAX,
+    tir.Eq: SizeOp.EQ,
+    tir.Ne: SizeOp.NE,
+    tir.Lt: SizeOp.LT,
+    tir.Le: SizeOp.LE,
+    tir.BitAnd: SizeOp.AND,
+    tir.BitOr: SizeOp.OR,
+}
+
+
+class SizeTable:
+    """Numbers for dimensions, in the order in which they become known."""
+
+    def __init__(self) -> None:
+        self.sizes: list[Size] = []
+        self._numbers: dict[tir.Expr, int] = {}
+        self._segments: dict[tir.Var, int] = {}
+
+    def bind(self, var: tir.Var, segment: int = 0) -> int:
+        """A size that inputs or results tell."""
+        if var not in self._numbers:
+            self._numbers[var] = len(self.sizes)
+            self._segments[var] = segment
+            self.sizes.append(Size(var.name, None, segment))
+        return self._numbers[var]
+
+    def is_bound(self, var: tir.Var) -> bool:
+        return var in self._numbers
+
+    def number(self, dim: tir.Expr) -> int:
+        """The number of a dimension, which is computed when its segment is entered."""
+        dim = tidy(dim)
+        if dim not in self._numbers:
+            value = self.postfix(dim)
+            self._numbers[dim] = len(self.sizes)
+            self.sizes.append(Size(print_node(dim), value, self.segment([dim])))
+        return self._numbers[dim]
+
+    def dims(self, shape: Shape) -> tuple[int, ...]:
+        """Dimensions as ports write them: a number, or the number k of a size as -1 - k."""
+        numbers = [(d, tir.int_value(d)) for d in shape]
+        return tuple(n if n is not None else -1 - self.number(d) for d, n in numbers)
+
+    def segment(self, dims: object) -> int:
+        """When all of these dimensions are known."""
+        found = variables(dims)  # type: ignore[arg-type]
+        return max((self._segments[v] for v in found), default=0)
+
+    def bytes_of(self, value: Value) -> SizeExpr:
+        """How much memory a value takes."""
+        return self.postfix(product((*value.shape, tir.Const(value.dtype.size_bytes))))
+
+    def postfix(self, expr: tir.Expr) -> SizeExpr:
+        """An expression over sizes in postfix order."""
+        match expr:
+            case tir.Const(value=value):
+                return ((SizeOp.CONST, int(value)),)
+            case tir.Var():
+                return ((SizeOp.SIZE, self._numbers[expr]),)
+            case tir.Not(value=inner):
+                return (*self.postfix(inner), (SizeOp.NOT, 0))
+            case tir.Select(cond=cond, if_true=yes, if_false=no):
+                parts = (*self.postfix(cond), *self.postfix(yes), *self.postfix(no))
+                return (*parts, (SizeOp.SELECT, 0))
+        op = _OPS.get(type(expr))
+        if op is None or not isinstance(expr, tir.Binary):
+            raise InternalError(I140, {"expr": print_node(expr)})
+        return (*self.postfix(expr.a), *self.postfix(expr.b), (op, 0))
