@@ -248,6 +248,8 @@ class Builder:
 
         All rows of a stack that meets one matrix are one matrix: the product is then a plain one.
         """
+        if a.rank == 1 and b.rank == 1:
+            return self.contract("k", "k", "", a, b, dtype)
         if a.rank == 1:
             product_ = self.matmul(self.reshape(a, (1, *a.shape)), b, dtype)
             return self.reshape(product_, [*product_.shape[:-2], product_.shape[-1]])

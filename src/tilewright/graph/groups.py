@@ -49,12 +49,26 @@ class Group:
     lead: int = 0
     row: Shape = ()
     shape: Shape = ()
+    producers: dict[Value, Node] = field(default_factory=dict, repr=False)
 
     @property
     def anchor(self) -> Node | None:
         """The node with the heavy work, or the first reduction."""
         roles = (Role.ANCHOR, Role.REDUCE, Role.ALONE)
         return next((n for role in roles for n in self.nodes if n.op.role is role), None)
+
+    def reduction_behind(self, node: Node) -> Node | None:
+        """The reduction that a chain of maps of its own shape begins with."""
+        for value in node.inputs:
+            producer = self.producers.get(value)
+            if producer is None or not same_shape(value.shape, node.output.shape):
+                continue
+            if isinstance(producer.op, Reduce):
+                return producer
+            found = self.reduction_behind(producer) if producer.op.role is Role.MAP else None
+            if found is not None:
+                return found
+        return None
 
     def inputs(self) -> tuple[Value, ...]:
         """What the group reads, in order of first use."""
@@ -77,6 +91,7 @@ def group_nodes(graph: Graph) -> list[Group]:
     """Groups in an order in which they can run; views belong to none."""
     consumers = graph.consumers()
     outputs = set(graph.outputs)
+    producers = graph.producers()
     group_of: dict[int, Group] = {}
     groups: list[Group] = []
     for node in reversed(graph.nodes):
@@ -85,7 +100,7 @@ def group_nodes(graph: Graph) -> list[Group]:
         group = _home(node, consumers, outputs, group_of)
         if group is None:
             kind = _KINDS.get(node.op.role, GroupKind.ALONE)
-            group = Group(kind, shape=node.outputs[0].shape)
+            group = Group(kind, shape=node.outputs[0].shape, producers=producers)
             groups.append(group)
         _enter(group, node)
         group_of[id(node)] = group
@@ -151,7 +166,29 @@ def _map_may_join(node: Node, group: Group, readers: Sequence[Node]) -> bool:
         case GroupKind.ANCHOR:
             shape = node.output.shape
             return same_shape(shape, group.shape) and all(r.op.role is Role.MAP for r in readers)
-    return _read_once_each(node, readers)
+    return _read_once_each(node, readers) or _is_row_statistic(node, group)
+
+
+def _is_row_statistic(node: Node, group: Group) -> bool:
+    """Whether a map continues a reduction, one number for each row of a group of maps.
+
+    The reduction is visited later and joins then; the group must fit it.
+    """
+    source = group.reduction_behind(node)
+    if source is None or any(n.op.role is not Role.MAP for n in group.nodes):
+        return False
+    lead = _lead_of(source)
+    if lead is None or len(group.shape) != source.output.rank:
+        return False
+    probe = Group(GroupKind.ROWS, group.nodes, lead, group.shape[lead:], group.shape)
+    rows = same_shape(group.shape[lead:], source.inputs[0].shape[lead:])
+    return rows and all(_fits_rows(n.output.shape, probe) for n in (*group.nodes, node))
+
+
+def _lead_of(node: Node) -> int | None:
+    """How many dimensions a reduction over trailing dimensions leaves."""
+    op, rank = node.op, node.inputs[0].rank
+    return rank - len(op.axes) if isinstance(op, Reduce) and _is_trailing(op, rank) else None
 
 
 def _read_once_each(node: Node, readers: Iterable[Node]) -> bool:
@@ -218,6 +255,11 @@ def _enter(group: Group, node: Node) -> None:
             group.row = source.shape[group.lead :]
         else:
             group.kind = GroupKind.ANCHOR
+    elif group.kind is GroupKind.MAP and not same_shape(node.outputs[0].shape, group.shape):
+        source = group.reduction_behind(node)
+        lead = None if source is None else _lead_of(source)
+        if lead is not None and node.op.role is Role.MAP:
+            group.kind, group.lead, group.row = GroupKind.ROWS, lead, group.shape[lead:]
     elif op.role is Role.ANCHOR:
         group.kind = GroupKind.ANCHOR
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, Graph, Value
-from tilewright.graph.sizes import evaluate_size
+from tilewright.graph.sizes import evaluate_size, variables
 from tilewright.tensor import ir as tir
 
 __all__ = ["bind_sizes", "interpret"]
@@ -41,15 +41,24 @@ def interpret(
     graph: Graph,
     feeds: Mapping[str, Array],
     watch: Callable[[Value, Array], None] | None = None,
+    outer: Callable[[tir.Expr], int] | None = None,
 ) -> list[Array]:
-    """The outputs for these inputs; `watch` sees every value that is computed."""
+    """The outputs for these inputs; `watch` sees every value that is computed.
+
+    `outer` tells the sizes that come from outside, if this is a graph inside of another one.
+    """
     sizes = bind_sizes(graph, feeds)
     arrays: dict[Value, Array] = {v: np.asarray(feeds[v.name]) for v in graph.inputs}
     arrays.update(graph.constants)
+
+    def size_of(dim: tir.Expr) -> int:
+        for var in variables([dim]):
+            if outer is not None and var not in sizes:
+                sizes[var] = outer(var)
+        return evaluate_size(dim, sizes)
+
     for node in graph.nodes:
-        found = node.op.evaluate(
-            [arrays[v] for v in node.inputs], lambda d: evaluate_size(d, sizes)
-        )
+        found = node.op.evaluate([arrays[v] for v in node.inputs], size_of)
         for value, array in zip(node.outputs, found, strict=True):
             bind_value(value, np.shape(array), sizes)
             arrays[value] = array

@@ -68,7 +68,7 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
         return b.constant(_numbers(*numbers, dtype=start.dtype.numpy), "range")
     parts = [b.integers(v) for v in (start, limit, step)]
     if any(p is None for p in parts):
-        node.decline("the length depends on data")
+        node.decline("the length depends on data", expand=False)
     first, end, by = (p[0] for p in parts if p is not None)
     length = tidy(tir.maximum(-((first - end) // by), 0))
     count = fixed(length)

@@ -10,6 +10,7 @@ FAMILIES = (
     "activations",
     "arithmetic",
     "constants",
+    "control",
     "conversions",
     "convolution",
     "einsum",
@@ -21,6 +22,8 @@ FAMILIES = (
     "products",
     "quantization",
     "reductions",
+    "sequences",
+    "resize",
     "shapes",
 )
 

@@ -27,12 +27,21 @@ def function_body(
     except defs.SchemaError:
         return None
     if schema.has_function:
-        return schema.function_body
+        return _with_defaults(schema.function_body, schema)
     if schema.has_context_dependent_function:
         types = [type_proto(v).SerializeToString() if v is not None else b"" for v in inputs]
         body = schema.get_context_dependent_function(node.proto.SerializeToString(), types)
         if body:
             made = onnx.FunctionProto()
             made.ParseFromString(body)
-            return made
+            return _with_defaults(made, schema)
     return None
+
+
+def _with_defaults(body: onnx.FunctionProto, schema: defs.OpSchema) -> onnx.FunctionProto:
+    """A body that knows the attributes which a call may leave out."""
+    made = onnx.FunctionProto()
+    made.CopyFrom(body)
+    defaults = [a.default_value for a in schema.attributes.values()]
+    made.attribute_proto.extend(value for value in defaults if value.name)
+    return made

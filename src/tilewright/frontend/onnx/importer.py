@@ -6,7 +6,7 @@ on the ONNX reference implementation (`reference.py`) as a node of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from onnx import numpy_helper
 from tilewright.errors import Code, ModelError, TilewrightError
 from tilewright.frontend.onnx import families
 from tilewright.frontend.onnx.functions import function_body
-from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
+from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.reference import reference_node
-from tilewright.frontend.onnx.registry import HANDLERS, Declined
+from tilewright.frontend.onnx.registry import HANDLERS, TAKE_SEQUENCES, Declined, Unknown
+from tilewright.frontend.onnx.scope import Item, Nested, Scope, Tensors
 from tilewright.graph import Builder, Graph, Value
 from tilewright.tensor import ir as tir
 
@@ -26,7 +27,6 @@ __all__ = ["Imported", "import_model", "read_model"]
 
 M001 = Code("M001", "`{what}` is not an ONNX model: {problem}")
 M002 = Code("M002", "node `{node}` reads `{value}`, which nothing computes before it")
-M003 = Code("M003", "`{input}` of the model is not a tensor: {problem}")
 M004 = Code("M004", "node `{node}` ({op}, opset {opset}) cannot be understood: {problem}")
 
 families.load()
@@ -75,28 +75,44 @@ class Importer:
         self.size_vars: dict[str, tir.Var] = {}
 
     def run(self) -> Imported:
-        """Import the whole model."""
+        """Import the whole model; `Unknown` if it has no graph."""
         proto = self.model.graph
-        scope: dict[str, Value] = {}
-        constants = {t.name for t in proto.initializer}
-        for tensor in proto.initializer:
-            scope[tensor.name] = self.builder.constant(numpy_helper.to_array(tensor), tensor.name)
+        scope: Scope = {}
+        self._initializers(proto, scope)
         for info in proto.input:
-            if info.name not in constants:
+            if info.name not in scope:
                 scope[info.name] = self._input(info)
         self.walk(proto.node, scope)
         names = [o.name for o in proto.output]
-        outputs = [self._found(name, "the model's outputs", scope) for name in names]
+        outputs: list[Value] = []
+        for name in names:
+            found = self._found(name, "the model's outputs", scope)
+            if not isinstance(found, Value):
+                raise Unknown(f"the output `{name}` is not a tensor")
+            outputs.append(found)
         return Imported(self.builder.graph(outputs, names), self.by_reference)
 
-    def walk(self, nodes: Sequence[onnx.NodeProto], scope: dict[str, Value]) -> None:
+    def walk(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
         """Import nodes one after another; their results enter `scope`."""
         for proto in nodes:
             self._import_node(proto, scope)
 
-    def _import_node(self, proto: onnx.NodeProto, scope: dict[str, Value]) -> None:
+    def _initializers(self, proto: onnx.GraphProto, scope: Scope) -> None:
+        for tensor in proto.initializer:
+            scope[tensor.name] = self._constant(tensor)
+        if proto.sparse_initializer:
+            raise Unknown("sparse weights")
+
+    def _constant(self, tensor: onnx.TensorProto) -> Value:
+        try:
+            dtype_of_onnx(tensor.data_type)
+        except Declined as problem:
+            raise Unknown(f"`{tensor.name}`: {problem}") from None
+        return self.builder.constant(numpy_helper.to_array(tensor), tensor.name)
+
+    def _import_node(self, proto: onnx.NodeProto, scope: Scope) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
-        node = OnnxNode.of(proto, self.opsets.get(domain, 1))
+        node = OnnxNode.of(proto, self.opsets.get(domain, 1), self._inside(scope))
         inputs = [self._found(n, node.label, scope) if n else None for n in proto.input]
         before, self.builder.label = self.builder.label, node.label
         try:
@@ -107,56 +123,84 @@ class Importer:
             if name:
                 scope[name] = value
 
+    def _inside(self, scope: Scope) -> BuildGraph:
+        """How the graphs inside of a node are imported where it stands."""
+
+        def build(
+            graph: onnx.GraphProto,
+            builder: Builder,
+            outside: Callable[[Value], Value],
+            inputs: Sequence[Item],
+        ) -> Sequence[Item]:
+            inner = Nested(scope, outside)
+            around, self.builder = self.builder, builder
+            try:
+                self._initializers(graph, inner)
+                inner.update(zip((i.name for i in graph.input), inputs, strict=False))
+                self.walk(graph.node, inner)
+                return [self._found(o.name, graph.name, inner) for o in graph.output]
+            finally:
+                self.builder = around
+
+        return build
+
     def _results(
-        self, domain: str, node: OnnxNode, inputs: list[Value | None], scope: dict[str, Value]
-    ) -> Sequence[Value]:
+        self, domain: str, node: OnnxNode, inputs: list[Item], scope: Scope
+    ) -> Sequence[Item]:
+        if node.op not in TAKE_SEQUENCES and any(isinstance(v, Tensors) for v in inputs):
+            raise Unknown(f"{node.op} of a sequence")
         handler = HANDLERS.get((domain, node.op))
+        why = "no handler"
         if handler is not None:
             try:
                 made = handler(self.builder, node, *inputs)
-                return (made,) if isinstance(made, Value) else tuple(made)
+                return made if isinstance(made, list | tuple) else (made,)
             except Declined as reason:
                 why = str(reason)
+            except ModelError:
+                raise
             except TilewrightError as problem:
                 facts = {"node": node.label, "op": node.op, "opset": node.opset}
                 shown = ", ".join("none" if v is None else str(v) for v in inputs)
                 raise ModelError(
                     M004, {**facts, "problem": problem, "inputs": shown}
                 ) from problem
-        else:
-            why = "no handler"
-        body = function_body(self.local_functions, domain, node, inputs)
+        values = [v for v in inputs if not isinstance(v, Tensors)]
+        body = function_body(self.local_functions, domain, node, values)
         if body is not None:
             return self._inlined(body, node, inputs)
+        if len(values) < len(inputs):
+            raise Unknown(f"{node.op} of a sequence: {why}")
         self.by_reference[node.label] = f"{node.op}: {why}"
-        return reference_node(self.builder, node, domain, inputs, self.opsets)
+        names = [n for n in _captured_names(node.proto) if n in scope]
+        captured = {n: v for n in names if isinstance(v := scope[n], Value)}
+        return reference_node(self.builder, node, domain, values, self.opsets, captured)
 
     def _inlined(
-        self, body: onnx.FunctionProto, node: OnnxNode, inputs: Sequence[Value | None]
-    ) -> Sequence[Value]:
-        """The nodes of an ONNX function in place of its call."""
-        scope = {n: v for n, v in zip(body.input, inputs, strict=False) if v is not None}
+        self, body: onnx.FunctionProto, node: OnnxNode, inputs: Sequence[Item]
+    ) -> Sequence[Item]:
+        """The nodes of an ONNX function in place of its call; inputs that are left out are nothing."""
+        scope: Scope = dict.fromkeys(body.input)
+        scope.update(zip(body.input, inputs, strict=False))
         opsets, self.opsets = self.opsets, dict(self.opsets)
         self.opsets.update({o.domain or "": int(o.version) for o in body.opset_import})
-        missing = {name for name in body.input if name not in scope}
         try:
             for proto in body.node:
-                made = _with_attributes(proto, node.proto, body)
-                made.input[:] = ["" if name in missing else name for name in made.input]
-                self._import_node(made, scope)
+                self._import_node(_with_attributes(proto, node.proto, body), scope)
         finally:
             self.opsets = opsets
-        return [scope[name] for name in body.output if name in scope]
+        return [scope.get(name) for name in body.output]
 
     def _input(self, info: onnx.ValueInfoProto) -> Value:
-        if info.type.WhichOneof("value") != "tensor_type":
-            kind = info.type.WhichOneof("value") or "nothing"
-            raise ModelError(M003, {"input": info.name, "problem": kind})
+        kind = info.type.WhichOneof("value") or "nothing"
         tensor = info.type.tensor_type
+        if kind != "tensor_type" or not tensor.HasField("shape"):
+            problem = "a tensor of any rank" if kind == "tensor_type" else kind
+            raise Unknown(f"the input `{info.name}` is {problem}")
         try:
             dtype = dtype_of_onnx(tensor.elem_type)
         except Declined as problem:
-            raise ModelError(M003, {"input": info.name, "problem": problem}) from None
+            raise Unknown(f"the input `{info.name}`: {problem}") from None
         dims = [
             tir.Const(int(d.dim_value))
             if d.HasField("dim_value")
@@ -168,10 +212,28 @@ class Importer:
     def _size(self, name: str) -> tir.Var:
         return self.size_vars.setdefault(name, tir.Var(name))
 
-    def _found(self, name: str, node: str, scope: Mapping[str, Value]) -> Value:
+    def _found(self, name: str, node: str, scope: Scope) -> Item:
         if name not in scope:
             raise ModelError(M002, {"node": node, "value": name})
         return scope[name]
+
+
+def _captured_names(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that graphs inside of a node read from around it, each once."""
+    free: dict[str, None] = {}
+    for attribute in node.attribute:
+        for graph in _graphs(attribute):
+            own = {i.name for i in (*graph.input, *graph.initializer)}
+            for inner in graph.node:
+                read = (*inner.input, *_captured_names(inner))
+                free.update(dict.fromkeys(n for n in read if n and n not in own))
+                own.update(inner.output)
+            free.update(dict.fromkeys(o.name for o in graph.output if o.name not in own))
+    yield from free
+
+
+def _graphs(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
+    return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
 
 
 def _with_attributes(
@@ -184,7 +246,12 @@ def _with_attributes(
     del made.attribute[:]
     for attribute in proto.attribute:
         if not attribute.ref_attr_name:
-            made.attribute.append(attribute)
+            copy = made.attribute.add()
+            copy.CopyFrom(attribute)
+            for graph in _graphs(copy):
+                inner = [_with_attributes(n, call, body) for n in graph.node]
+                del graph.node[:]
+                graph.node.extend(inner)
         elif attribute.ref_attr_name in given:
             copy = made.attribute.add()
             copy.CopyFrom(given[attribute.ref_attr_name])

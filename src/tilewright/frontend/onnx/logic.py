@@ -43,12 +43,13 @@ def invert(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("BitShift")
 def bit_shift(b: Builder, node: OnnxNode, x: Value, amount: Value) -> Value:
-    """Bits moved left or right; all are gone if the amount is at least their number."""
+    """Bits moved left or right; beyond their number only the sign is left, of a right shift."""
     left = node.string("direction") == "LEFT"
 
     def body(v: tir.Expr, n: tir.Expr) -> tir.Expr:
         held = tir.minimum(n, v.dtype.bits - 1)
-        return select(n < v.dtype.bits, v << held if left else v >> held, 0)
+        moved = v << held if left else v >> held
+        return moved if v.dtype.is_signed and not left else select(n < v.dtype.bits, moved, 0)
 
     return b.map(body, x, amount)
 

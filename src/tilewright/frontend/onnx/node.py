@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -12,6 +12,8 @@ from onnx import numpy_helper
 
 from tilewright.dtypes import DType, dtype_of
 from tilewright.frontend.onnx.registry import Declined
+from tilewright.frontend.onnx.scope import Item
+from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 
 __all__ = ["OnnxNode", "dtype_of_onnx", "normal_axis"]
@@ -31,18 +33,28 @@ def normal_axis(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
+BuildGraph = Callable[
+    [onnx.GraphProto, Builder, Callable[[Value], Value], Sequence[Item]], Sequence[Item]
+]
+
+
 @dataclass(frozen=True)
 class OnnxNode:
-    """One node; `opset` is the version of its domain, `attributes` are converted."""
+    """One node; `opset` is the version of its domain, `attributes` are converted.
+
+    `build(graph, builder, outside, inputs)` imports a graph inside of the node with a builder, which may
+    be that of the node or one of its own; `outside` brings values from around the node into it.
+    """
 
     proto: onnx.NodeProto
     opset: int
+    build: BuildGraph
     attributes: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, proto: onnx.NodeProto, opset: int) -> OnnxNode:
+    def of(cls, proto: onnx.NodeProto, opset: int, build: BuildGraph) -> OnnxNode:
         values = {a.name: _converted(a) for a in proto.attribute}
-        return cls(proto, opset, values)
+        return cls(proto, opset, build, values)
 
     @property
     def op(self) -> str:
@@ -87,12 +99,13 @@ class OnnxNode:
         return self.attributes.get(name)
 
     def graph(self, name: str) -> onnx.GraphProto:
-        """A subgraph."""
-        return self.attributes[name]
+        """A graph inside."""
+        found: onnx.GraphProto = self.attributes[name]
+        return found
 
-    def decline(self, reason: str) -> NoReturn:
-        """Leave this node to the reference implementation."""
-        raise Declined(reason)
+    def decline(self, reason: str, *, expand: bool = True) -> NoReturn:
+        """Leave this node to its function's body, if it may be expanded, or to the reference."""
+        raise Declined(reason, expand=expand)
 
 
 def _converted(attribute: onnx.AttributeProto) -> Any:

@@ -12,7 +12,7 @@ from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
-from tilewright.graph.ops import ArgReduce, computed_as
+from tilewright.graph.ops import ArgReduce, Cumulate, computed_as
 from tilewright.graph.sizes import fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
@@ -87,7 +87,7 @@ def reduction(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
     if axes is not None:
         named = b.numbers(axes)
         if named is None and fixed(axes.shape[0]) != 0:
-            node.decline("the axes depend on data")
+            node.decline("the axes depend on data", expand=False)
     if not named and node.int("noop_with_empty_axes"):
         return _without_axes(b, node, x)
     over = sorted({normal_axis(a, x.rank) for a in named or range(x.rank)})
@@ -133,3 +133,14 @@ def hardmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     hit = b.map(lambda i, p: i.eq(p), along, place)
     assert hit.dtype == boolean
     return b.reshape(converted(b, hit, x.dtype), x.shape)
+
+
+@onnx_op("CumSum", "CumProd")
+def cumulative(b: Builder, node: OnnxNode, x: Value, axis: Value) -> Value:
+    """Running sums or products."""
+    named = b.numbers(axis)
+    if named is None:
+        node.decline("the axis depends on data", expand=False)
+    fold = tir.Fold.ADD if node.op == "CumSum" else tir.Fold.MUL
+    exclusive, reverse = bool(node.int("exclusive")), bool(node.int("reverse"))
+    return b.add(Cumulate(fold, normal_axis(named[0], x.rank), exclusive, reverse), x)

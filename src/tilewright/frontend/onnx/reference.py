@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper, shape_inference
 
 from tilewright.frontend.onnx.node import OnnxNode
-from tilewright.frontend.onnx.registry import Declined
+from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.types import SizeNames, tensor_type, type_proto
 from tilewright.graph import Builder, TensorType, Value
 from tilewright.graph.ir import Array
@@ -23,23 +23,24 @@ KIND = "onnx"
 _fresh_numbers = count()
 
 
-class Unknown(Exception):  # noqa: N818  (a signal: the whole model must run on the reference)
-    """The type of a result cannot be told before the model runs."""
-
-
 def reference_node(
     b: Builder,
     node: OnnxNode,
     domain: str,
     inputs: Sequence[Value | None],
     opsets: Mapping[str, int],
-) -> Sequence[Value]:
-    """A node as a Python function; its result types come from ONNX's shape inference."""
-    model, results = _single_node_model(b, node, inputs, opsets)
+    captured: Mapping[str, Value],
+) -> Sequence[Value | None]:
+    """A node as a Python function; its result types come from ONNX's shape inference.
+
+    `captured` are the values that graphs inside of the node read by name.
+    """
+    model, results = _single_node_model(b, node, inputs, opsets, captured)
     payload = model.SerializeToString()
     given = [v for v in dict.fromkeys(inputs) if v is not None]
     op = Host(KIND, payload, node.op, tuple(results), host_function(payload))
-    return b.add_all(op, *given, fold=False)
+    made = iter(b.add_all(op, *given, *captured.values(), fold=False))
+    return [next(made) if name else None for name in node.proto.output]
 
 
 def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
@@ -60,7 +61,11 @@ def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
 
 
 def _single_node_model(
-    b: Builder, node: OnnxNode, inputs: Sequence[Value | None], opsets: Mapping[str, int]
+    b: Builder,
+    node: OnnxNode,
+    inputs: Sequence[Value | None],
+    opsets: Mapping[str, int],
+    captured: Mapping[str, Value],
 ) -> tuple[onnx.ModelProto, list[TensorType]]:
     names = SizeNames()
     proto = onnx.NodeProto()
@@ -69,15 +74,18 @@ def _single_node_model(
     known: dict[Value, str] = {}
     for value in inputs:
         if value is not None:
-            known.setdefault(value, f"in{len(known)}")
+            known.setdefault(value, f"tw_in{len(known)}")
         proto.input.append("" if value is None else known[value])
-    outputs = [f"out{k}" for k in range(len(node.proto.output)) if node.proto.output[k]]
+    outputs = [f"tw_out{k}" for k in range(len(node.proto.output)) if node.proto.output[k]]
     numbers = iter(outputs)
     proto.output.extend(next(numbers) if name else "" for name in node.proto.output)
     graph = onnx.helper.make_graph(
         [proto],
         "node",
-        [onnx.helper.make_value_info(name, type_proto(v, names)) for v, name in known.items()],
+        [
+            onnx.helper.make_value_info(name, type_proto(v, names))
+            for name, v in (*((n, v) for v, n in known.items()), *captured.items())
+        ],
         [onnx.ValueInfoProto(name=name) for name in outputs],
     )
     imports = [onnx.helper.make_opsetid(d, v) for d, v in opsets.items()]

@@ -13,23 +13,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tilewright.graph import Value
+from tilewright.frontend.onnx.scope import Item
 
-__all__ = ["HANDLERS", "Declined", "Handler", "onnx_op", "operators"]
+__all__ = ["HANDLERS", "TAKE_SEQUENCES", "Declined", "Handler", "Unknown", "onnx_op", "operators"]
 
-Results = Value | Sequence[Value]
+Results = Item | Sequence[Item]
 Handler = Callable[..., Results]
 
 HANDLERS: dict[tuple[str, str], Handler] = {}
 """Handlers by (domain, operator); the domain of ONNX itself is empty."""
 
+TAKE_SEQUENCES: set[str] = set()
+"""Operators whose handlers understand sequences."""
+
+
+class Unknown(Exception):  # noqa: N818  (a signal: the whole model must run on the reference)
+    """A part of the model has no form that is known before it runs."""
+
 
 class Declined(Exception):  # noqa: N818  (a signal to the importer, not an error)
-    """A handler cannot express this node; the text says why."""
+    """A handler cannot express this node; the text says why.
+
+    `expand` tells whether the body of the operator's ONNX function, if it has one, may stand for it.
+    """
+
+    def __init__(self, reason: str, *, expand: bool = True) -> None:
+        super().__init__(reason)
+        self.expand = expand
 
 
-def onnx_op(*names: str, domain: str = "") -> Callable[[Handler], Handler]:
-    """Register a handler for one or several operators."""
+def onnx_op(
+    *names: str, domain: str = "", sequences: bool = False
+) -> Callable[[Handler], Handler]:
+    """Register a handler for one or several operators; may inputs be `sequences`?"""
 
     def register(handler: Handler) -> Handler:
         for name in names:
@@ -37,6 +53,8 @@ def onnx_op(*names: str, domain: str = "") -> Callable[[Handler], Handler]:
             if key in HANDLERS:
                 raise ValueError(f"two handlers for {name}")
             HANDLERS[key] = handler
+            if sequences:
+                TAKE_SEQUENCES.add(name)
         return handler
 
     return register
@@ -45,5 +63,3 @@ def onnx_op(*names: str, domain: str = "") -> Callable[[Handler], Handler]:
 def operators() -> Iterator[tuple[str, str]]:
     """All operators that have a handler, as (domain, name)."""
     yield from sorted(HANDLERS)
-
-

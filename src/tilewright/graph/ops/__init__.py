@@ -6,8 +6,9 @@ from tilewright.graph.ops.map import Map, argument
 from tilewright.graph.ops.movement import Concat, Expand, Remap, Reshape, Transpose, axis
 from tilewright.graph.ops.op import Op, computed_as
 from tilewright.graph.ops.reduce import ArgReduce, Reduce
+from tilewright.graph.ops.scan import Cumulate
 from tilewright.graph.ops.sizes_op import Sizes
 from tilewright.graph.ops.tabulate import Tabulate
 
-__all__ = ["ArgReduce", "Concat", "Contract", "Expand", "Map", "Op", "Reduce", "Remap", "Reshape"]
+__all__ = ["ArgReduce", "Concat", "Contract", "Cumulate", "Expand", "Map", "Op", "Reduce", "Remap", "Reshape"]
 __all__ += ["Gather", "picked", "Sizes", "Tabulate", "Transpose", "argument", "axis", "computed_as"]

@@ -5,6 +5,8 @@ registers:
 
 Before:  contract [b·s, n] → reshape [b, s, n] → map(+ bias) → map(gelu)
 After:   contract [b·s, n] → map(+ bias) → map(gelu) → reshape [b, s, n]
+
+Only towards fewer dimensions: of two ways to write the same map one must be preferred.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def _through_map(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | 
     shape = node.output.shape
     for value in inputs:
         source = _source(b, value)
-        if source is None or not same_shape(value.shape, shape):
+        if source is None or source.rank >= len(shape) or not same_shape(value.shape, shape):
             continue
         moved = [_as_source(b, v, source.shape, shape) for v in inputs]
         if all(m is not None for m in moved):
@@ -81,7 +83,7 @@ def _as_source(b: Rewriter, x: Value, before: Shape, after: Shape) -> Value | No
 
 def _through_reduce(b: Rewriter, op: Reduce, x: Value) -> Value | None:
     source = _source(b, x)
-    if source is None:
+    if source is None or source.rank >= x.rank:
         return None
     tail = common_tail(source.shape, x.shape)
     if any(d < x.rank - tail for d in op.axes):

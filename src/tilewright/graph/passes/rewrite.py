@@ -7,12 +7,13 @@ so constants fold and equal nodes are shared at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from tilewright.graph.builder import Builder
 from tilewright.graph.ir import Graph, Node, Value
-from tilewright.graph.ops import Op
+from tilewright.graph.ops import Op, Reshape
+from tilewright.tensor import ir as tir
 
 __all__ = ["Rewriter", "Rule", "rewrite_graph"]
 
@@ -39,6 +40,11 @@ class Rewriter(Builder):
         """The producer and its operator if it is of this kind."""
         node = self.producer(value)
         return (node.op, node) if node is not None and isinstance(node.op, kind) else None
+
+    def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
+        """The same elements in another shape; of several reshapes only the last one counts."""
+        found = self.made_by(x, Reshape)
+        return super().reshape(x if found is None else found[1].inputs[0], shape)
 
     def is_read_once(self, value: Value) -> bool:
         """Whether one node alone reads it, and it is not an output."""

@@ -1,0 +1,138 @@
+"""Branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx
+
+from tilewright.errors import GraphError
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.registry import Unknown, onnx_op
+from tilewright.frontend.onnx.scope import Item, Tensors
+from tilewright.graph import Builder, Value
+from tilewright.graph.loops import G040, G041, Turn, branch, loop
+from tilewright.graph.sizes import fixed
+from tilewright.tensor import ir as tir
+
+__all__: list[str] = []
+
+
+@onnx_op("If")
+def if_(b: Builder, node: OnnxNode, condition: Value) -> Sequence[Item]:
+    """One of two graphs; a condition that is known now leaves only one of them."""
+    ways = node.graph("then_branch"), node.graph("else_branch")
+    known = b.numbers(condition)
+    if known is not None:
+        return node.build(ways[0] if known[0] else ways[1], b, lambda v: v, [])
+
+    def way(graph: onnx.GraphProto) -> Callable[[Builder, Callable[[Value], Value]], list[Value]]:
+        return lambda inner, outside: tensors(node.build(graph, inner, outside, []))
+
+    try:
+        return branch(b, condition, way(ways[0]), way(ways[1]))
+    except GraphError as problem:
+        if problem.code is not G041:
+            raise
+        node.decline(str(problem))
+
+
+@onnx_op("Loop")
+def loop_(
+    b: Builder, node: OnnxNode, limit: Value | None, condition: Value | None, *carried: Item
+) -> Sequence[Value]:
+    """A body again and again, as long as it says so and at most as often as the limit."""
+    graph = node.graph("body")
+    initial = tensors(carried)
+
+    def body(
+        inner: Builder, step: Value, values: Sequence[Value], outside: Callable[[Value], Value]
+    ) -> Turn:
+        always = inner.constant(np.bool_(1))
+        found = tensors(node.build(graph, inner, outside, [step, always, *values]))
+        return Turn(found[1 : 1 + len(values)], found[1 + len(values) :], found[0])
+
+    return _looped(b, node, body, limit, initial, condition)
+
+
+def _looped(
+    b: Builder,
+    node: OnnxNode,
+    body: Callable[..., Turn],
+    limit: Value | None,
+    carried: Sequence[Value],
+    condition: Value | None = None,
+) -> list[Value]:
+    try:
+        return loop(b, body, limit, carried, condition)
+    except GraphError as problem:
+        if problem.code is not G040:
+            raise
+        node.decline(str(problem))
+
+
+@onnx_op("Scan")
+def scan(b: Builder, node: OnnxNode, *inputs: Value) -> Sequence[Value]:
+    """A body for each element of tensors along an axis, forwards or backwards."""
+    if node.opset < 9:
+        node.decline("the batch of opset 8")
+    graph, count = node.graph("body"), node.int("num_scan_inputs")
+    states, scanned = list(inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
+    results = len(graph.output) - len(states)
+    axes = node.ints("scan_input_axes") or [0] * count
+    backward = node.ints("scan_input_directions") or [0] * count
+    axes = [normal_axis(a, x.rank) for a, x in zip(axes, scanned, strict=True)]
+    length = scanned[0].shape[axes[0]]
+
+    def body(
+        inner: Builder, step: Value, values: Sequence[Value], outside: Callable[[Value], Value]
+    ) -> Turn:
+        place = _place(inner, step)
+        parts = [
+            _part(inner, outside(x), axis, x.shape[axis] - 1 - place if back else place)
+            for x, axis, back in zip(scanned, axes, backward, strict=True)
+        ]
+        found = tensors(node.build(graph, inner, outside, [*values, *parts]))
+        return Turn(found[: len(values)], found[len(values) :])
+
+    found = _looped(b, node, body, b.sizes([length]), states)
+    stacked = found[len(states) :]
+    out_axes = node.ints("scan_output_axes") or [0] * results
+    reverse = node.ints("scan_output_directions") or [0] * results
+    arranged = [
+        _arranged(b, x, normal_axis(axis, x.rank), bool(back))
+        for x, axis, back in zip(stacked, out_axes, reverse, strict=True)
+    ]
+    return [*found[: len(states)], *arranged]
+
+
+def _place(b: Builder, step: Value) -> tir.Expr:
+    """The number of an iteration as an expression."""
+    known = b.integers(step)
+    assert known is not None, "iterations have numbers that are known inside"
+    return known[0]
+
+
+def _part(b: Builder, x: Value, axis: int, place: tir.Expr) -> Value:
+    """One element along an axis."""
+    shape = [d for k, d in enumerate(x.shape) if k != axis]
+    return b.remap(x, shape, lambda *o: [*o[:axis], place, *o[axis:]])
+
+
+def _arranged(b: Builder, x: Value, axis: int, backward: bool) -> Value:  # noqa: FBT001
+    """Stacked elements along their axis, in order."""
+    length = x.shape[0]
+    if backward and fixed(length) != 1:
+        x = b.remap(x, x.shape, lambda first, *o: [length - 1 - first, *o])
+    return b.transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.rank)])
+
+
+def tensors(items: Sequence[Item]) -> list[Value]:
+    """Items that must be single values."""
+    found: list[Value] = []
+    for item in items:
+        if item is None or isinstance(item, Tensors):
+            raise Unknown("control flow over sequences")
+        found.append(item)
+    return found

@@ -1,0 +1,388 @@
+"""`Resize` and `Upsample`.
+
+Dimensions are resized one after another. Along each, a table says which elements of the source a result
+is made of and with which weights; it is a constant where sizes are known, else it is computed with
+the sizes of the call. Coordinates are computed in f32. Smoothing while shrinking (`antialias`) has many
+weights, so there the table is a matrix and resizing a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+
+from tilewright.dtypes import f32, i64, index
+from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.shapes import known_axes
+from tilewright.graph import Builder, Value
+from tilewright.graph.ops import axis, picked
+from tilewright.graph.ops.gather import Gather
+from tilewright.graph.sizes import fixed, tidy
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call, select
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class Along:
+    """How one dimension is resized: `scale` and `width`, the exact new length, are f32."""
+
+    axis: int
+    before: tir.Expr
+    after: tir.Expr
+    scale: tir.Expr
+    width: tir.Expr
+    roi: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def factor(self) -> Fraction | None:
+        """The scale if it is a simple number."""
+        if not isinstance(self.scale, tir.Const):
+            return None
+        near = Fraction(float(self.scale.value)).limit_denominator(64)
+        return near if np.float32(float(near)) == np.float32(self.scale.value) else None
+
+
+@onnx_op("Upsample")
+def upsample(b: Builder, node: OnnxNode, x: Value, scales: Value | None = None) -> Value:
+    """`Resize` as it was before coordinates had names."""
+    return _old_resize(b, node, x, scales)
+
+
+@onnx_op("Resize")
+def resize(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    roi: Value | None = None,
+    scales: Value | None = None,
+    sizes: Value | None = None,
+) -> Value:
+    """Another number of elements along some dimensions, nearest or interpolated."""
+    if node.opset < 11:
+        return _old_resize(b, node, x, roi)
+    mode = node.string("mode", "nearest")
+    coordinates = node.string("coordinate_transformation_mode", "half_pixel")
+    axes = known_axes(b, node, x.rank) or list(range(x.rank))
+    plan = _by_sizes(b, node, x, axes, sizes) if _given(sizes) else _by_scales(b, node, x, axes, scales)
+    if coordinates == "tf_crop_and_resize":
+        return _cropped(b, node, x, plan, _region(b, node, roi, len(axes)), mode)
+    plan = [a for a in plan if tidy(a.before) != tidy(a.after)]
+    if node.int("antialias") and mode != "nearest":
+        return _smoothed(b, node, x, plan, coordinates, mode)
+    if mode == "nearest":
+        return _nearest(b, x, plan, coordinates, node.string("nearest_mode", "round_prefer_floor"))
+    return _interpolated(b, node, x, plan, coordinates, mode)
+
+
+def _given(value: Value | None) -> bool:
+    return value is not None and fixed(value.shape[0]) != 0
+
+
+def _old_resize(b: Builder, node: OnnxNode, x: Value, scales: Value | None) -> Value:
+    plan = _by_scales(b, node, x, list(range(x.rank)), scales)
+    plan = [a for a in plan if tidy(a.before) != tidy(a.after)]
+    if node.string("mode", "nearest") == "nearest":
+        return _nearest(b, x, plan, "asymmetric", "simple")
+    return _interpolated(b, node, x, plan, "asymmetric", "linear")
+
+
+def _by_scales(
+    b: Builder, node: OnnxNode, x: Value, axes: Sequence[int], scales: Value | None
+) -> list[Along]:
+    """The new length is the product, rounded down."""
+    held = b.contents(scales) if scales is not None else None
+    factors = node.floats("scales") if held is None else [float(v) for v in held.flat]
+    if factors is None:
+        return node.decline("scales depend on data")
+    plan = []
+    for position, factor in zip(axes, factors, strict=True):
+        before = x.shape[position]
+        scale = tir.const(factor, f32)
+        width = before.to(f32) * scale
+        along = Along(position, before, before, scale, width)
+        number, simple = fixed(before), along.factor
+        if number is not None:
+            after: tir.Expr = tir.Const(floor(np.float32(number) * np.float32(factor)))
+        elif simple is not None:
+            after = tidy(before * simple.numerator // simple.denominator)
+        else:
+            after = tir.Cast(index, call("floor", width))
+        plan.append(Along(position, before, after, scale, width))
+    return plan
+
+
+def _by_sizes(
+    b: Builder, node: OnnxNode, x: Value, axes: Sequence[int], sizes: Value | None
+) -> list[Along]:
+    """The scale is the quotient of the lengths."""
+    wanted = b.integers(sizes) if sizes is not None else None
+    if wanted is None:
+        return node.decline("sizes depend on data")
+    before = [x.shape[a] for a in axes]
+    policy = node.string("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        numbers = [(fixed(w), fixed(d)) for w, d in zip(wanted, before, strict=True)]
+        ratios = [w / d for w, d in numbers if w is not None and d]
+        if len(ratios) < len(numbers):
+            return node.decline("an aspect ratio is kept of symbolic sizes")
+        ratio = min(ratios) if policy == "not_larger" else max(ratios)
+        wanted = [tir.Const(floor((d or 0) * ratio + 0.5)) for _, d in numbers]
+    plan = []
+    for position, old, new in zip(axes, before, wanted, strict=True):
+        counts = (fixed(old), fixed(new))
+        known = None not in counts and counts[0]
+        number = tir.const(float(np.float32((counts[1] or 0) / (counts[0] or 1))), f32)
+        scale = number if known else new.to(f32) / old.to(f32)
+        plan.append(Along(position, old, new, scale, new.to(f32)))
+    return plan
+
+
+def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
+    """Where in the source the element `place` of the result lies."""
+    x, n, scale, width = place.to(f32), along.before.to(f32), along.scale, along.width
+    half = (x + 0.5) / scale - 0.5
+    match mode:
+        case "half_pixel":
+            return half
+        case "asymmetric":
+            return x / scale
+        case "align_corners":
+            return select(width <= 1.0, x * 0.0, x * (n - 1.0) / (width - 1.0))
+        case "pytorch_half_pixel":
+            return select(width <= 1.0, x * 0.0, half)
+        case "half_pixel_symmetric":
+            return half + n / 2.0 * (1.0 - along.after.to(f32) / width)
+        case "tf_crop_and_resize":
+            start, end = along.roi
+            middle = x * 0.0 + 0.5 * (start + end) * (n - 1.0)
+            spread = x * ((end - start) * (n - 1.0)) / (width - 1.0) + start * (n - 1.0)
+            return select(width <= 1.0, middle, spread)
+    raise ValueError(mode)
+
+
+def _rounded(mode: str, at: tir.Expr, along: Along) -> tir.Expr:
+    match mode:
+        case "floor":
+            near = call("floor", at)
+        case "ceil":
+            near = call("ceil", at)
+        case "round_prefer_ceil":
+            near = call("floor", at + 0.5)
+        case "round_prefer_floor":
+            near = call("ceil", at - 0.5)
+        case _:  # before opset 11: up if the dimension shrinks
+            near = select(along.scale < 1.0, call("ceil", at), call("floor", at))
+    return _held(near.to(index), along.before)
+
+
+def _held(place: tir.Expr, dim: tir.Expr) -> tir.Expr:
+    return tir.maximum(tir.minimum(place, dim - 1), 0)
+
+
+def _nearest(b: Builder, x: Value, plan: Sequence[Along], mode: str, rounding: str) -> Value:
+    shape = list(x.shape)
+    for along in plan:
+        shape[along.axis] = along.after
+    repeats = [_repeat(along, mode, rounding) for along in plan]
+    if None not in repeats:
+        times = {a.axis: n for a, n in zip(plan, repeats, strict=True) if n is not None}
+        return b.remap(x, shape, lambda *o: [i // times.get(k, 1) for k, i in enumerate(o)])
+    places: list[tir.Expr] = [axis(k) for k in range(x.rank)]
+    tables, reads = [], []
+    for number, along in enumerate(plan):
+        tables.append(
+            b.tabulate(
+                (along.after,),
+                lambda o, a=along: _rounded(rounding, coordinate(mode, a, o), a),  # type: ignore[misc]
+                i64,
+            )
+        )
+        reads.append((number + 1, (axis(along.axis),)))
+        places[along.axis] = picked(number)
+    return b.add(Gather(tuple(shape), tuple(reads), tuple(places)), x, *tables)
+
+
+def _repeat(along: Along, mode: str, rounding: str) -> int | None:
+    """How often each element stands in the result, if all stand equally often."""
+    factor = along.factor
+    if factor is None or factor.denominator != 1:
+        return None
+    centred = mode in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+    even = centred and rounding.startswith("round") and fixed(along.after) != 1
+    plain = mode == "asymmetric" and rounding in ("floor", "simple")
+    return factor.numerator if even or plain else None
+
+
+def _interpolated(
+    b: Builder, node: OnnxNode, x: Value, plan: Sequence[Along], mode: str, kind: str
+) -> Value:
+    """A weighted sum of neighbours along one dimension after another."""
+    dtype = x.dtype
+    wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
+    offsets = (0, 1) if kind == "linear" else (-1, 0, 1, 2)
+    steepness = node.float("cubic_coeff_a", -0.75)
+
+    for along in plan:
+
+        def weight(o: tir.Expr, offset: int, a: Along = along) -> tir.Expr:
+            at = coordinate(mode, a, o)
+            near = call("floor", at)
+            away = near + float(offset) - at
+            value = _linear(away) if kind == "linear" else _cubic(away, steepness)
+            if not node.int("exclude_outside"):
+                return value
+            place = near + float(offset)
+            return select((place >= 0.0) & (place < a.before.to(f32)), value, 0.0)
+
+        def total(o: tir.Expr) -> tir.Expr:
+            return sum((weight(o, k) for k in offsets[1:]), weight(o, offsets[0]))
+
+        def share(o: tir.Expr, offset: int) -> tir.Expr:
+            return weight(o, offset) / total(o) if node.int("exclude_outside") else weight(o, offset)
+
+        parts = []
+        for offset in offsets:
+
+            def place(o: tir.Expr, k: int = offset, a: Along = along) -> tir.Expr:
+                near = call("floor", coordinate(mode, a, o)).to(index)
+                return _held(near + k, a.before)
+
+            parts.append(_taken(b, wide, along, b.tabulate((along.after,), place, i64)))
+        behind = [1] * (x.rank - along.axis - 1)
+        weights = [
+            b.reshape(
+                b.tabulate((along.after,), lambda o, k=k: share(o, k), f32),  # type: ignore[misc]
+                (along.after, *behind),
+            )
+            for k in offsets
+        ]
+        wide = b.map(_weighted_sum, *parts, *weights, dtype=wide.dtype)
+    return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
+
+
+def _weighted_sum(*values: tir.Expr) -> tir.Expr:
+    parts, weights = values[: len(values) // 2], values[len(values) // 2 :]
+    products = [p * w.to(p.dtype) for p, w in zip(parts, weights, strict=True)]
+    return sum(products[1:], products[0])
+
+
+def _taken(b: Builder, x: Value, along: Along, table: Value) -> Value:
+    """The elements of a dimension in the order of a table."""
+    shape = [*x.shape]
+    shape[along.axis] = along.after
+    places: list[tir.Expr] = [axis(k) for k in range(x.rank)]
+    read = (1, (places[along.axis],))
+    places[along.axis] = picked(0)
+    return b.add(Gather(tuple(shape), (read,), tuple(places)), x, table)
+
+
+def _linear(away: tir.Expr) -> tir.Expr:
+    return tir.maximum(1.0 - call("abs", away), 0.0)
+
+
+def _cubic(away: tir.Expr, a: float) -> tir.Expr:
+    """Keys' kernel: a cubic up to distance one, another up to two."""
+    d = call("abs", away)
+    inner = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+    outer = ((d * a - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+    return select(d <= 1.0, inner, select(d < 2.0, outer, 0.0))
+
+
+def _smoothed(
+    b: Builder, node: OnnxNode, x: Value, plan: Sequence[Along], mode: str, kind: str
+) -> Value:
+    """Each result is a mean over as much of the source as it stands for."""
+    dtype = x.dtype
+    wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
+    for along in plan:
+        n, m = fixed(along.before), fixed(along.after)
+        if n is None or m is None or not isinstance(along.scale, tir.Const):
+            node.decline("symbolic sizes with antialias")
+        near = b.tabulate((m,), lambda o, a=along: coordinate(mode, a, o), f32)  # type: ignore[misc]
+        at = b.contents(near)
+        assert at is not None
+        matrix = _matrix(at.astype(np.float64), n, min(float(along.scale.value), 1.0), node, kind)
+        table = b.constant(matrix.astype(dtype.numpy if dtype.is_float else np.float32))
+        letters = "abcdefgh"[: x.rank]
+        result = letters.replace(letters[along.axis], "z")
+        wide = b.contract(letters, f"z{letters[along.axis]}", result, wide, table)
+    return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
+
+
+def _matrix(
+    at: np.ndarray, n: int, scale: float, node: OnnxNode, kind: str
+) -> np.ndarray:
+    """The share of each source element (column) in each result (row)."""
+    reach = 1 if kind == "linear" else 2
+    first, count = floor(-reach / scale) + 1, 0
+    count = 2 * (1 - first)
+    base = np.ceil(at) - 1  # the neighbour on the left, also of a point on the grid
+    places = base[:, None] + np.arange(first, first + count)
+    away = np.abs((places - at[:, None]) * scale)
+    if kind == "linear":
+        weights = np.clip(1 - away, 0, 1)
+    else:
+        a = node.float("cubic_coeff_a", -0.75)
+        inner = ((a + 2) * away - (a + 3)) * away**2 + 1
+        outer = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
+        weights = np.where(away <= 1, inner, np.where(away < 2, outer, 0))
+    if node.int("exclude_outside"):
+        weights = np.where((places >= 0) & (places < n), weights, 0)
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    matrix = np.zeros((len(at), n))
+    columns = np.clip(places, 0, n - 1).astype(np.int64)
+    np.add.at(matrix, (np.arange(len(at))[:, None], columns), weights)
+    return matrix
+
+
+def _region(
+    b: Builder, node: OnnxNode, roi: Value | None, rank: int
+) -> list[tuple[float, float]]:
+    held = b.contents(roi) if roi is not None else None
+    if held is None:
+        return node.decline("roi depends on data")
+    numbers = [float(v) for v in held.flat]
+    return list(zip(numbers[:rank], numbers[rank:], strict=True))
+
+
+def _cropped(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    plan: Sequence[Along],
+    regions: Sequence[tuple[float, float]],
+    kind: str,
+) -> Value:
+    """A part of the source is resized; outside of the source there is a constant."""
+    mode = "tf_crop_and_resize"
+    plan = [
+        Along(a.axis, a.before, a.after, a.scale, a.width, region)
+        for a, region in zip(plan, regions, strict=True)
+    ]
+    plan = [a for a in plan if a.roi != (0.0, 1.0) or tidy(a.before) != tidy(a.after)]
+    if node.int("antialias"):
+        node.decline("antialias of a part")
+    if kind == "nearest":
+        made = _nearest(b, x, plan, mode, node.string("nearest_mode", "round_prefer_floor"))
+    else:
+        made = _interpolated(b, node, x, plan, mode, kind)
+    beyond = node.float("extrapolation_value")
+    for along in plan:
+
+        def outside(o: tir.Expr, a: Along = along) -> tir.Expr:
+            at = coordinate(mode, a, o)
+            return (at < 0.0) | (a.before.to(f32) - 1.0 < at)
+
+        where = b.tabulate((along.after,), lambda o: outside(o).to(i64), i64)
+        table = b.reshape(where, (along.after, *[1] * (x.rank - along.axis - 1)))
+        made = b.map(
+            lambda v, w: tir.Select(w.ne(0), tir.const(beyond, v.dtype), v), made, table, dtype=x.dtype
+        )
+    return made

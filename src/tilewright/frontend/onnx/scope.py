@@ -1,0 +1,46 @@
+"""What names of a model stand for while it is imported.
+
+A name is a value of the graph, a sequence of values whose number is known (there are no sequences when a
+model runs), or nothing: an optional input that was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+
+from tilewright.graph import Value
+
+__all__ = ["Item", "Nested", "Scope", "Tensors"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors:
+    """An ONNX sequence."""
+
+    items: tuple[Value, ...]
+
+
+Item = Value | Tensors | None
+Scope = MutableMapping[str, Item]
+
+
+class Nested(dict[str, Item]):
+    """The scope of a graph inside of a node: own names, then those around it, brought in on demand."""
+
+    def __init__(self, around: Scope, outside: Callable[[Value], Value]) -> None:
+        super().__init__()
+        self._around = around
+        self._outside = outside
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._around
+
+    def __missing__(self, name: str) -> Item:
+        found = self._around[name]
+        if isinstance(found, Tensors):
+            found = Tensors(tuple(map(self._outside, found.items)))
+        elif found is not None:
+            found = self._outside(found)
+        self[name] = found
+        return found

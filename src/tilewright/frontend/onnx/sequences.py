@@ -1,0 +1,135 @@
+"""Sequences and optionals: lists of values while a model is imported, nothing when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.registry import Unknown, onnx_op
+from tilewright.frontend.onnx.scope import Item, Tensors
+from tilewright.graph import Builder, Value
+from tilewright.graph.sizes import fixed
+from tilewright.tensor import ir as tir
+
+__all__: list[str] = []
+
+
+def _number(b: Builder, value: Value, what: str) -> int:
+    known = b.numbers(value)
+    if known is None:
+        raise Unknown(f"{what} of a sequence depends on data")
+    return known[0]
+
+
+@onnx_op("SequenceConstruct")
+def construct(b: Builder, node: OnnxNode, *values: Value) -> Tensors:
+    """A sequence of the inputs."""
+    return Tensors(values)
+
+
+@onnx_op("SequenceEmpty")
+def empty(b: Builder, node: OnnxNode) -> Tensors:
+    """A sequence of nothing."""
+    return Tensors(())
+
+
+@onnx_op("SequenceAt", sequences=True)
+def at(b: Builder, node: OnnxNode, sequence: Tensors, place: Value) -> Value:
+    """One element."""
+    return sequence.items[_number(b, place, "a place")]
+
+
+@onnx_op("SequenceInsert", sequences=True)
+def insert(
+    b: Builder, node: OnnxNode, sequence: Tensors, value: Value, place: Value | None = None
+) -> Tensors:
+    """One element more, at a place or at the end."""
+    items = list(sequence.items)
+    where = len(items) if place is None else _number(b, place, "a place")
+    items.insert(where, value)
+    return Tensors(tuple(items))
+
+
+@onnx_op("SequenceErase", sequences=True)
+def erase(b: Builder, node: OnnxNode, sequence: Tensors, place: Value | None = None) -> Tensors:
+    """One element less."""
+    items = list(sequence.items)
+    items.pop(-1 if place is None else _number(b, place, "a place"))
+    return Tensors(tuple(items))
+
+
+@onnx_op("SequenceLength", sequences=True)
+def length(b: Builder, node: OnnxNode, sequence: Tensors) -> Value:
+    """How many elements there are."""
+    return b.constant(np.int64(len(sequence.items)))
+
+
+@onnx_op("SplitToSequence")
+def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> Tensors:
+    """Pieces of a tensor along an axis."""
+    axis = normal_axis(node.int("axis"), x.rank)
+    extents = _extents(b, x.shape[axis], sizes)
+    keeps = sizes is not None or bool(node.int("keepdims", 1))
+    pieces: list[Value] = []
+    start: tir.Expr = tir.Const(0)
+    for extent in extents:
+        piece = _slice(b, x, axis, start, extent)
+        if not keeps:
+            piece = b.reshape(piece, [d for k, d in enumerate(piece.shape) if k != axis])
+        pieces.append(piece)
+        start = start + extent
+    return Tensors(tuple(pieces))
+
+
+def _extents(b: Builder, whole: tir.Expr, sizes: Value | None) -> list[tir.Expr]:
+    """The sizes of pieces: given, all alike with a smaller last one, or ones."""
+    if sizes is not None and sizes.rank == 1:
+        known = b.integers(sizes)
+        if known is None:
+            raise Unknown("the sizes of pieces depend on data")
+        return known
+    size, total = 1 if sizes is None else _number(b, sizes, "the size of pieces"), fixed(whole)
+    if total is None:
+        raise Unknown("the number of pieces depends on sizes")
+    return [tir.Const(min(size, total - start)) for start in range(0, total, size)]
+
+
+def _slice(b: Builder, x: Value, axis: int, start: tir.Expr, extent: tir.Expr) -> Value:
+    shape = [*x.shape[:axis], extent, *x.shape[axis + 1 :]]
+    return b.remap(x, shape, lambda *o: [*o[:axis], o[axis] + start, *o[axis + 1 :]])
+
+
+@onnx_op("ConcatFromSequence", sequences=True)
+def concat(b: Builder, node: OnnxNode, sequence: Tensors) -> Value:
+    """All elements, one after another or along a new axis."""
+    items = list(sequence.items)
+    stacks = bool(node.int("new_axis"))
+    axis = normal_axis(node.int("axis"), items[0].rank + stacks)
+    if stacks:
+        items = [b.reshape(v, [*v.shape[:axis], 1, *v.shape[axis:]]) for v in items]
+    return b.concat(items, axis)
+
+
+@onnx_op("SequenceMap", sequences=True)
+def map_(b: Builder, node: OnnxNode, sequence: Tensors, *others: Item) -> Sequence[Item]:
+    """A body for each element; other sequences are walked along, tensors stay."""
+    rows: list[Sequence[Item]] = []
+    for number, value in enumerate(sequence.items):
+        beside = [o.items[number] if isinstance(o, Tensors) else o for o in others]
+        rows.append(node.build(node.graph("body"), b, lambda v: v, [value, *beside]))
+    columns = list(zip(*rows, strict=True)) or [()] * len(node.graph("body").output)
+    return [Tensors(tuple(v for v in column if isinstance(v, Value))) for column in columns]
+
+
+@onnx_op("Optional", "OptionalGetElement", sequences=True)
+def optional(b: Builder, node: OnnxNode, item: Item = None) -> Sequence[Item]:
+    """What is held stands for itself."""
+    return [item]
+
+
+@onnx_op("OptionalHasElement", sequences=True)
+def has_element(b: Builder, node: OnnxNode, item: Item = None) -> Value:
+    """Whether there is something."""
+    return b.constant(np.bool_(item is not None))

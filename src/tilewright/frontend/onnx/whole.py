@@ -1,0 +1,76 @@
+"""A whole model on the ONNX reference implementation.
+
+The last resort for models that have no graph: sequences, optionals or strings among their inputs, or
+results of which not even the rank is known before they run (`Unknown`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import onnx
+
+from tilewright.errors import CallError, Code
+
+__all__ = ["WholeModel"]
+
+C301 = Code("C301", "`{input}` is missing among the inputs of `{model}`")
+
+
+class WholeModel:
+    """A model by its meaning alone: `run` takes values by name and gives a list of results.
+
+    Values are arrays, or lists of arrays for sequences, or None for optionals that hold nothing.
+    """
+
+    def __init__(self, model: onnx.ModelProto, reason: str) -> None:
+        self.model, self.reason = model, reason
+        graph = model.graph
+        weights = {t.name for t in (*graph.initializer,)}
+        self.inputs = {i.name: _described(i) for i in graph.input if i.name not in weights}
+        self.outputs = {o.name: _described(o) for o in graph.output}
+
+    @property
+    def name(self) -> str:
+        return str(self.model.graph.name) or "model"
+
+    @cached_property
+    def _evaluator(self) -> Any:
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(self.model)
+
+    def run(self, feeds: Mapping[str, object]) -> list[Any]:
+        """The outputs for these inputs, in order."""
+        for name in self.inputs:
+            if name not in feeds:
+                raise CallError(C301, {"input": name, "model": self.name})
+        return list(self._evaluator.run(None, dict(feeds)))
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name}: {kind}" for name, kind in self.inputs.items())
+        outputs = ", ".join(f"{name}: {kind}" for name, kind in self.outputs.items())
+        return f"<model {self.name}({inputs}) -> ({outputs}) by reference: {self.reason}>"
+
+
+def _described(info: onnx.ValueInfoProto) -> str:
+    """The type of an input or output in words, for example `sequence of float[n, 3]`."""
+    return _type_text(info.type)
+
+
+def _type_text(kind: onnx.TypeProto) -> str:
+    which = kind.WhichOneof("value")
+    if which == "sequence_type":
+        return f"sequence of {_type_text(kind.sequence_type.elem_type)}"
+    if which == "optional_type":
+        return f"optional {_type_text(kind.optional_type.elem_type)}"
+    if which != "tensor_type":
+        return str(which or "unknown").removesuffix("_type")
+    tensor = kind.tensor_type
+    element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    if not tensor.HasField("shape"):
+        return f"{element}[...]"
+    dims = [d.dim_param or (d.dim_value if d.HasField("dim_value") else "?") for d in tensor.shape.dim]
+    return f"{element}[{', '.join(map(str, dims))}]"

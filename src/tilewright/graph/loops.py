@@ -1,0 +1,192 @@
+"""Writing loops and branches: bodies are Python functions that build.
+
+    def body(b, step, carried, outside):
+        (h,) = carried
+        y = b.map(lambda v, w: v + w, h, outside(x))
+        return Turn(carried=[y], collected=[y])
+
+    last, all_of_them = loop(b, body, limit, carried=[h0])
+
+A loop with a small number of iterations that is known becomes copies of its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from tilewright.dtypes import boolean, i64
+from tilewright.errors import Code, GraphError
+from tilewright.graph.builder import Builder
+from tilewright.graph.ir import TensorType, Value
+from tilewright.graph.nested import Inner, fresh_size, only_visible
+from tilewright.graph.ops.control import If, Loop
+from tilewright.graph.sizes import dims_equal, fixed, tidy
+from tilewright.tensor import ir as tir
+
+__all__ = ["Body", "Turn", "branch", "loop"]
+
+MAX_COPIES: Final = 16
+"""Iterations of a loop that becomes copies of its body."""
+MAX_COPIED_NODES: Final = 256
+"""Nodes that all copies may have together."""
+
+G040 = Code("G040", "iterations of a loop change {what} of a carried value: {before} becomes {after}")
+G041 = Code("G041", "the branches of a condition differ in {what}: {first} and {second}")
+
+Outside = Callable[[Value], Value]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one iteration gives; `goes_on` says whether there is another one (None: always)."""
+
+    carried: Sequence[Value]
+    collected: Sequence[Value] = ()
+    goes_on: Value | None = None
+
+
+class Body(Protocol):
+    """Builds one iteration; `step` is its number from 0, `outside` brings values in."""
+
+    def __call__(
+        self, b: Builder, step: Value, carried: Sequence[Value], outside: Outside, /
+    ) -> Turn: ...
+
+
+def loop(
+    b: Builder,
+    body: Body,
+    limit: Value | None,
+    carried: Sequence[Value],
+    condition: Value | None = None,
+    copies: int = MAX_COPIES,
+) -> list[Value]:
+    """The carried values after the last iteration, and the collected ones of all, stacked."""
+    inner = _Iteration.of(b, body, carried)
+    starts = condition is None or b.numbers(condition) == [1]
+    trips = b.integers(limit) if limit is not None else None
+    count = fixed(trips[0]) if trips else None
+    nodes = len(inner.builder.nodes)
+    if (
+        count is not None
+        and starts
+        and not inner.tested
+        and 0 < count <= min(copies, MAX_COPIED_NODES // max(nodes, 1))
+    ):
+        return _copied(b, body, carried, count)
+    known = tidy(tir.maximum(trips[0], 0)) if trips and starts and not inner.tested else None
+    return inner.as_node(b, _scalar(b, limit, i64), _scalar(b, condition, boolean), carried, known)
+
+
+def _scalar(b: Builder, value: Value | None, dtype: object) -> Value:
+    if value is not None:
+        return b.reshape(value, ())
+    return b.constant(np.int64(2**63 - 1) if dtype is i64 else np.bool_(1))
+
+
+def _copied(b: Builder, body: Body, carried: Sequence[Value], count: int) -> list[Value]:
+    rows: list[list[Value]] = []
+    for number in range(count):
+        turn = body(b, b.constant(np.int64(number)), carried, lambda v: v)
+        carried = turn.carried
+        rows.append([b.reshape(v, (1, *v.shape)) for v in turn.collected])
+    return [*carried, *(b.concat(column, 0) for column in zip(*rows, strict=True))]
+
+
+@dataclass(frozen=True)
+class _Iteration:
+    """One iteration as a graph of its own."""
+
+    builder: Inner
+    counter: tir.Var
+    own: list[Value]
+    turn: Turn
+
+    @property
+    def tested(self) -> bool:
+        goes_on = self.turn.goes_on
+        return goes_on is not None and self.builder.numbers(goes_on) != [1]
+
+    @classmethod
+    def of(cls, b: Builder, body: Body, carried: Sequence[Value]) -> _Iteration:
+        """With carried types that every iteration keeps; what changes is found by trying."""
+        types = [value.type for value in carried]
+        changing: set[tir.Expr] = set()
+        while True:
+            counter = tir.Var("step")
+            inner = Inner(b, "body", [counter])
+            own = [inner.input(v.name, t.dtype, t.shape) for v, t in zip(carried, types, strict=True)]
+            step = inner.reshape(inner.sizes([counter - 1]), ())
+            turn = body(inner, step, own, inner.capture)
+            pairs = zip(types, turn.carried, strict=True)
+            after = [_kept(t, v.type, changing) for t, v in pairs]
+            if all(t is kept for t, kept in zip(types, after, strict=True)):
+                return cls(inner, counter, own, turn)
+            types = after
+
+    def as_node(
+        self,
+        b: Builder,
+        limit: Value,
+        condition: Value,
+        carried: Sequence[Value],
+        count: tir.Expr | None,
+    ) -> list[Value]:
+        kept = [only_visible(v.type, b) for v in self.own]
+        length = fresh_size() if count is None else count
+        inside = [only_visible(v.type, b) for v in self.turn.collected]
+        results = [*kept, *(TensorType(t.dtype, (length, *t.shape)) for t in inside)]
+        first = [self.turn.goes_on] if self.tested and self.turn.goes_on is not None else []
+        outputs = [self.builder.reshape(v, ()) for v in first]
+        body = self.builder.closed([*outputs, *self.turn.carried, *self.turn.collected], self.own)
+        op = Loop(body, self.counter, len(carried), self.tested, tuple(results))
+        return list(b.add_all(op, limit, condition, *carried, *self.builder.captured))
+
+
+def _kept(before: TensorType, after: TensorType, changing: set[tir.Expr]) -> TensorType:
+    """The type of a carried value in every iteration; `before` itself if it stays."""
+    if before.dtype != after.dtype or before.rank != after.rank:
+        what = "the element type" if before.dtype != after.dtype else "the rank"
+        raise GraphError(G040, {"what": what, "before": str(before), "after": str(after)})
+    dims: list[tir.Expr] = []
+    for dim, new in zip(before.shape, after.shape, strict=True):
+        if dim not in changing and not dims_equal(dim, new):
+            dim = tir.Var("carried")
+            changing.add(dim)
+        dims.append(dim)
+    same = all(p is q for p, q in zip(dims, before.shape, strict=True))
+    return before if same else TensorType(before.dtype, tuple(dims))
+
+
+def branch(
+    b: Builder,
+    condition: Value,
+    then: Callable[[Builder, Outside], Sequence[Value]],
+    otherwise: Callable[[Builder, Outside], Sequence[Value]],
+) -> list[Value]:
+    """The results of one of two ways to compute them."""
+    known = b.numbers(condition)
+    if known is not None:
+        return list((then if known[0] else otherwise)(b, lambda v: v))
+    ways = [Inner(b, "then"), Inner(b, "else")]
+    outputs = [make(way, way.capture) for make, way in zip((then, otherwise), ways, strict=True)]
+    results = [_either(p.type, q.type, b) for p, q in zip(*outputs, strict=True)]
+    captured = list(dict.fromkeys(v for way in ways for v in way.captured))
+    graphs = [w.closed(o, captured=captured) for w, o in zip(ways, outputs, strict=True)]
+    op = If(graphs[0], graphs[1], tuple(results))
+    return list(b.add_all(op, b.reshape(condition, ()), *captured))
+
+
+def _either(first: TensorType, second: TensorType, outer: Builder) -> TensorType:
+    if first.dtype != second.dtype or first.rank != second.rank:
+        what = "element type" if first.dtype != second.dtype else "rank"
+        raise GraphError(G041, {"what": what, "first": str(first), "second": str(second)})
+    dims = [
+        p if dims_equal(p, q) else fresh_size()
+        for p, q in zip(first.shape, second.shape, strict=True)
+    ]
+    return only_visible(TensorType(first.dtype, tuple(dims)), outer)

@@ -1,0 +1,96 @@
+"""Graphs inside of graphs: builders that capture what they read from outside.
+
+    inner = Inner(b, "body")
+    y = inner.map(lambda v: v + 1.0, inner.capture(x))
+    graph = inner.closed([y])
+
+What is known outside (constants, contents that are expressions over sizes) is known inside; every other
+value becomes an input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tilewright.graph.builder import Builder
+from tilewright.graph.ir import Graph, TensorType, Value
+from tilewright.graph.sizes import variables
+from tilewright.tensor import ir as tir
+
+__all__ = ["Inner", "hidden_sizes", "only_visible"]
+
+
+class Inner(Builder):
+    """A builder of a graph inside of the graph of `outer`; `counters` are its own size variables."""
+
+    def __init__(self, outer: Builder, name: str, counters: Sequence[tir.Var] = ()) -> None:
+        super().__init__(name)
+        self.outer = outer
+        self.counters = tuple(counters)
+        self.label = outer.label
+        self.captured: dict[Value, Value] = {}
+        self._known: dict[Value, Value] = {}
+
+    def capture(self, value: Value) -> Value:
+        """What stands inside for a value of the outside."""
+        if value in self.captured:
+            return self.captured[value]
+        if value not in self._known:
+            held = self.outer.contents(value)
+            if held is None:
+                inside = self.input(value.name, value.dtype, value.shape)
+                self.captured[value] = inside
+                return inside
+            if held.dtype == object:
+                flat = self.sizes(list(held.flat), value.dtype)
+                self._known[value] = self.reshape(flat, held.shape)
+            else:
+                self._known[value] = self.constant(held, value.name)
+        return self._known[value]
+
+    def closed(
+        self,
+        outputs: Sequence[Value],
+        own: Sequence[Value] = (),
+        captured: Iterable[Value] | None = None,
+    ) -> Graph:
+        """The graph with the inputs `own`, then those of `captured` (all captured so far)."""
+        order = list(self.captured) if captured is None else list(captured)
+        for value in order:
+            if value not in self.captured:  # another graph of the same operator reads it
+                self.captured[value] = self.input(value.name, value.dtype, value.shape)
+        self.inputs = [*own, *(self.captured[value] for value in order)]
+        return self.graph(outputs)
+
+
+def visible_sizes(b: Builder) -> set[tir.Var]:
+    """The size variables that have a value where `b` builds."""
+    found: set[tir.Var] = set()
+    values = [*b.inputs, *(value for node in b.nodes for value in node.outputs)]
+    found.update(variables(dim for value in values for dim in value.shape))
+    if isinstance(b, Inner):
+        found.update(b.counters)
+        found |= visible_sizes(b.outer)
+    return found
+
+
+def hidden_sizes(dims: Iterable[tir.Expr], outer: Builder) -> set[tir.Var]:
+    """Size variables in dimensions that mean nothing where `outer` builds."""
+    return set(variables(dims)) - visible_sizes(outer)
+
+
+def only_visible(kind: TensorType, outer: Builder) -> TensorType:
+    """A type of the inside for the outside: a dimension that only the inside knows is a new variable."""
+    hidden = hidden_sizes(kind.shape, outer)
+    dims = [fresh_size() if hidden & set(variables([d])) else d for d in kind.shape]
+    return TensorType(kind.dtype, tuple(dims))
+
+
+_made = 0
+
+
+def fresh_size() -> tir.Var:
+    """A size that only a run tells."""
+    global _made  # noqa: PLW0603  (names differ for readers only; identity is meaning)
+    _made += 1
+    return tir.Var(f"found{_made}")

@@ -1,0 +1,109 @@
+"""Compiled kernels kept between compilations: a model that resembles an earlier one is soon done.
+
+A kernel is found by the structure of its tensor program, the target, the threads and the compiler;
+neither names nor weights matter, so that another training of a network compiles nothing at all.
+
+    checksum of the rest, length of the description, description (JSON), object code
+
+Layouts are stored as the texts of their steps. A kernel whose layouts these do not say in full
+(steps with symbolic sizes) is not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from tilewright.model.kernels import Compiled, KernelTask
+from tilewright.runtime.cache import Cache
+from tilewright.runtime.keys import compile_key
+from tilewright.target import Target
+from tilewright.tensor.layout import parse_step
+from tilewright.tensor.packing import Packing
+
+__all__ = ["KernelStore"]
+
+_HEAD: Final = struct.Struct("<16sI")
+_FIELDS: Final = tuple(f.name for f in fields(Compiled) if f.name not in ("code", "packings"))
+
+Described = tuple[list[str], list[int], list[int]]
+"""The steps of a packing as text, the logical shape and the physical one."""
+
+
+class KernelStore:
+    """Kernels for one target in a cache; may be used from several threads."""
+
+    def __init__(self, cache: Cache, target: Target) -> None:
+        self.cache, self.target = cache, target
+
+    def find(self, task: KernelTask) -> Compiled | None:
+        """The kernel of a task, if it is known."""
+        return self.cache.load(self._key(task), _read)
+
+    def keep(self, task: KernelTask, kernel: Compiled) -> None:
+        """Remember a kernel."""
+        data = encode(kernel)
+        if data is not None:
+            self.cache.put(self._key(task), lambda path: path.write_bytes(data), is_final=False)
+
+    def tidy(self) -> None:
+        """Forget the kernels that were not used for longest, where there are too many."""
+        self.cache.prune()
+
+    def _key(self, task: KernelTask) -> str:
+        return compile_key([task.key], self.target, task.threads, {"kind": "kernel"})
+
+
+def encode(kernel: Compiled) -> bytes | None:
+    """A kernel as bytes; None if they would not say all of it."""
+    packings = {}
+    for number, packing in kernel.packings.items():
+        text = _describe(packing)
+        if text is None:
+            return None
+        packings[number] = text
+    facts = {name: getattr(kernel, name) for name in _FIELDS}
+    description = json.dumps({**facts, "packings": packings}, separators=(",", ":")).encode()
+    rest = struct.pack("<I", len(description)) + description + kernel.code
+    return _checksum(rest) + rest
+
+
+def decode(data: bytes) -> Compiled:
+    """The kernel of bytes; ValueError if they are damaged."""
+    if len(data) < _HEAD.size or _checksum(data[16:]) != data[:16]:
+        raise ValueError("a kernel that was kept is damaged")
+    end = _HEAD.size + _HEAD.unpack_from(data)[1]
+    facts = json.loads(data[_HEAD.size : end])
+    packings = {int(k): _packing(*entry) for k, entry in facts.pop("packings").items()}
+    facts["size_order"], facts["remarks"] = tuple(facts["size_order"]), tuple(facts["remarks"])
+    return Compiled(code=data[end:], packings=packings, **facts)
+
+
+def _read(path: Path) -> Compiled:
+    return decode(path.read_bytes())
+
+
+def _describe(packing: Packing) -> Described | None:
+    """A packing of known sizes as data; None if it cannot be made again from them."""
+    logical, physical = list(packing.logical_shape), list(packing.physical_shape)
+    if not all(isinstance(size, int) for size in (*logical, *physical)):
+        return None
+    steps = [str(step) for step in packing.steps]
+    try:
+        is_whole = _packing(steps, logical, physical) == packing
+    except ValueError:
+        return None
+    return (steps, logical, physical) if is_whole else None
+
+
+def _packing(steps: Sequence[str], logical: Sequence[int], physical: Sequence[int]) -> Packing:
+    return Packing(tuple(map(parse_step, steps)), tuple(logical), tuple(physical))
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
