@@ -27,7 +27,7 @@ from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.sizes import dims_equal, fixed, tidy
 from tilewright.tensor import ir as tir
 
-__all__ = ["Body", "Turn", "branch", "loop"]
+__all__ = ["Body", "Outside", "Turn", "Way", "branch", "loop"]
 
 MAX_COPIES: Final = 16
 """Iterations of a loop that becomes copies of its body."""
@@ -38,6 +38,7 @@ G040 = Code("G040", "iterations of a loop change {what} of a carried value: {bef
 G041 = Code("G041", "the branches of a condition differ in {what}: {first} and {second}")
 
 Outside = Callable[[Value], Value]
+Way = Callable[[Builder, Outside], Sequence[Value]]
 
 
 @dataclass(frozen=True)
@@ -162,12 +163,7 @@ def _kept(before: TensorType, after: TensorType, changing: set[tir.Expr]) -> Ten
     return before if same else TensorType(before.dtype, tuple(dims))
 
 
-def branch(
-    b: Builder,
-    condition: Value,
-    then: Callable[[Builder, Outside], Sequence[Value]],
-    otherwise: Callable[[Builder, Outside], Sequence[Value]],
-) -> list[Value]:
+def branch(b: Builder, condition: Value, then: Way, otherwise: Way) -> list[Value]:
     """The results of one of two ways to compute them."""
     known = b.numbers(condition)
     if known is not None:

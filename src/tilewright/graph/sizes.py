@@ -111,7 +111,6 @@ def evaluate_size(expr: tir.Expr, sizes: Mapping[tir.Var, int]) -> int:
     from tilewright.tensor.visit import substitute
 
     result = tidy(substitute(expr, {v: tir.Const(n) for v, n in sizes.items()}))
-    found = tir.int_value(result)
-    if found is None:
+    if not isinstance(result, tir.Const):
         raise KeyError(f"the sizes of `{expr}` are not all known")
-    return found
+    return int(result.value)

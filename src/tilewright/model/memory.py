@@ -1,48 +1,29 @@
-"""Where values live, and which steps must wait for which.
+"""How long memory is in use, and which steps must wait for which.
 
-Views share the memory of what they view. A result of the model is computed in the array that is
-returned. Everything else is in the arena, from the step that writes it to the last one that reads it,
-counted to the end of the stretch of steps that run without meeting: a fast thread may be ahead of a slow
-one by no more than that.
+A buffer is in use from the step that writes it to the last one that reads it, counted to the end of
+the stretch of steps that run without meeting: a fast thread may be ahead of a slow one by no more
+than that. What a loop touches is in use until its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tilewright.graph.ir import Graph, Value
-from tilewright.graph.ops.op import Role
-
-__all__ = ["Storage", "Touch", "lifetimes", "storage_of", "waits"]
+__all__ = ["Touch", "lifetimes", "stretched", "waits"]
 
 
 @dataclass(frozen=True)
 class Touch:
-    """What a step reads and writes; `parallel` steps run on all threads."""
+    """What a step reads and writes.
+
+    `parallel` steps run on all threads; before a step that `meets` all threads meet in any case.
+    """
 
     reads: tuple[object, ...]
     writes: tuple[object, ...]
     parallel: bool = True
-
-
-@dataclass
-class Storage:
-    """The value whose memory each value uses."""
-
-    roots: dict[Value, Value] = field(default_factory=dict)
-
-    def root(self, value: Value) -> Value:
-        return self.roots.get(value, value)
-
-
-def storage_of(graph: Graph) -> Storage:
-    """Views resolved to what they view."""
-    storage = Storage()
-    for node in graph.nodes:
-        if node.op.role is Role.VIEW:
-            storage.roots[node.output] = storage.root(node.inputs[0])
-    return storage
+    meets: bool = False
 
 
 def waits(touches: Sequence[Touch]) -> list[bool]:
@@ -51,7 +32,7 @@ def waits(touches: Sequence[Touch]) -> list[bool]:
     read: set[object] = set()
     written: set[object] = set()
     for touch in touches:
-        needs = any(v in written for v in touch.reads)
+        needs = touch.meets or any(v in written for v in touch.reads)
         needs |= any(v in written or v in read for v in touch.writes)
         if needs:
             read.clear()
@@ -72,6 +53,18 @@ def lifetimes(touches: Sequence[Touch], waiting: Sequence[bool]) -> dict[object,
             first, _ = lives.get(what, (begins[step], 0))
             lives[what] = (first, ends[step])
     return lives
+
+
+def stretched(
+    lives: dict[object, tuple[int, int]], loops: Sequence[tuple[int, int]]
+) -> dict[object, tuple[int, int]]:
+    """Lifetimes with loops, given as (first step, last step): nothing ends inside of one."""
+    result = dict(lives)
+    for begin, end in loops:
+        for what, (first, last) in result.items():
+            if first <= end and last >= begin:
+                result[what] = (min(first, begin), max(last, end))
+    return result
 
 
 def _all(touch: Touch) -> Iterable[object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tilewright.errors import Code, InternalError
@@ -35,21 +36,17 @@ _OPS: Final[dict[type[tir.Expr], SizeOp]] = {
 class SizeTable:
     """Numbers for dimensions, in the order in which they become known."""
 
-    def __init__(self) -> None:
+    def __init__(self, segments: Mapping[tir.Var, int]) -> None:
         self.sizes: list[Size] = []
+        self._segments = segments
         self._numbers: dict[tir.Expr, int] = {}
-        self._segments: dict[tir.Var, int] = {}
 
-    def bind(self, var: tir.Var, segment: int = 0) -> int:
-        """A size that inputs or results tell."""
+    def bind(self, var: tir.Var) -> int:
+        """A size that inputs, results or steps tell."""
         if var not in self._numbers:
             self._numbers[var] = len(self.sizes)
-            self._segments[var] = segment
-            self.sizes.append(Size(var.name, None, segment))
+            self.sizes.append(Size(var.name, None, self._segments[var]))
         return self._numbers[var]
-
-    def is_bound(self, var: tir.Var) -> bool:
-        return var in self._numbers
 
     def number(self, dim: tir.Expr) -> int:
         """The number of a dimension, which is computed when its segment is entered."""
@@ -65,9 +62,9 @@ class SizeTable:
         numbers = [(d, tir.int_value(d)) for d in shape]
         return tuple(n if n is not None else -1 - self.number(d) for d, n in numbers)
 
-    def segment(self, dims: object) -> int:
+    def segment(self, dims: Iterable[tir.Expr]) -> int:
         """When all of these dimensions are known."""
-        found = variables(dims)  # type: ignore[arg-type]
+        found = variables(dims)
         return max((self._segments[v] for v in found), default=0)
 
     def bytes_of(self, value: Value) -> SizeExpr:

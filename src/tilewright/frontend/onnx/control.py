@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import numpy as np
 import onnx
 
-from tilewright.errors import GraphError
+from tilewright.errors import CallError, Code, GraphError
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Item, Tensors
-from tilewright.graph import Builder, Value
-from tilewright.graph.loops import G040, G041, Turn, branch, loop
+from tilewright.graph import Builder, TensorType, Value
+from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop
+from tilewright.graph.nested import Inner, only_visible
+from tilewright.graph.ops.host import Host
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 
-__all__: list[str] = []
+__all__ = ["FAIL", "Following", "RanksDiffer"]
+
+FAIL = "fail"
+"""The kind of a `Host` that ends the run; its payload is the message."""
+C302 = Code("C302", "the model cannot run with these inputs: {problem}")
+
+Following = Callable[[Builder, Outside, Sequence[Item]], Sequence[Item]]
+"""Imports the rest of a graph with a builder, behind the results of a node."""
 
 
 @onnx_op("If")
@@ -27,7 +37,7 @@ def if_(b: Builder, node: OnnxNode, condition: Value) -> Sequence[Item]:
     if known is not None:
         return node.build(ways[0] if known[0] else ways[1], b, lambda v: v, [])
 
-    def way(graph: onnx.GraphProto) -> Callable[[Builder, Callable[[Value], Value]], list[Value]]:
+    def way(graph: onnx.GraphProto) -> Way:
         return lambda inner, outside: tensors(node.build(graph, inner, outside, []))
 
     try:
@@ -35,7 +45,49 @@ def if_(b: Builder, node: OnnxNode, condition: Value) -> Sequence[Item]:
     except GraphError as problem:
         if problem.code is not G041:
             raise
-        node.decline(str(problem))
+    raise RanksDiffer(b, node, condition)
+
+
+class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an error)
+    """The branches of a condition give tensors of different ranks: nothing can follow both."""
+
+    def __init__(self, b: Builder, node: OnnxNode, condition: Value) -> None:
+        super().__init__(node.label)
+        self.b, self.node, self.condition = b, node, condition
+
+    def split(self, following: Following) -> Sequence[Item]:
+        """The condition with what follows in each branch; where it cannot follow, a run fails."""
+        ways = [self._way("then_branch", following), self._way("else_branch", following)]
+        kinds: list[list[TensorType]] = []
+        problems: list[str] = []
+        for number, way in enumerate(ways):
+            try:
+                scratch = Inner(self.b, "trial")
+                kinds.append([only_visible(v.type, self.b) for v in way(scratch, scratch.capture)])
+            except Exception as problem:  # noqa: BLE001  (ranks for which the model was not made)
+                problems.append(f"`{self.node.label}` took a branch that cannot go on: {problem}")
+                failed = number
+        if len(problems) == 2:
+            raise Unknown(problems[0])
+        if problems:
+            ways[failed] = lambda inner, _: fails(inner, problems[0], kinds[0])
+        return branch(self.b, self.condition, *ways)
+
+    def _way(self, name: str, following: Following) -> Way:
+        def way(inner: Builder, outside: Outside) -> list[Value]:
+            results = self.node.build(self.node.graph(name), inner, outside, [])
+            return tensors(following(inner, outside, results))
+
+        return way
+
+
+def fails(b: Builder, message: str, kinds: Sequence[TensorType]) -> list[Value]:
+    """Results that no run gets: it ends with the message instead."""
+
+    def fail(*_: object) -> NoReturn:
+        raise CallError(C302, {"problem": message})
+
+    return list(b.add_all(Host(FAIL, message.encode(), "fail", tuple(kinds), fail), fold=False))
 
 
 @onnx_op("Loop")
@@ -47,7 +99,7 @@ def loop_(
     initial = tensors(carried)
 
     def body(
-        inner: Builder, step: Value, values: Sequence[Value], outside: Callable[[Value], Value]
+        inner: Builder, step: Value, values: Sequence[Value], outside: Outside
     ) -> Turn:
         always = inner.constant(np.bool_(1))
         found = tensors(node.build(graph, inner, outside, [step, always, *values]))
@@ -86,7 +138,7 @@ def scan(b: Builder, node: OnnxNode, *inputs: Value) -> Sequence[Value]:
     length = scanned[0].shape[axes[0]]
 
     def body(
-        inner: Builder, step: Value, values: Sequence[Value], outside: Callable[[Value], Value]
+        inner: Builder, step: Value, values: Sequence[Value], outside: Outside
     ) -> Turn:
         place = _place(inner, step)
         parts = [

@@ -9,6 +9,7 @@ __all__ = ["FAMILIES", "load"]
 FAMILIES = (
     "activations",
     "arithmetic",
+    "attention",
     "constants",
     "control",
     "conversions",
@@ -21,10 +22,12 @@ FAMILIES = (
     "pooling",
     "products",
     "quantization",
+    "recurrent",
     "reductions",
     "sequences",
     "resize",
     "shapes",
+    "sorting",
 )
 
 

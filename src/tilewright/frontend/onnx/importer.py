@@ -15,6 +15,7 @@ from onnx import numpy_helper
 
 from tilewright.errors import Code, ModelError, TilewrightError
 from tilewright.frontend.onnx import families
+from tilewright.frontend.onnx.control import Following, RanksDiffer
 from tilewright.frontend.onnx.functions import function_body
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.reference import reference_node
@@ -82,20 +83,48 @@ class Importer:
         for info in proto.input:
             if info.name not in scope:
                 scope[info.name] = self._input(info)
-        self.walk(proto.node, scope)
         names = [o.name for o in proto.output]
-        outputs: list[Value] = []
-        for name in names:
-            found = self._found(name, "the model's outputs", scope)
-            if not isinstance(found, Value):
-                raise Unknown(f"the output `{name}` is not a tensor")
-            outputs.append(found)
+        found = self.walk(proto.node, names, scope)
+        outputs = [v for v in found if isinstance(v, Value)]
+        if len(outputs) < len(found):
+            raise Unknown("an output is not a tensor")
         return Imported(self.builder.graph(outputs, names), self.by_reference)
 
-    def walk(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
-        """Import nodes one after another; their results enter `scope`."""
-        for proto in nodes:
-            self._import_node(proto, scope)
+    def walk(
+        self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
+    ) -> list[Item]:
+        """Import nodes one after another; their results enter `scope`. The items with `wanted` names.
+
+        Where the branches of a condition differ in rank, what follows goes into both of them.
+        """
+        for position, proto in enumerate(nodes):
+            try:
+                self._import_node(proto, scope)
+            except RanksDiffer as differ:
+                return differ.split(self._following(proto, nodes[position + 1 :], wanted, scope))
+        return [self._found(name, "the outputs", scope) for name in wanted]
+
+    def _following(
+        self,
+        proto: onnx.NodeProto,
+        nodes: Sequence[onnx.NodeProto],
+        wanted: Sequence[str],
+        scope: Scope,
+    ) -> Following:
+        """How the rest of a graph goes on inside of a branch that gives the results of `proto`."""
+
+        def go_on(
+            builder: Builder, outside: Callable[[Value], Value], results: Sequence[Item]
+        ) -> Sequence[Item]:
+            inner = Nested(scope, outside)
+            inner.update(zip(proto.output, results, strict=False))
+            around, self.builder = self.builder, builder
+            try:
+                return self.walk(nodes, wanted, inner)
+            finally:
+                self.builder = around
+
+        return go_on
 
     def _initializers(self, proto: onnx.GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
@@ -137,8 +166,7 @@ class Importer:
             try:
                 self._initializers(graph, inner)
                 inner.update(zip((i.name for i in graph.input), inputs, strict=False))
-                self.walk(graph.node, inner)
-                return [self._found(o.name, graph.name, inner) for o in graph.output]
+                return self.walk(graph.node, [o.name for o in graph.output], inner)
             finally:
                 self.builder = around
 
@@ -185,11 +213,13 @@ class Importer:
         opsets, self.opsets = self.opsets, dict(self.opsets)
         self.opsets.update({o.domain or "": int(o.version) for o in body.opset_import})
         try:
-            for proto in body.node:
-                self._import_node(_with_attributes(proto, node.proto, body), scope)
+            nodes = [_with_attributes(proto, node.proto, body) for proto in body.node]
+            made = {name for proto in nodes for name in proto.output} | set(scope)
+            wanted = [name for name in body.output if name in made]  # a call may want fewer
+            found = dict(zip(wanted, self.walk(nodes, wanted, scope), strict=True))
         finally:
             self.opsets = opsets
-        return [scope.get(name) for name in body.output]
+        return [found.get(name) for name in body.output]
 
     def _input(self, info: onnx.ValueInfoProto) -> Value:
         kind = info.type.WhichOneof("value") or "nothing"

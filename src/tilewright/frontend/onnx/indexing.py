@@ -16,7 +16,7 @@ from tilewright.graph.ops.scatter import Scatter
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 
-__all__: list[str] = []
+__all__ = ["known_scalar"]
 
 FOLDS = {
     "none": None,
@@ -113,7 +113,7 @@ def scatter_nd(b: Builder, node: OnnxNode, data: Value, indices: Value, updates:
 def one_hot(b: Builder, node: OnnxNode, indices: Value, depth: Value, values: Value) -> Value:
     """A new dimension in which one element, at the index, has another value than the rest."""
     along = normal_axis(node.int("axis", -1), indices.rank + 1)
-    length = _scalar(b, node, "depth", depth)
+    length = known_scalar(b, node, "depth", depth)
     wide = (*indices.shape[:along], tir.Const(1), *indices.shape[along:])
     place = b.reshape(b.map(lambda v: v.to(i64), indices, dtype=i64), wide)
     numbers = b.tabulate((length,), lambda o: o, i64)
@@ -126,7 +126,7 @@ def one_hot(b: Builder, node: OnnxNode, indices: Value, depth: Value, values: Va
     return b.map(element, place, along_depth, off, on, dtype=values.dtype)
 
 
-def _scalar(b: Builder, node: OnnxNode, name: str, given: Value) -> tir.Expr:
+def known_scalar(b: Builder, node: OnnxNode, name: str, given: Value) -> tir.Expr:
     """The number or size that a tensor of one element holds."""
     found = b.contents(given)
     if found is not None and found.dtype != object:

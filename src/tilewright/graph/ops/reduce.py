@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.dtypes import i64
+from tilewright.dtypes import i64, u8
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.op import Op, Role, SizeOf, computed_as
 from tilewright.tensor import ir as tir
@@ -36,6 +36,14 @@ _NUMPY = {
     tir.Fold.MUL: np.multiply,
     tir.Fold.MIN: np.minimum,
     tir.Fold.MAX: np.maximum,
+}
+
+
+_OF_BOOLS = {
+    tir.Fold.ADD: tir.Fold.MAX,
+    tir.Fold.MUL: tir.Fold.MIN,
+    tir.Fold.MIN: tir.Fold.MIN,
+    tir.Fold.MAX: tir.Fold.MAX,
 }
 
 
@@ -78,11 +86,13 @@ class Reduce(Op):
         (source,) = inputs
         shape = reduced_shape(source.shape, self.axes)
         axes: dict[int, Axis] = {d: reduce_axis(source.shape[d], f"k{d}") for d in self.axes}
-        wide = computed_as(source.dtype)
+        wide, fold = computed_as(source.dtype), self.fold
+        if source.dtype.is_bool:
+            wide, fold = u8, _OF_BOOLS[fold]
 
         def element(*indices: tir.Expr) -> object:
             where = tuple(axes.get(d, i) for d, i in enumerate(indices))
-            return _BUILD[self.fold](source[where], *axes.values())
+            return _BUILD[fold](source[where].to(wide), *axes.values())
 
         folded = compute(names[0], shape, element, wide)  # type: ignore[arg-type]
         if wide == source.dtype:
@@ -137,7 +147,10 @@ class ArgReduce(Op):
         def element(*indices: tir.Expr) -> object:
             where = tuple(k if d == self.axis else i for d, i in enumerate(indices))
             outside: tir.Expr = tir.Const(-1) if self.last else tir.as_index(extent)
-            place = select(source[where].eq(best[indices]), k, outside)
+            hit = source[where].eq(best[indices])
+            if source.dtype.is_float:  # the extreme is NaN if an element is
+                hit = hit | source[where].ne(source[where])
+            place = select(hit, k, outside)
             return max_over(place, k) if self.last else min_over(place, k)
 
         return [compute(names[0], shape, element, i64)]  # type: ignore[arg-type]

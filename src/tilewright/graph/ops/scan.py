@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.op import Op, SizeOf, computed_as
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import Tensor, combine, fold_identity, make_block, seq
+from tilewright.tensor.build import Tensor, combine, compute, fold_identity, make_block, seq
 
 __all__ = ["Cumulate"]
 
@@ -47,18 +47,34 @@ class Cumulate(Op):
         return [np.moveaxis(folded, -1, self.axis).astype(source.dtype)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
-        """A block for each line, which walks along it; lines are independent."""
+        """A block for each line, which walks along it; lines are independent.
+
+        From the end it reads backwards and writes forwards, and a copy turns the result around.
+        """
         (source,) = inputs
+        if not self.reverse:
+            return [self._lines(source, names[0])]
+        turned = self._lines(source, f"{names[0]}_turned")
+        last = source.shape[self.axis] - 1
+
+        def element(*indices: tir.Expr) -> tir.Expr:
+            return turned[tuple(last - i if k == self.axis else i for k, i in enumerate(indices))]
+
+        return [compute(names[0], source.shape, element, source.dtype)]
+
+    def _lines(self, source: Tensor, name: str) -> Tensor:
         others = [(k, d) for k, d in enumerate(source.shape) if k != self.axis]
-        iters = tuple(tir.Iter(tir.Var(f"vi{k}"), d) for k, d in others)
-        loops = tuple(tir.Var(f"i{k}") for k, _ in others)
-        buffer = tir.Buffer(names[0], source.shape, source.dtype)
-        line = tuple(it.var for it in iters)
+        # A block stands in a loop, also if there is one line only.
+        outer = others or [(0, tir.Const(1))]
+        iters = tuple(tir.Iter(tir.Var(f"vi{k}"), d) for k, d in outer)
+        loops = tuple(tir.Var(f"i{k}") for k, _ in outer)
+        buffer = tir.Buffer(name, source.shape, source.dtype)
+        line = tuple(it.var for it in iters)[: len(others)]
         body = self._walk(source, buffer, (line[: self.axis], line[self.axis :]))
-        nest: tir.Stmt = make_block(names[0], iters, loops, body)
+        nest: tir.Stmt = make_block(name, iters, loops, body)
         for loop, it in zip(reversed(loops), reversed(iters), strict=True):
             nest = tir.For(loop, it.extent, nest)
-        return [Tensor(buffer, nest, (source,))]
+        return Tensor(buffer, nest, (source,))
 
     def _walk(
         self,
@@ -69,11 +85,10 @@ class Cumulate(Op):
         wide, extent, step = computed_as(source.dtype), source.shape[self.axis], tir.Var("k")
         total = tir.Buffer(f"{buffer.name}_total", (tir.Const(1),), wide)
         here = (tir.Const(0),)
-        at = (*around[0], extent - 1 - step if self.reverse else step, *around[1])
-        update = tir.Store(
-            total, here, combine(self.fold, tir.Load(total, here), source[at].to(wide))
-        )
-        store = tir.Store(buffer, at, tir.Load(total, here).to(buffer.dtype))
+        at = extent - 1 - step if self.reverse else step
+        element = source[(*around[0], at, *around[1])].to(wide)
+        update = tir.Store(total, here, combine(self.fold, tir.Load(total, here), element))
+        store = tir.Store(buffer, (*around[0], step, *around[1]), tir.Load(total, here).to(buffer.dtype))
         begin = tir.Store(total, here, fold_identity(self.fold, wide))
         both = seq(store, update) if self.exclusive else seq(update, store)
         return tir.Alloc(total, seq(begin, tir.For(step, extent, both)))

@@ -11,7 +11,7 @@ from tilewright.dtypes import DType
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.map import evaluate_expr
 from tilewright.graph.ops.movement import axis
-from tilewright.graph.ops.op import Op, SizeOf
+from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute
 from tilewright.tensor.visit import substitute
@@ -23,6 +23,7 @@ __all__ = ["Tabulate"]
 class Tabulate(Op):
     """`out[o0, o1, …] = value`, an expression over `axis(k)` and sizes; stored as `dtype`."""
 
+    role = Role.MAP
     shape: Shape
     value: tir.Expr
     dtype: DType

@@ -22,6 +22,8 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, fold_identity
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.dims import stored
+from tilewright.tensor.library.pool import pool
+from tilewright.tensor.library.transposed import convolve_transposed
 
 __all__ = ["Conv", "ConvTranspose", "Pool"]
 
@@ -135,7 +137,10 @@ class ConvTranspose(Op):
         return [y.reshape(batch, *space, groups * per_group).astype(self.dtype.numpy)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
-        raise NotImplementedError
+        x, weights = inputs
+        geometry = (self.strides, self.dilations, self.pads, self.extra, self.groups)
+        y = convolve_transposed(x, weights, *geometry, names[0])
+        return [stored(f"{names[0]}_n", y, self.dtype, _NAMES[len(self.strides)])]
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,9 @@ class Pool(Op):
             return [_NUMPY[self.fold].reduce(windows, axis=axes).astype(x.dtype)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
-        raise NotImplementedError
+        (x,) = inputs
+        y = pool(x, self.fold, self.kernel, self.strides, self.dilations, self.pads, names[0])
+        return [stored(f"{names[0]}_n", y, x.dtype, _NAMES[len(self.kernel)])]
 
     def attributes(self) -> dict[str, object]:
         shown: dict[str, object] = {"fold": self.fold, "kernel": self.kernel}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Final
 
 from tilewright.graph.ir import Graph
+from tilewright.graph.ops import Op
+from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.passes.reshapes import sink_reshapes
 from tilewright.graph.passes.rewrite import Rule, rewrite_graph
 from tilewright.graph.passes.scalars import embed_scalars
+from tilewright.graph.passes.scales import fold_scales
 from tilewright.graph.passes.transposes import sink_transposes
 from tilewright.graph.verify import verify_graph
 
@@ -18,13 +22,31 @@ GRAPH_PASSES: Final[tuple[Rule, ...]] = (
     embed_scalars,  # fewer operands before anything is matched
     sink_transposes,  # channels-last networks, letters of products
     sink_reshapes,  # epilogues in the shape of their product
+    fold_scales,  # batch normalisations, once they stand behind their weights
 )
 
 Watch = Callable[[str, Graph], None]
 
 
+def _with_inner(graph: Graph, watch: Watch | None) -> Graph:
+    """Graphs inside of branches and loops are optimised on their own."""
+    nodes = [dataclasses.replace(node, op=_optimised(node.op, watch)) for node in graph.nodes]
+    return graph.with_nodes(nodes)
+
+
+def _optimised(op: Op, watch: Watch | None) -> Op:
+    match op:
+        case If():
+            ways = optimise(op.then, watch), optimise(op.otherwise, watch)
+            return dataclasses.replace(op, then=ways[0], otherwise=ways[1])
+        case Loop():
+            return dataclasses.replace(op, body=optimise(op.body, watch))
+    return op
+
+
 def optimise(graph: Graph, watch: Watch | None = None) -> Graph:
     """Run all passes until nothing changes any more, at most a few rounds."""
+    graph = _with_inner(graph, watch)
     for _ in range(4):
         before = len(graph.nodes), [str(n.op) for n in graph.nodes]
         for rule in GRAPH_PASSES:

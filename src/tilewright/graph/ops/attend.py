@@ -1,0 +1,124 @@
+"""`Attend`: scaled dot-product attention over heads.
+
+    out[b, h, i, :] = softmax(cap(scale · q[b, h, i, :]·k[b, g, :, :]ᵀ) + masks) · v[b, g, :, :]
+
+Several heads of queries may share one head of keys and values (g = h // (heads of q / heads of k)). A
+row of which every key is masked has no softmax: it is NaN, as 0 / 0 is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.errors import Code, GraphError
+from tilewright.graph.ir import Array, Shape, TensorType
+from tilewright.graph.ops.op import Op, Role, SizeOf
+from tilewright.graph.sizes import dims_equal, fixed
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Tensor
+from tilewright.tensor.library.attention import attend
+
+__all__ = ["Attend"]
+
+G050 = Code("G050", "attention of {queries}, {keys} and {values}: {problem}")
+G051 = Code("G051", "a mask of shape [{mask}] does not fit scores of shape [{scores}]")
+
+
+@dataclass(frozen=True)
+class Attend(Op):
+    """Inputs: queries, keys, values, then masks, which are added to the scores, or if they are bool say
+    which keys take part.
+
+    A layout names the dimensions of an operand, or of the result (the last one): `b`, `h`, `s` and `d`
+    in any order. Masks have the shape [batch, heads, queries, keys] or one that broadcasts to it.
+    `causal`: query i sees the keys up to i + `offset`.
+    """
+
+    role = Role.ALONE
+    layouts: tuple[str, str, str, str]
+    scale: float
+    causal: bool = False
+    offset: tir.Expr = tir.Const(0)
+    softcap: float | None = None
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        q, k, v = (_named(t.shape, f) for t, f in zip(inputs[:3], self.layouts[:3], strict=True))
+        heads, shared = fixed(q["h"]), fixed(k["h"])
+        problem = ""
+        if not dims_equal(k["h"], v["h"]) or not dims_equal(k["s"], v["s"]):
+            problem = "keys and values differ in number"
+        elif fixed(q["d"]) is None or not dims_equal(q["d"], k["d"]):
+            problem = "queries and keys differ in features"
+        elif not dims_equal(q["h"], k["h"]) and (not heads or not shared or heads % shared):
+            problem = "the heads of queries are no multiple of those of keys"
+        if problem:
+            shown = dict(zip(("queries", "keys", "values"), map(str, inputs[:3]), strict=True))
+            raise GraphError(G050, {**shown, "problem": problem})
+        scores = (q["b"], q["h"], q["s"], k["s"])
+        for mask in inputs[3:]:
+            _require_mask(mask.shape, scores)
+        result = {**q, "d": v["d"]}
+        return [TensorType(inputs[0].dtype, tuple(result[c] for c in self.layouts[3]))]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        q, k, v = (
+            np.einsum(f"{layout}->bhsd", array.astype(np.float64))
+            for array, layout in zip(arrays[:3], self.layouts[:3], strict=True)
+        )
+        group = q.shape[1] // max(k.shape[1], 1)
+        k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
+        scores = np.einsum("bhid,bhjd->bhij", q, k, optimize=True) * self.scale
+        if self.softcap is not None:
+            scores = np.tanh(scores / self.softcap) * self.softcap
+        for mask in arrays[3:]:
+            if mask.dtype == np.bool_:
+                scores = np.where(mask, scores, -np.inf)
+            else:
+                scores = scores + mask.astype(np.float64)
+        if self.causal:
+            i, j = np.ogrid[: scores.shape[2], : scores.shape[3]]
+            scores = np.where(j <= i + size_of(self.offset), scores, -np.inf)
+        with np.errstate(all="ignore"):
+            powers = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
+            weights = powers / powers.sum(axis=-1, keepdims=True)
+            found = np.einsum("bhij,bhjd->bhid", weights, v, optimize=True)
+        return [np.einsum(f"bhsd->{self.layouts[3]}", found).astype(arrays[0].dtype)]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        result = attend(
+            *inputs[:3],
+            mask=list(inputs[3:]),
+            scale=self.scale,
+            causal=self.causal,
+            offset=self.offset,
+            softcap=self.softcap,
+            layouts=self.layouts,
+            name=names[0],
+        )
+        return [result]
+
+    def attributes(self) -> dict[str, object]:
+        shown: dict[str, object] = {"layouts": self.layouts, "scale": f"{self.scale:g}"}
+        if self.causal:
+            shown["causal"] = self.offset
+        if self.softcap is not None:
+            shown["softcap"] = self.softcap
+        return shown
+
+
+def _named(shape: Shape, layout: str) -> dict[str, tir.Expr]:
+    if len(shape) != len(layout):
+        shown = ", ".join(map(str, shape))
+        raise GraphError(G051, {"mask": shown, "scores": layout})
+    return dict(zip(layout, shape, strict=True))
+
+
+def _require_mask(mask: Shape, scores: Shape) -> None:
+    pairs = zip(mask[::-1], scores[::-1], strict=False)
+    fits = all(fixed(have) == 1 or dims_equal(have, want) for have, want in pairs)
+    if len(mask) > len(scores) or not fits:
+        shown = ", ".join(map(str, mask))
+        raise GraphError(G051, {"mask": shown, "scores": ", ".join(map(str, scores))})

@@ -1,0 +1,273 @@
+"""What a program does, step by step, before anything is compiled.
+
+Groups of nodes are kernels; branches and loops are unfolded into steps with jumps, their graphs being
+planned the same way. Values name memory here, and a step may write a value again: what a loop carries is
+copied back at the end of each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.graph.groups import Group, GroupKind, group_nodes
+from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
+from tilewright.graph.ops import Map, argument, computed_as
+from tilewright.graph.ops.control import If, Loop
+from tilewright.graph.ops.host import Host
+from tilewright.graph.ops.op import Role
+from tilewright.graph.sizes import same_shape, variables
+from tilewright.tensor import ir as tir
+
+__all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
+
+
+@dataclass(eq=False)
+class Label:
+    """A place in the list of steps."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class KernelStep:
+    """A group of nodes, and the values that leave it."""
+
+    group: Group
+    outputs: tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class HostStep:
+    """A Python function."""
+
+    node: Node
+    defines: tuple[tuple[tir.Var, int, int], ...]
+
+
+@dataclass(eq=False)
+class Enter:
+    """From here on the sizes of a segment are known; some are read from memory: (size, value)."""
+
+    segment: int
+    read: tuple[tuple[tir.Var, Value], ...] = ()
+
+
+@dataclass(eq=False)
+class Assign:
+    """A size gets a value."""
+
+    size: tir.Var
+    value: tir.Expr
+
+
+@dataclass(eq=False)
+class Branch:
+    """Go to a label unless a value is true, or an expression over sizes is; or always."""
+
+    to: Label
+    unless: Value | tir.Expr | None = None
+
+
+PlanStep = KernelStep | HostStep | Enter | Assign | Branch | Label
+
+
+@dataclass
+class Plan:
+    """Steps, and what they need to know: `segments[var]` says when a size is known."""
+
+    steps: list[PlanStep] = field(default_factory=list)
+    constants: dict[Value, Array] = field(default_factory=dict)
+    roots: dict[Value, Value] = field(default_factory=dict)
+    parts: dict[Value, tuple[Value, tir.Expr]] = field(default_factory=dict)
+    segments: dict[tir.Var, int] = field(default_factory=dict)
+    loops: list[tuple[Label, Label]] = field(default_factory=list)
+    segment_count: int = 1
+
+    def root(self, value: Value) -> Value:
+        """The value whose memory a value uses."""
+        while value in self.roots:
+            value = self.roots[value]
+        return value
+
+    def new_segment(self, *sizes: tir.Var) -> int:
+        """A segment in which more sizes are known."""
+        number = self.segment_count
+        self.segment_count += 1
+        self.segments.update(dict.fromkeys(sizes, number))
+        return number
+
+    def segment(self, dims: Sequence[tir.Expr]) -> int:
+        """When all of these dimensions are known."""
+        return max((self.segments.get(v, 0) for v in variables(dims)), default=0)
+
+
+def plan_graph(graph: Graph) -> Plan:
+    """The plan of a whole model."""
+    plan = Plan()
+    for value in graph.inputs:
+        for var in variables(value.shape):
+            plan.segments[var] = 0
+    _plan_into(plan, graph)
+    return plan
+
+
+def _plan_into(plan: Plan, graph: Graph) -> None:
+    plan.constants.update(graph.constants)
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        if node.op.role is Role.VIEW:
+            plan.roots[node.output] = plan.root(node.inputs[0])
+    for group in group_nodes(graph):
+        (first, *_) = group.nodes
+        match first.op:
+            case Host():
+                _plan_host(plan, first)
+            case If():
+                _plan_if(plan, first, first.op)
+            case Loop():
+                _plan_loop(plan, first, first.op)
+            case _:
+                left = group.outputs(graph, consumers) or tuple(group.nodes[-1].outputs)
+                plan.steps.append(KernelStep(group, left))
+
+
+def _plan_host(plan: Plan, node: Node) -> None:
+    found = _defined(plan, node)
+    plan.steps.append(HostStep(node, tuple(found)))
+    if found:
+        plan.steps.append(Enter(plan.new_segment(*(var for var, _, _ in found))))
+
+
+def _defined(plan: Plan, node: Node) -> list[tuple[tir.Var, int, int]]:
+    """Sizes that only the results of a node tell: (size, result, axis)."""
+    found: dict[tir.Var, tuple[tir.Var, int, int]] = {}
+    for k, value in enumerate(node.outputs):
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, tir.Var) and dim not in plan.segments:
+                found.setdefault(dim, (dim, k, axis))
+    return list(found.values())
+
+
+def _inline(plan: Plan, graph: Graph, given: Sequence[Value]) -> None:
+    """Plan a graph whose inputs are the memory of given values."""
+    for inside, outside in zip(graph.inputs, given, strict=True):
+        if outside in plan.constants:
+            plan.constants[inside] = plan.constants[outside]
+        else:
+            plan.roots[inside] = plan.root(outside)
+    _plan_into(plan, graph)
+
+
+def _copy(plan: Plan, source: Value, target: Value, label: str) -> None:
+    """A kernel that copies."""
+    kind = computed_as(source.dtype)
+    node = Node(Map(argument(0, kind), 1, source.dtype), (source,), (target,), label)
+    group = Group(GroupKind.MAP, [node], shape=source.shape)
+    plan.steps.append(KernelStep(group, (target,)))
+
+
+def _plan_if(plan: Plan, node: Node, op: If) -> None:
+    otherwise, end = Label("else"), Label("end")
+    unknown = [d for v in node.outputs for d in v.shape if _is_unknown(plan, d)]
+    segment = plan.new_segment(*unknown) if unknown else 0  # type: ignore[arg-type]
+    plan.steps.append(Branch(otherwise, node.inputs[0]))
+    for graph, is_first in ((op.then, True), (op.otherwise, False)):
+        if not is_first:
+            plan.steps.append(otherwise)
+        _inline(plan, graph, node.inputs[1:])
+        for result, source in zip(node.outputs, graph.outputs, strict=True):
+            for dim, own in zip(result.shape, source.shape, strict=True):
+                if dim in unknown and isinstance(dim, tir.Var):
+                    plan.steps.append(Assign(dim, own))
+        if unknown:
+            plan.steps.append(Enter(segment))
+        for result, source in zip(node.outputs, graph.outputs, strict=True):
+            _copy(plan, source, result, node.label)
+        if is_first:
+            plan.steps.append(Branch(end))
+    plan.steps.append(end)
+
+
+def _is_unknown(plan: Plan, dim: tir.Expr) -> bool:
+    return isinstance(dim, tir.Var) and dim not in plan.segments
+
+
+def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
+    limit, condition, *given = node.inputs
+    carried, captured = given[: op.carried], given[op.carried :]
+    body = op.body
+    again, end = Label("again"), Label("end")
+    bound = tir.Var("limit")
+    outer = plan.new_segment(bound)
+    states = body.inputs[: op.carried]
+    for state, start in zip(states, carried, strict=True):
+        _copy(plan, start, state, node.label)
+    plan.steps.append(Enter(outer, ((bound, limit),)))
+    plan.segments[op.counter] = plan.segment_count
+    inside = plan.new_segment(op.counter)
+    plan.steps.append(Assign(op.counter, tir.Const(0)))
+    if condition not in plan.constants:
+        plan.steps.append(Branch(end, condition))
+    plan.steps.append(again)
+    plan.steps.append(Assign(op.counter, op.counter + 1))
+    plan.steps.append(Branch(end, op.counter <= bound))
+    plan.steps.append(Enter(inside))
+    for own, outside in zip(body.inputs[op.carried :], captured, strict=True):
+        if outside in plan.constants:
+            plan.constants[own] = plan.constants[outside]
+        else:
+            plan.roots[own] = plan.root(outside)
+    _plan_into(plan, body)
+    outputs = list(body.outputs)
+    goes_on = outputs.pop(0) if op.tested else None
+    for part, whole in zip(outputs[op.carried :], node.outputs[op.carried :], strict=True):
+        slot = Value(f"{whole.name}_part", part.type)
+        plan.parts[slot] = (whole, _row_bytes(part.type) * (op.counter - 1))
+        _copy(plan, part, slot, node.label)
+    fresh = [_kept_apart(plan, v, states) for v in outputs[: op.carried]]
+    for source, moved in zip(outputs[: op.carried], fresh, strict=True):
+        if moved is not source:
+            _copy(plan, source, moved, node.label)
+    for state, source in zip(states, fresh, strict=True):
+        _copy(plan, source, state, node.label)
+    if goes_on is not None:
+        plan.steps.append(Branch(end, goes_on))
+    plan.steps.append(Branch(again))
+    plan.steps.append(end)
+    plan.loops.append((again, end))
+    for state, result in zip(states, node.outputs[: op.carried], strict=True):
+        plan.roots[result] = state
+
+
+def _kept_apart(plan: Plan, value: Value, states: Sequence[Value]) -> Value:
+    """A new state that is the old one of another place is copied before that one changes."""
+    if plan.root(value) in states:
+        return Value(f"{value.name}_old", value.type)
+    return value
+
+
+def _row_bytes(kind: TensorType) -> tir.Expr:
+    from tilewright.graph.sizes import product
+
+    return product((*kind.shape, tir.Const(kind.dtype.size_bytes)))
+
+
+def can_plan(graph: Graph) -> Iterator[str]:
+    """Why a graph cannot run natively: loops whose carried shapes change."""
+    for node in graph.nodes:
+        if isinstance(node.op, Loop):
+            loop = node.op
+            first = 1 if loop.tested else 0
+            pairs = zip(
+                loop.body.inputs[: loop.carried], loop.body.outputs[first:], strict=False
+            )
+            starts = zip(loop.body.inputs[: loop.carried], node.inputs[2:], strict=False)
+            if not all(same_shape(a.shape, b.shape) for a, b in (*pairs, *starts)):
+                yield f"a loop changes the shape of what it carries ({node.label})"
+            yield from can_plan(loop.body)
+        elif isinstance(node.op, If):
+            yield from can_plan(node.op.then)
+            yield from can_plan(node.op.otherwise)
+
+
