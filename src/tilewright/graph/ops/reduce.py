@@ -70,16 +70,13 @@ class Reduce(Op):
             result = _NUMPY[self.fold].reduce(source, axis=self.axes, keepdims=True)
             return [result]
         wide = source.astype(np.float64) if source.dtype.kind not in "iub" else source
-        initial = None
-        if source.size == 0:
-            initial = _identity(self.fold, source)
+        fold = _NUMPY[self.fold]
         with np.errstate(all="ignore"):
-            folded = _NUMPY[self.fold].reduce(
-                wide,
-                axis=self.axes,
-                keepdims=True,
-                **({} if initial is None else {"initial": initial}),
-            )
+            if source.size == 0:
+                start = _identity(self.fold, source)
+                folded = fold.reduce(wide, axis=self.axes, keepdims=True, initial=start)
+            else:
+                folded = fold.reduce(wide, axis=self.axes, keepdims=True)
             return [np.asarray(folded).astype(source.dtype)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:

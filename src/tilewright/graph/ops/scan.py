@@ -88,7 +88,9 @@ class Cumulate(Op):
         at = extent - 1 - step if self.reverse else step
         element = source[(*around[0], at, *around[1])].to(wide)
         update = tir.Store(total, here, combine(self.fold, tir.Load(total, here), element))
-        store = tir.Store(buffer, (*around[0], step, *around[1]), tir.Load(total, here).to(buffer.dtype))
+        store = tir.Store(
+            buffer, (*around[0], step, *around[1]), tir.Load(total, here).to(buffer.dtype)
+        )
         begin = tir.Store(total, here, fold_identity(self.fold, wide))
         both = seq(store, update) if self.exclusive else seq(update, store)
         return tir.Alloc(total, seq(begin, tir.For(step, extent, both)))

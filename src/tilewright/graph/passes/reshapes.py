@@ -6,7 +6,8 @@ registers:
 Before:  contract [b·s, n] → reshape [b, s, n] → map(+ bias) → map(gelu)
 After:   contract [b·s, n] → map(+ bias) → map(gelu) → reshape [b, s, n]
 
-Only towards fewer dimensions: of two ways to write the same map one must be preferred.
+Of two ways to write the same map one must be preferred, or they would alternate: the shape of heavy
+work, then the one with fewer dimensions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 
 from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import Map, Reduce, Reshape
+from tilewright.graph.ops.op import Role
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.sizes import dims_equal, fixed, same_shape
 
@@ -56,16 +58,31 @@ def common_tail(a: Sequence[object], b: Sequence[object]) -> int:
 
 
 def _through_map(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """The map moves to the shape of its most important operand, if that is behind a reshape."""
     shape = node.output.shape
-    for value in inputs:
-        source = _source(b, value)
-        if source is None or source.rank >= len(shape) or not same_shape(value.shape, shape):
-            continue
-        moved = [_as_source(b, v, source.shape, shape) for v in inputs]
-        if all(m is not None for m in moved):
-            result = b.add(node.op, *(m for m in moved if m is not None))
-            return b.reshape(result, shape)
-    return None
+    whole = [v for v in inputs if same_shape(v.shape, shape)]
+    if not whole:
+        return None
+    best = max(whole, key=lambda v: _importance(b, _source(b, v) or v))
+    source = _source(b, best)
+    stays = [_importance(b, v) for v in whole if _source(b, v) is None]
+    if source is None or (stays and max(stays) >= _importance(b, source)):
+        return None
+    if same_shape(source.shape, shape):
+        return None
+    moved = [_as_source(b, v, source.shape, shape) for v in inputs]
+    if any(m is None for m in moved):
+        return None
+    return b.reshape(b.add(node.op, *(m for m in moved if m is not None)), shape)
+
+
+def _importance(b: Rewriter, value: Value) -> tuple[bool, int]:
+    """Results of heavy work first, so that maps run in its registers; then fewer dimensions."""
+    node = b.producer(value)
+    while node is not None and isinstance(node.op, Map):
+        behind = [v for v in node.inputs if same_shape(v.shape, value.shape)]
+        node = b.producer(behind[0]) if behind else None
+    return node is not None and node.op.role is Role.ANCHOR, -value.rank
 
 
 def _as_source(b: Rewriter, x: Value, before: Shape, after: Shape) -> Value | None:

@@ -11,10 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.graph.ir import Node, Value
-from tilewright.graph.ops import Concat, Contract, Map, Reduce, Remap, Transpose, axis
+from tilewright.graph.ir import Node, Shape, Value
+from tilewright.graph.ops import (
+    Concat,
+    Contract,
+    Map,
+    Reduce,
+    Remap,
+    Reshape,
+    Transpose,
+    axis,
+)
 from tilewright.graph.passes.rewrite import Rewriter
-from tilewright.graph.sizes import count, fixed
+from tilewright.graph.sizes import count, dims_equal, fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
 
@@ -36,6 +45,8 @@ def sink_transposes(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value
             return _through_concat(b, node.op, inputs)
         case Remap():
             return _through_remap(b, node.op, inputs[0])
+        case Reshape():
+            return _through_reshape(b, node.op, inputs[0])
         case Contract():
             return _into_contract(b, node.op, inputs)
     return None
@@ -164,6 +175,61 @@ def _through_remap(b: Rewriter, op: Remap, x: Value) -> Value | None:
     shape = tuple(op.shape[back[k]] for k in range(len(order)))
     inside = substitute(op.inside, names)
     return b.transpose(b.add(Remap(shape, indices, inside, op.fill), source), order)
+
+
+def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:
+    """A reshape that splits and joins dimensions in runs that the transpose keeps together.
+
+    [n, h·w, c] → T [n, c, h·w] → reshape [n, c, h, w]  is  reshape [n, h, w, c] → T.
+    """
+    found = _source(b, x)
+    if found is None:
+        return None
+    order, source = found
+    runs = matching_runs(x.shape, op.shape)
+    if runs is None:
+        return None
+    for before, _ in runs:
+        dims = [order[d] for d in before]
+        if dims != list(range(dims[0], dims[0] + len(dims))) if dims else False:
+            return None
+    # The runs in the order in which the source has them; those without dimensions go first.
+    placed = sorted(runs, key=lambda run: order[run[0][0]] if run[0] else -1)
+    axes = [d for _, after in placed for d in after]
+    if axes == list(range(len(axes))):
+        return b.reshape(source, op.shape)
+    moved = b.reshape(source, [op.shape[d] for d in axes])
+    return b.transpose(moved, [axes.index(d) for d in range(len(axes))])
+
+
+def matching_runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | None:
+    """Shortest runs of dimensions of two shapes with equal products, in order."""
+    runs: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        left, right = [i] if i < len(before) else [], [j] if j < len(after) else []
+        i, j = i + len(left), j + len(right)
+        while not _same_product(before, left, after, right):
+            small = fixed(product(before[d] for d in left)), fixed(product(after[d] for d in right))
+            grow_left = small[0] is not None and (small[1] is None or small[0] < small[1])
+            if grow_left and i < len(before):
+                left.append(i)
+                i += 1
+            elif j < len(after):
+                right.append(j)
+                j += 1
+            elif i < len(before):
+                left.append(i)
+                i += 1
+            else:
+                return None
+        runs.append((left, right))
+    return runs
+
+
+def _same_product(before: Shape, left: list[int], after: Shape, right: list[int]) -> bool:
+    a, b = product(before[d] for d in left), product(after[d] for d in right)
+    return dims_equal(a, b)
 
 
 def _only_own(index: tir.Expr, position: int) -> bool:

@@ -1,0 +1,42 @@
+"""Movements that move nothing vanish, and two in a row are one.
+
+Before:  a = remap(o0 + 2) x; b = remap(o0 + 3) a
+After:   b = remap(o0 + 5) x
+"""
+
+from __future__ import annotations
+
+from tilewright.graph.ir import Node, Value
+from tilewright.graph.ops import Expand, Map, Remap, axis
+from tilewright.graph.passes.rewrite import Rewriter
+from tilewright.graph.sizes import same_shape, tidy
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import substitute
+
+__all__ = ["join_movements"]
+
+
+def join_movements(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """A rule: see the picture above."""
+    match node.op:
+        case Remap(indices=indices, inside=tir.Const(value=True)):
+            (x,) = inputs
+            plain = tuple(axis(k) for k in range(len(indices)))
+            if indices == plain and same_shape(x.shape, node.op.shape):
+                return x
+            return _joined(b, node.op, x)
+        case Expand():
+            return inputs[0] if same_shape(inputs[0].shape, node.op.shape) else None
+        case Map(body=tir.Var(name="arg0"), arity=1, dtype=dtype) if dtype == inputs[0].dtype:
+            return inputs[0]
+    return None
+
+
+def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
+    found = b.made_by(x, Remap)
+    if found is None or found[0].inside != tir.TRUE:
+        return None
+    first, node = found
+    values = {axis(k): index for k, index in enumerate(op.indices)}
+    indices = tuple(tidy(substitute(i, values)) for i in first.indices)
+    return b.add(Remap(op.shape, indices), node.inputs[0])

@@ -1,0 +1,35 @@
+"""Convolutions with windows of one element are matrix products over all places.
+
+Before:  y [n, h, w, o] = conv x [n, h, w, c], weights [o, c, 1, 1]
+After:   y = reshape (contract(mk,nk->mn) (reshape x [n·h·w, c]), weights [o, c])
+
+With strides the places that count are picked first.
+"""
+
+from __future__ import annotations
+
+from tilewright.graph.ir import Node, Value
+from tilewright.graph.ops import Contract
+from tilewright.graph.ops.window import Conv
+from tilewright.graph.passes.rewrite import Rewriter
+from tilewright.graph.sizes import fixed, product
+
+__all__ = ["pointwise_products"]
+
+
+def pointwise_products(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """A rule: see the picture above."""
+    op = node.op
+    if not isinstance(op, Conv) or op.groups != 1 or any(op.pads):
+        return None
+    x, weights = inputs
+    if any(fixed(d) != 1 for d in weights.shape[2:]) or x.dtype != op.dtype:
+        return None
+    picked = x
+    if any(s != 1 for s in op.strides):
+        steps = (1, *op.strides, 1)
+        shape = [*node.output.shape[:-1], x.shape[-1]]
+        picked = b.remap(x, shape, lambda *o: [i * s for i, s in zip(o, steps, strict=True)])
+    rows = b.reshape(picked, (product(picked.shape[:-1]), picked.shape[-1]))
+    matrix = b.reshape(weights, weights.shape[:2])
+    return b.reshape(b.add(Contract("mk", "nk", "mn", op.dtype), rows, matrix), node.output.shape)
