@@ -24,6 +24,9 @@ from tilewright.dtypes import (
     u64,
 )
 from tilewright.errors import TilewrightError, TilewrightWarning, UserError
+from tilewright.model.compiler import compile_model as compile  # noqa: A004  (the word of the field)
+from tilewright.model.module import Module
+from tilewright.model.module import load_module as load
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import Kernel
 from tilewright.schedule import Schedule, Step, Trace
@@ -52,6 +55,7 @@ __all__ = [
     "DType",
     "Func",
     "Kernel",
+    "Module",
     "Pipeline",
     "Schedule",
     "Step",
@@ -65,6 +69,7 @@ __all__ = [
     "boolean",
     "build",
     "call",
+    "compile",
     "compute",
     "f16",
     "f32",
@@ -75,6 +80,7 @@ __all__ = [
     "i64",
     "i8",
     "interpret",
+    "load",
     "max_over",
     "min_over",
     "parse",

@@ -84,9 +84,14 @@ def _displaced(w: Writer, element: str, pointer: Value, offset: Value) -> Value:
 def _moved(
     w: Writer, pointer: Value, start: Value, step: int, element: str, size: int, depth: int
 ) -> Value:
-    """A pointer that advances by `step` elements, which no address can scale a register by."""
+    """A pointer that advances by `step` elements, which no address can scale a register by.
+
+    How it came about is hidden: LLVM's strength reduction would take the sum behind each of several
+    pointers apart and try their terms in all combinations, for a tenth of a second and no gain.
+    """
     if start.text != "0":
         pointer = _displaced(w, element, pointer, w.binary("mul", start, step))
+    pointer = w.pure("ptr", f"freeze ptr {pointer.text}", pointer)
     return w.moving(pointer, step * size, depth)
 
 

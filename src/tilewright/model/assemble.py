@@ -15,7 +15,9 @@ from tilewright.graph.ops.host import Host
 from tilewright.graph.sizes import count, variables
 from tilewright.llvm.link import link
 from tilewright.model import plan as planned
-from tilewright.model.kernels import Compiled, KernelTask, compile_tasks, task_of
+from tilewright.model.compile_kernels import compile_tasks
+from tilewright.model.kernel_store import KernelStore
+from tilewright.model.kernels import Compiled, KernelTask, task_of
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
 from tilewright.model.sizing import SizeTable
 from tilewright.runtime import program as rt
@@ -54,7 +56,7 @@ def assemble(
     graph: Graph,
     target: Target,
     threads: int,
-    workers: int = 2,
+    store: KernelStore | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Assembled:
     """Compile all kernels of a graph and put them together."""
@@ -74,7 +76,7 @@ def assemble(
         if progress is not None:
             progress(len(done), unique)
 
-    compiled = compile_tasks(list(tasks.values()), target, workers, report)
+    compiled = compile_tasks(list(tasks.values()), target, store, report)
     return _Assembler(graph, plan, tasks, compiled).run()
 
 

@@ -1,13 +1,11 @@
 """Groups of nodes become kernels: tensor programs, drafted, lowered, compiled.
 
-Equal groups share a kernel: programs are compared by structure, not by names. Unique kernels are
-compiled in parallel threads; LLVM works outside of Python's lock.
+Equal groups share a kernel: programs are compared by structure, not by names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.graph.abstract import abstract_sizes
@@ -25,7 +23,7 @@ from tilewright.tensor.packing import Packing, packing_of
 from tilewright.tensor.regions import sizes as program_sizes
 from tilewright.tensor.structural import structural_hash
 
-__all__ = ["Compiled", "KernelTask", "compile_tasks", "task_of"]
+__all__ = ["Compiled", "KernelTask", "compile_task", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -88,24 +86,6 @@ def task_of(
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
     own = tuple(sizes.of(size) for size in program_sizes(program))
     return KernelTask(program, (*inputs, *outputs), fixed, own, threads, key)
-
-
-def compile_tasks(
-    tasks: Sequence[KernelTask],
-    target: Target,
-    workers: int,
-    report: Callable[[KernelTask], None] | None = None,
-) -> dict[str, Compiled]:
-    """Compile each distinct program once."""
-    unique = {task.key: task for task in tasks}
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        futures = {key: pool.submit(compile_task, task, target) for key, task in unique.items()}
-        made = {}
-        for key, future in futures.items():
-            made[key] = future.result()
-            if report is not None:
-                report(unique[key])
-    return made
 
 
 def compile_task(task: KernelTask, target: Target) -> Compiled:

@@ -78,7 +78,7 @@ def elu(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("Selu")
 def selu(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """gamma times an `Elu`."""
+    """An `Elu` times gamma."""
     alpha, gamma = node.float("alpha", SELU_ALPHA), node.float("gamma", SELU_GAMMA)
     return b.map(lambda v: select(v > 0, v, call("expm1", v) * alpha) * gamma, x)
 
@@ -96,7 +96,7 @@ def celu(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("ThresholdedRelu")
 def thresholded_relu(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """x above alpha, else zero."""
+    """Zero up to alpha, x above it."""
     alpha = node.float("alpha", 1.0)
     return b.map(lambda v: select(v > alpha, v, 0), x)
 

@@ -103,7 +103,7 @@ def variadic(b: Builder, node: OnnxNode, *inputs: Value) -> Value:
 
 @onnx_op("Pow")
 def power(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
-    """x to the y, as the type of x."""
+    """The power of x to y, as the type of x."""
     held = b.contents(y)
     if held is not None and held.size == 1 and held.dtype != object and y.rank <= x.rank:
         known = _known_power(float(held.item()), is_float=x.dtype.is_float)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from tilewright.dtypes import boolean, i64
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
@@ -60,10 +58,9 @@ def attention(
         bool(node.int("is_causal")) and lengths is None,
         past,
         node.float("softcap") or None,
+        guarded=bool(masks),
     )
     y = b.add(op, q, k, v, *masks)
-    if masks:  # a row without any key is zero
-        y = b.map(lambda e: select(e.eq(e), e, 0), y)
     if flat:
         y = b.reshape(y, (*y.shape[:2], tidy(y.shape[2] * y.shape[3])))
     return [y, k, v] if stored == HEADS_FIRST else [y]
@@ -164,14 +161,13 @@ def rotated(b: Builder, x: Value, cosines: Value, sines: Value, *, interleaved: 
     def second(d: tir.Expr) -> tir.Expr:
         return (d % 2).eq(1) if interleaved else d >= half
 
-    def spread(table: Value, fill: float) -> Value:
-        shape = (*table.shape[:-1], x.shape[-1])
-        return b.remap(
-            table, shape, lambda *o: [*o[:-1], pair(o[-1])], lambda *o: o[-1] < turned, fill
-        )
-
     whole = dims_equal(turned, x.shape[-1])
     inside = None if whole else (lambda *o: o[-1] < turned)
+
+    def spread(table: Value, fill: float) -> Value:
+        shape = (*table.shape[:-1], x.shape[-1])
+        return b.remap(table, shape, lambda *o: [*o[:-1], pair(o[-1])], inside, fill)
+
     other = b.remap(x, x.shape, lambda *o: [*o[:-1], partner(o[-1])], inside)
     sign = b.tabulate((x.shape[-1],), lambda d: select(second(d), tir.Const(1), tir.Const(-1)), i64)
     return b.map(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
 
-from tilewright.dtypes import dtype_of
+from tilewright.dtypes import DType, dtype_of
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
@@ -27,7 +27,7 @@ def constant(b: Builder, node: OnnxNode) -> Value:
         for form in (attribute, f"{attribute}s"):
             if node.has(form):
                 return b.constant(np.array(node.attributes[form], dtype=dtype), name)
-    node.decline(f"the form {', '.join(node.attributes)}")
+    return node.decline(f"the form {', '.join(node.attributes)}")
 
 
 def _known_type(node: OnnxNode, attribute: str) -> Array:
@@ -56,7 +56,7 @@ def eye_like(b: Builder, node: OnnxNode, x: Value) -> Value:
     dtype = dtype_of_onnx(node.int("dtype")) if node.has("dtype") else x.dtype
     one = b.constant(1, "one", dtype)
     shift = node.int("k")
-    return b.remap(one, x.shape, lambda i, j: (), inside=lambda i, j: (j - i).eq(shift))
+    return b.remap(one, x.shape, lambda *_: (), inside=lambda i, j: (j - i).eq(shift))
 
 
 @onnx_op("Range")
@@ -64,20 +64,23 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
     """start, start + step, … up to the limit."""
     held = [b.contents(v) for v in (start, limit, step)]
     if all(h is not None and h.dtype != object for h in held):
-        numbers = [b.constants[v].item() for v in (start, limit, step)]
-        return b.constant(_numbers(*numbers, dtype=start.dtype.numpy), "range")
-    parts = [b.integers(v) for v in (start, limit, step)]
-    if any(p is None for p in parts):
+        first, end, by = (b.constants[v].item() for v in (start, limit, step))
+        return b.constant(_numbers(first, end, by), "range", start.dtype)
+    parts = [p for v in (start, limit, step) if (p := b.integers(v)) is not None]
+    if len(parts) < 3:
         node.decline("the length depends on data", expand=False)
-    first, end, by = (p[0] for p in parts if p is not None)
-    length = tidy(tir.maximum(-((first - end) // by), 0))
+    return _counted(b, parts[0][0], parts[1][0], parts[2][0], start.dtype)
+
+
+def _counted(b: Builder, start: tir.Expr, limit: tir.Expr, step: tir.Expr, dtype: DType) -> Value:
+    length = tidy(tir.maximum(-((start - limit) // step), 0))
     count = fixed(length)
     if count is not None:
-        return b.sizes([first + by * i for i in range(count)], start.dtype)
-    return b.tabulate((length,), lambda i: first + by * i, start.dtype)
+        return b.sizes([start + step * i for i in range(count)], dtype)
+    return b.tabulate((length,), lambda i: start + step * i, dtype)
 
 
-def _numbers(start: float, limit: float, step: float, dtype: np.dtype[Any]) -> Array:
-    """Counted in the widest type, so that the number of elements is exact."""
-    count = max(int(np.ceil((limit - start) / step)), 0)
-    return (start + np.arange(count) * step).astype(dtype)
+def _numbers(start: float, limit: float, step: float) -> Array:
+    """In the widest type, so that their number is exact."""
+    count = max(math.ceil((limit - start) / step), 0)
+    return np.asarray(start + np.arange(count) * step)

@@ -15,6 +15,7 @@ FAMILIES = (
     "conversions",
     "convolution",
     "einsum",
+    "fused",
     "indexing",
     "logic",
     "movement",
@@ -26,6 +27,7 @@ FAMILIES = (
     "reductions",
     "sequences",
     "resize",
+    "sampling",
     "shapes",
     "sorting",
 )

@@ -24,7 +24,7 @@ from tilewright.frontend.onnx.scope import Item, Nested, Scope, Tensors
 from tilewright.graph import Builder, Graph, Value
 from tilewright.tensor import ir as tir
 
-__all__ = ["Imported", "import_model", "read_model"]
+__all__ = ["Imported", "external_files", "import_model", "read_model"]
 
 M001 = Code("M001", "`{what}` is not an ONNX model: {problem}")
 M002 = Code("M002", "node `{node}` reads `{value}`, which nothing computes before it")
@@ -287,3 +287,16 @@ def _with_attributes(
             copy.CopyFrom(given[attribute.ref_attr_name])
             copy.name = attribute.name
     return made
+
+
+def external_files(path: Path) -> list[Path]:
+    """The files in which a model keeps large tensors, beside its own."""
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception:  # noqa: BLE001  (reading it says what is wrong)
+        return []
+    tensors = (t for t in model.graph.initializer if uses_external_data(t))
+    names = dict.fromkeys(ExternalDataInfo(t).location for t in tensors)
+    return [path.parent / name for name in names]

@@ -109,6 +109,22 @@ def scatter_nd(b: Builder, node: OnnxNode, data: Value, indices: Value, updates:
     return b.add(Scatter(reads, places, fold), data, updates, indices)
 
 
+@onnx_op("TensorScatter")
+def tensor_scatter(
+    b: Builder, node: OnnxNode, past: Value, update: Value, first: Value | None = None
+) -> Value:
+    """A cache in which a stretch of one dimension is new, for each member of a batch elsewhere."""
+    along = normal_axis(node.int("axis", -2), past.rank)
+    o = tuple(axis(k) for k in range(past.rank))
+    place = o[along] if first is None else picked(0) + o[along]
+    if node.string("mode", "linear") == "circular":
+        place = place % past.shape[along]
+    places = (*o[:along], place, *o[along + 1 :])
+    if first is None:
+        return b.add(Scatter((), places), past, update)
+    return b.add(Scatter(((2, (o[0],)),), places), past, update, first)
+
+
 @onnx_op("OneHot")
 def one_hot(b: Builder, node: OnnxNode, indices: Value, depth: Value, values: Value) -> Value:
     """A new dimension in which one element, at the index, has another value than the rest."""

@@ -78,7 +78,7 @@ def is_infinite(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("Where")
 def where(b: Builder, node: OnnxNode, condition: Value, x: Value, y: Value) -> Value:
-    """x where the condition holds, else y."""
+    """One of two values, by a condition."""
     return b.map(select, condition, x, y)
 
 
@@ -86,7 +86,7 @@ def where(b: Builder, node: OnnxNode, condition: Value, x: Value, y: Value) -> V
 def clip(
     b: Builder, node: OnnxNode, x: Value, low: Value | None = None, high: Value | None = None
 ) -> Value:
-    """x held between two bounds, which are attributes before opset 11; the upper one wins."""
+    """Values held between two bounds, which are attributes before opset 11; the upper one wins."""
     if node.opset < 11:
         low = _attribute(b, node, "min", x)
         high = _attribute(b, node, "max", x)

@@ -221,7 +221,8 @@ def space_to_depth(b: Builder, node: OnnxNode, x: Value) -> Value:
     side = node.int("blocksize")
     n, c, h, w = x.shape
     rows, columns = tidy(h // side), tidy(w // side)
-    moved = b.transpose(b.reshape(x, (n, c, rows, side, columns, side)), (0, 3, 5, 1, 2, 4))
+    order = (0, 1, 3, 5, 2, 4) if node.string("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    moved = b.transpose(b.reshape(x, (n, c, rows, side, columns, side)), order)
     return b.reshape(moved, (n, c * (side * side), rows, columns))
 
 

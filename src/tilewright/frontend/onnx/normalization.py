@@ -15,7 +15,6 @@ from tilewright.frontend.onnx.reductions import mean, widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
-from tilewright.graph.sizes import fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -47,7 +46,12 @@ def _scaled(
     if bias is None:
         return b.map(lambda v, f, s: v * f * s.to(v.dtype), x, factor, scale, dtype=dtype)
     return b.map(
-        lambda v, f, s, c: v * f * s.to(v.dtype) + c.to(v.dtype), x, factor, scale, bias, dtype=dtype
+        lambda v, f, s, c: v * f * s.to(v.dtype) + c.to(v.dtype),
+        x,
+        factor,
+        scale,
+        bias,
+        dtype=dtype,
     )
 
 
@@ -121,10 +125,8 @@ def layer_norm(
     return _scaled(b, centred, factor, scale, bias, x.dtype), middle, factor
 
 
-def rms_norm(
-    b: Builder, x: Value, scale: Value, axis: int, epsilon: float
-) -> tuple[Value, Value]:
-    """x by the root of its mean square, and that root's inverse."""
+def rms_norm(b: Builder, x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
+    """The tensor by the root of its mean square, and that root's inverse."""
     wide = widened(b, x)
     factor = _inverse_deviation(b, _variance(b, wide, range(axis, x.rank)), epsilon)
     return _scaled(b, wide, factor, scale, None, x.dtype), factor
@@ -138,28 +140,8 @@ def rms_normalization(b: Builder, node: OnnxNode, x: Value, scale: Value) -> Seq
     return rms_norm(b, x, scale, axis, node.float("epsilon", 1e-5))
 
 
-@onnx_op("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
-def skip_layer_normalization(
-    b: Builder, node: OnnxNode, x: Value, skip: Value, scale: Value, *optional: Value | None
-) -> Sequence[Value]:
-    """The normalised sum of two tensors and a bias; the sum is the last output."""
-    simplified = node.op == "SkipSimplifiedLayerNormalization"
-    shift, bias = (*((None,) if simplified else ()), *optional, None, None)[:2]
-    total = b.map(lambda v, w: v + w, x, skip)
-    if bias is not None:
-        total = b.map(lambda v, w: v + w, total, bias)
-    epsilon = node.float("epsilon", 1e-12)
-    if simplified:
-        y, factor = rms_norm(b, total, scale, x.rank - 1, epsilon)
-        return y, factor, factor, total
-    y, middle, factor = layer_norm(b, total, scale, shift, x.rank - 1, epsilon)
-    return y, middle, factor, total
-
-
 @onnx_op("GroupNormalization")
-def group_normalization(
-    b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value
-) -> Value:
+def group_normalization(b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value) -> Value:
     """Groups of channels by their mean and deviation; scaled by group before opset 21."""
     groups = node.int("num_groups")
     size = x.shape[1] // groups
@@ -168,8 +150,8 @@ def group_normalization(
     centred, _ = _centred(b, grouped, axes)
     factor = _inverse_deviation(b, _variance(b, centred, axes), node.float("epsilon", 1e-5))
     own = (groups, size if node.opset >= 21 else 1, *(1 for _ in x.shape[2:]))
-    parts = (b.reshape(v, own) for v in (scale, bias))
-    return b.reshape(_scaled(b, centred, factor, *parts, x.dtype), x.shape)
+    scale, bias = b.reshape(scale, own), b.reshape(bias, own)
+    return b.reshape(_scaled(b, centred, factor, scale, bias, x.dtype), x.shape)
 
 
 @onnx_op("LpNormalization")
@@ -190,14 +172,12 @@ def mean_variance_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
     axes = sorted(normal_axis(a, x.rank) for a in node.ints("axes", (0, 2, 3)) or ())
     centred, _ = _centred(b, widened(b, x), axes)
     variance = _variance(b, centred, axes)
-    return b.map(
-        lambda v, s: v / (call("sqrt", s) + 1e-9), centred, variance, dtype=x.dtype
-    )
+    return b.map(lambda v, s: v / (call("sqrt", s) + 1e-9), centred, variance, dtype=x.dtype)
 
 
 @onnx_op("LRN")
 def local_response_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """x / (bias + alpha·mean square of the channels around) ** beta."""
+    """Divided by (bias + alpha·mean square of the channels around) ** beta."""
     size, bias = node.int("size"), node.float("bias", 1.0)
     alpha, beta = node.float("alpha", 1e-4) / size, node.float("beta", 0.75)
     before, channels = (size - 1) // 2, x.shape[1]

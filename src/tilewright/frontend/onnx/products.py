@@ -11,7 +11,7 @@ from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
 from tilewright.tensor import ir as tir
 
-__all__: list[str] = []
+__all__ = ["combined", "integer_product", "product"]
 
 
 @onnx_op("MatMul")
@@ -22,39 +22,29 @@ def matmul(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
 
 @onnx_op("Gemm")
 def gemm(b: Builder, node: OnnxNode, x: Value, y: Value, c: Value | None = None) -> Value:
-    """alpha · x·y + beta · c, either operand transposed."""
+    """The product of two matrices, scaled, and a third one."""
+    return product(b, node, x, y, c)
+
+
+def product(b: Builder, node: OnnxNode, x: Value, y: Value, c: Value | None) -> Value:
+    """The sum alpha · x·y + beta · c, either operand transposed."""
     left = "km" if node.int("transA") else "mk"
     right = "nk" if node.int("transB") else "kn"
     alpha, beta = node.float("alpha", 1.0), node.float("beta", 1.0)
     if x.dtype.is_float:
-        product = b.contract(left, right, "mn", x, y)
-        return _combined(b, product, c, alpha, beta)
+        return combined(b, b.contract(left, right, "mn", x, y), c, alpha, beta)
     if alpha != int(alpha) or beta != int(beta):
         node.decline("fractions of integers")
-    return _combined(b, b.contract(left, right, "mn", x, y), c, int(alpha), int(beta))
+    return combined(b, b.contract(left, right, "mn", x, y), c, int(alpha), int(beta))
 
 
-def _combined(b: Builder, product: Value, c: Value | None, alpha: float, beta: float) -> Value:
+def combined(b: Builder, x: Value, c: Value | None, alpha: float, beta: float) -> Value:
+    """The sum alpha · x + beta · c."""
     if c is None or beta == 0:
-        return product if alpha == 1 else b.map(lambda v: v * alpha, product)
+        return x if alpha == 1 else b.map(lambda v: v * alpha, x)
     return b.map(
-        lambda v, w: (v if alpha == 1 else v * alpha) + (w if beta == 1 else w * beta), product, c
+        lambda v, w: (v if alpha == 1 else v * alpha) + (w if beta == 1 else w * beta), x, c
     )
-
-
-@onnx_op("FusedMatMul", "TransposeMatMul", domain="com.microsoft")
-def fused_matmul(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
-    """alpha · x·y, either operand transposed in its last two dimensions."""
-    if node.int("transBatchA") or node.int("transBatchB"):
-        node.decline("transposed batches")
-    left = _swapped(b, x) if node.int("transA") and x.rank > 1 else x
-    right = _swapped(b, y) if node.int("transB") and y.rank > 1 else y
-    return _combined(b, b.matmul(left, right), None, node.float("alpha", 1.0), 0)
-
-
-def _swapped(b: Builder, x: Value) -> Value:
-    order = list(range(x.rank))
-    return b.transpose(x, [*order[:-2], order[-1], order[-2]])
 
 
 @onnx_op("MatMulInteger")
@@ -67,10 +57,10 @@ def matmul_integer(
     y_zero: Value | None = None,
 ) -> Value:
     """The product of small integers less their zero points, as i32."""
-    return _integer_product(b, x, y, x_zero, y_zero)
+    return integer_product(b, x, y, x_zero, y_zero)
 
 
-def _integer_product(
+def integer_product(
     b: Builder, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None
 ) -> Value:
     """Σ(x - p)(y - q) = Σxy - qΣx - pΣy + n·p·q: the large product stays one of small integers."""
@@ -121,7 +111,7 @@ def quantized_matmul(
     zero: Value | None = None,
 ) -> Value:
     """The product of quantised tensors, quantised."""
-    total = _integer_product(b, x, y, x_zero, y_zero)
+    total = integer_product(b, x, y, x_zero, y_zero)
     own = b.reshape(x_scale, (*x_scale.shape, 1)) if x_scale.rank == 1 else x_scale
     wide = [converted(b, v, computed_as(v.dtype)) for v in (own, y_scale, scale)]
     factor = b.map(lambda s, t, u: s * t / u, *wide)

@@ -13,7 +13,7 @@ from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["aligned", "requantized"]
+__all__ = ["aligned", "quantized_dynamically", "requantized", "saturated"]
 
 QUANTIZED: Final = (i8, u8, i16, u16)
 
@@ -33,7 +33,7 @@ def aligned(b: Builder, part: Value, x: Value, axis: int, block: int = 0) -> Val
     return b.reshape(part, [part.shape[0] if k == axis else 1 for k in range(x.rank)])
 
 
-def _saturated(value: tir.Expr, dtype: DType) -> tir.Expr:
+def saturated(value: tir.Expr, dtype: DType) -> tir.Expr:
     """A whole number held in the range of an integer type."""
     low, high = float(dtype.min_value), float(dtype.max_value)
     return tir.maximum(tir.minimum(value, high), low).to(dtype)
@@ -41,7 +41,7 @@ def _saturated(value: tir.Expr, dtype: DType) -> tir.Expr:
 
 def _quantized(v: tir.Expr, scale: tir.Expr, zero: tir.Expr | None, dtype: DType) -> tir.Expr:
     whole = call("round", v / scale)
-    return _saturated(whole if zero is None else whole + zero.to(v.dtype), dtype)
+    return saturated(whole if zero is None else whole + zero.to(v.dtype), dtype)
 
 
 @onnx_op("QuantizeLinear")
@@ -88,6 +88,11 @@ def dequantize_linear(
 
 @onnx_op("DynamicQuantizeLinear")
 def dynamic_quantize_linear(b: Builder, node: OnnxNode, x: Value) -> Sequence[Value]:
+    """Values as u8 with the scale and the zero point that fit them."""
+    return quantized_dynamically(b, x)
+
+
+def quantized_dynamically(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     """Scale and zero point such that all values, and zero, have a place in u8."""
     axes = range(x.rank)
     least = b.reduce(tir.Fold.MIN, x, axes, keepdims=False)
@@ -99,7 +104,7 @@ def dynamic_quantize_linear(b: Builder, node: OnnxNode, x: Value) -> Sequence[Va
 
     scale = b.map(spread, least, greatest)
     zero = b.map(
-        lambda low, s: _saturated(call("round", -(tir.minimum(low, 0) / s)), u8), least, scale
+        lambda low, s: saturated(call("round", -(tir.minimum(low, 0) / s)), u8), least, scale
     )
     y = b.map(lambda v, s, z: _quantized(v, s, z, u8), x, scale, zero)
     return y, scale, zero
@@ -108,9 +113,9 @@ def dynamic_quantize_linear(b: Builder, node: OnnxNode, x: Value) -> Sequence[Va
 def requantized(b: Builder, x: Value, factor: Value, zero: Value | None, dtype: DType) -> Value:
     """Sums of integer products, scaled and rounded to a small type."""
     if zero is None:
-        return b.map(lambda v, f: _saturated(call("round", v.to(f32) * f), dtype), x, factor)
+        return b.map(lambda v, f: saturated(call("round", v.to(f32) * f), dtype), x, factor)
 
     def body(v: tir.Expr, f: tir.Expr, z: tir.Expr) -> tir.Expr:
-        return _saturated(call("round", v.to(f32) * f + z.to(f32)), dtype)
+        return saturated(call("round", v.to(f32) * f + z.to(f32)), dtype)
 
     return b.map(body, x, factor, zero)

@@ -38,7 +38,7 @@ def mean(b: Builder, x: Value, axes: Sequence[int]) -> Value:
 
 
 def log_sum_exp(b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """log Σ eˣ with the greatest term taken out, unless that is infinite."""
+    """The logarithm of Σ eˣ, with the greatest term taken out unless it is infinite."""
     top = b.reduce(tir.Fold.MAX, x, axes)
     top = b.map(lambda v: select(call("abs", v).eq(math.inf), 0, v), top)
     total = b.reduce(tir.Fold.ADD, b.map(lambda v, m: call("exp", v - m), x, top), axes)
@@ -49,7 +49,9 @@ def _folded(fold: tir.Fold) -> Callable[[Builder, Value, Sequence[int]], Value]:
     return lambda b, x, axes: b.reduce(fold, x, axes)
 
 
-def _sum_of(body: Callable[[tir.Expr], tir.Expr]) -> Callable[[Builder, Value, Sequence[int]], Value]:
+def _sum_of(
+    body: Callable[[tir.Expr], tir.Expr],
+) -> Callable[[Builder, Value, Sequence[int]], Value]:
     return lambda b, x, axes: b.reduce(tir.Fold.ADD, b.map(body, x), axes)
 
 

@@ -26,7 +26,7 @@ from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__: list[str] = []
+__all__ = ["cubic_weight", "linear_weight"]
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _interpolated(
             at = coordinate(mode, a, o)
             near = call("floor", at)
             away = near + float(offset) - at
-            value = _linear(away) if kind == "linear" else _cubic(away, steepness)
+            value = linear_weight(away) if kind == "linear" else cubic_weight(away, steepness)
             if not node.int("exclude_outside"):
                 return value
             place = near + float(offset)
@@ -283,11 +283,11 @@ def _taken(b: Builder, x: Value, along: Along, table: Value) -> Value:
     return b.add(Gather(tuple(shape), (read,), tuple(places)), x, table)
 
 
-def _linear(away: tir.Expr) -> tir.Expr:
+def linear_weight(away: tir.Expr) -> tir.Expr:
     return tir.maximum(1.0 - call("abs", away), 0.0)
 
 
-def _cubic(away: tir.Expr, a: float) -> tir.Expr:
+def cubic_weight(away: tir.Expr, a: float) -> tir.Expr:
     """Keys' kernel: a cubic up to distance one, another up to two."""
     d = call("abs", away)
     inner = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0

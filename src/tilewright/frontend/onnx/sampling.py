@@ -1,0 +1,121 @@
+"""`GridSample`: an image at places that a tensor of coordinates says, in any number of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from tilewright.dtypes import f32, i64
+from tilewright.frontend.onnx.movement import cut
+from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.resize import cubic_weight, linear_weight
+from tilewright.graph import Builder, Value
+from tilewright.graph.ops import axis, picked
+from tilewright.graph.ops.gather import Gather
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call, select
+
+__all__: list[str] = []
+
+MODES = {"bilinear": "linear", "bicubic": "cubic"}
+"""Names of modes before opset 20."""
+
+Tap = tuple[Value, Value]
+"""Along one dimension: where the source is read (i64), and with which weight (f32)."""
+
+
+@onnx_op("GridSample")
+def grid_sample(b: Builder, node: OnnxNode, x: Value, grid: Value) -> Value:
+    """Nearest or interpolated elements; outside there are zeros, the border or a mirror image."""
+    mode = node.string("mode", "linear")
+    mode = MODES.get(mode, mode)
+    rank = x.rank - 2
+    taps = [_taps(b, node, grid, k, x.shape[2 + k], rank, mode) for k in range(rank)]
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    o = tuple(axis(k) for k in range(len(shape)))
+    reads = tuple((1 + k, (o[0], *o[2:])) for k in range(rank))
+    op = Gather(shape, reads, (*o[:2], *(picked(k) for k in range(rank))))
+    parts: list[Value] = []
+    weights: list[Value] = []
+    for chosen in product(*taps):
+        parts.append(b.add(op, x, *(place for place, _ in chosen)))
+        weight = b.map(_multiplied, *(w for _, w in chosen))
+        weights.append(b.reshape(weight, (grid.shape[0], 1, *grid.shape[1:-1])))
+    return b.map(_sum_where_weighted, *parts, *weights, dtype=x.dtype)
+
+
+def _multiplied(first: tir.Expr, *others: tir.Expr) -> tir.Expr:
+    for other in others:
+        first = first * other
+    return first
+
+
+def _sum_where_weighted(*values: tir.Expr) -> tir.Expr:
+    """Σ part · weight; what has no weight does not count, be it infinite."""
+    parts, weights = values[: len(values) // 2], values[len(values) // 2 :]
+    terms = [
+        select(w.eq(0.0), tir.const(0.0, p.dtype), p * w.to(p.dtype))
+        for p, w in zip(parts, weights, strict=True)
+    ]
+    return sum(terms[1:], terms[0])
+
+
+def _taps(
+    b: Builder, node: OnnxNode, grid: Value, dim: int, length: tir.Expr, rank: int, mode: str
+) -> Sequence[Tap]:
+    """The elements along a dimension of which a result is made."""
+    padding = node.string("padding_mode", "zeros")
+    corners = bool(node.int("align_corners"))
+    n = length.to(f32)
+    low, high = (n * 0.0, n - 1.0) if corners else (n * 0.0 - 0.5, n - 0.5)
+    component = cut(b, grid, grid.rank - 1, tir.Const(rank - 1 - dim), tir.Const(1))
+    given = b.reshape(component, grid.shape[:-1])
+
+    def coordinate(v: tir.Expr) -> tir.Expr:
+        value = v.to(f32)
+        at = (value + 1.0) * 0.5 * (n - 1.0) if corners else ((value + 1.0) * n - 1.0) * 0.5
+        at = call("round", at) if mode == "nearest" else at
+        if padding == "zeros":
+            return at
+        outside = (at < low) | (high < at)
+        back = _reflected(at, low, high)
+        if padding == "border":
+            back = tir.maximum(tir.minimum(at, n - 1.0), 0.0)
+        return select(outside, back, at)
+
+    def tap(offset: int) -> Tap:
+        def place(v: tir.Expr) -> tir.Expr:
+            near = call("floor", coordinate(v)) + float(offset)
+            if padding == "reflection":
+                near = _reflected(near, low, high)
+            return tir.maximum(tir.minimum(near.to(i64), length - 1), 0)
+
+        def weight(v: tir.Expr) -> tir.Expr:
+            at = coordinate(v)
+            near = call("floor", at) + float(offset)
+            value = _WEIGHTS[mode](near - at)
+            if padding != "zeros":
+                return value
+            return select((near < 0.0) | (n - 1.0 < near), 0.0, value)
+
+        return b.map(place, given, dtype=i64), b.map(weight, given, dtype=f32)
+
+    return [tap(offset) for offset in _OFFSETS[mode]]
+
+
+_OFFSETS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}
+_WEIGHTS = {
+    "nearest": lambda away: away * 0.0 + 1.0,
+    "linear": linear_weight,
+    "cubic": lambda away: cubic_weight(away, -0.75),
+}
+
+
+def _reflected(at: tir.Expr, low: tir.Expr, high: tir.Expr) -> tir.Expr:
+    """Back and forth between two mirrors."""
+    period = (high - low) * 2.0
+    turns = call("floor", (at - low) / period)
+    along = at - low - turns * period
+    inside = low + select(along <= high - low, along, period - along)
+    return select(period <= 0.0, low, inside)
