@@ -13,6 +13,7 @@ from typing import NoReturn, Self
 
 __all__ = [
     "CODES",
+    "ArtefactError",
     "CallError",
     "Code",
     "GraphError",
@@ -135,6 +136,10 @@ class CallError(UserError):
     """C…: a compiled kernel is called with wrong arrays."""
 
 
+class ArtefactError(UserError):
+    """A…: a compiled model in a file is damaged, or made for something else than this machine."""
+
+
 class InternalError(TilewrightError):
     """I…: a bug of tilewright; says where it happened and how to report it."""
 
@@ -146,7 +151,11 @@ class _Restored(str):
 
 
 def _restore(kind: type[TilewrightError], code_id: str, text: str) -> TilewrightError:
-    error = kind(CODES.get(code_id) or Code(code_id, text.partition("\n")[0]))
+    code = CODES.get(code_id)
+    if code is None:  # its module has not been imported here, and will define it when it is
+        code = Code(code_id, text.partition("\n")[0])
+        del CODES[code_id]
+    error = kind(code)
     error.__class__ = type(kind.__name__, (kind,), {"__str__": lambda _: text})
     return error
 

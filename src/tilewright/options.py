@@ -10,11 +10,16 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, UserError
 
-__all__ = ["cache_dir", "num_threads"]
+__all__ = ["cache_dir", "cache_limit", "num_threads"]
+
+CACHE_LIMIT: Final = 2 << 30
+
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 O001 = Code("O001", "environment variable `{variable}` has a value that cannot be used")
 
@@ -44,6 +49,26 @@ def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
     base = variables.get("XDG_CACHE_HOME", "")
     # The XDG specification says that relative paths are invalid and must be ignored.
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "tilewright"
+
+
+def cache_limit(environment: Mapping[str, str] | None = None) -> int:
+    """Bytes that the cache of compiled models may take, by TILEWRIGHT_CACHE_SIZE; 0: no cache."""
+    variables = os.environ if environment is None else environment
+    value = variables.get("TILEWRIGHT_CACHE_SIZE")
+    if value is None:
+        return CACHE_LIMIT
+    form = re.fullmatch("([0-9]{1,15})([KMGT]?)(i?B)?", value.strip(), flags=re.ASCII)
+    if form is not None:
+        return int(form[1]) * _UNITS[form[2]]
+    raise UserError(
+        O001,
+        {
+            "variable": "TILEWRIGHT_CACHE_SIZE",
+            "expected": "a number of bytes, or of K, M, G or T (powers of 1024); 0 for no cache",
+            "found": repr(value),
+        },
+        hint="set TILEWRIGHT_CACHE_SIZE to a size such as 2G, or unset it for the default",
+    )
 
 
 def _parse_threads(variable: str, value: str, number: str) -> int:

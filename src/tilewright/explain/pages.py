@@ -17,6 +17,7 @@ from tilewright.explain.run import PRELUDE, error_of
 __all__ = ["FAMILIES", "page", "section"]
 
 FAMILIES: dict[str, str] = {
+    "A": "the file of a compiled model",
     "C": "calling a kernel",
     "K": "the path and the command line",
     "O": "environment variables",

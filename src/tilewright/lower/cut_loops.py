@@ -12,7 +12,7 @@ Three reasons to cut, one mechanism:
         for i in unrolled(TileSize(21×6 + 2, t))      for i in unrolled(6): …
             …                             →       for i in unrolled(2): …
 
-A parallel loop is never cut, as its iterations must be dealt to the threads as one range: there a
+A parallel loop stays whole, as its iterations must be dealt to the threads as one range: there a
 test selects the specialised body. Only tiles must be cut; conditions are left alone where the
 copies would make the program too long.
 """
@@ -29,7 +29,7 @@ from tilewright.lower.context import Context
 from tilewright.lower.extremes import Loops
 from tilewright.lower.forms import Form
 from tilewright.lower.lower_tiles import tile_borders, tile_facts
-from tilewright.lower.simplify import analyzer_of, simplified
+from tilewright.lower.simplify import analyzer_of, simplified, simplified_within
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import children, free_vars, walk, walk_stmts
@@ -88,6 +88,8 @@ def _loop(loop: tir.For, analyzer: Analyzer, copies: int) -> tir.Stmt:
     if len(pieces) == 1:
         body = _statement(pieces[0].body, analyzer.bind(loop.var, loop.extent), copies)
         return fold.seq(init, _hoisted(loop, body))
+    if loop.kind is tir.LoopKind.PARALLEL:
+        return fold.seq(init, _selected(loop, pieces, analyzer, copies))
     return fold.seq(init, *(_part(loop, piece, analyzer, copies) for piece in pieces))
 
 
@@ -101,6 +103,22 @@ def _part(loop: tir.For, piece: Piece, analyzer: Analyzer, copies: int) -> tir.S
     body = fold.copied(piece.body, {loop.var: fold.fold_binary(tir.Add, start, var)})
     new = tir.For(var, extent, body, loop.kind, loop.notes)
     return _hoisted(new, _statement(body, analyzer.bind(var, extent), copies))
+
+
+def _selected(loop: tir.For, pieces: Sequence[Piece], analyzer: Analyzer, copies: int) -> tir.Stmt:
+    """The whole loop, whose iterations find their piece by a test; each piece knows its range."""
+    result: tir.Stmt | None = None
+    for piece in reversed(pieces):
+        start, end = forms.expr_of(piece.start), forms.expr_of(piece.end)
+        alone = forms.const_of(forms.minus(piece.end, piece.start)) == 1
+        body = fold.copied(piece.body, {loop.var: start} if alone else {})
+        here = analyzer.bind(loop.var, loop.extent)
+        for known in (tir.Le(start, loop.var), tir.Lt(loop.var, end)):
+            here = here.assume(known)
+        body = simplified_within(_statement(body, here, copies), here)
+        result = body if result is None else fold.branch(tir.Lt(loop.var, end), body, result)
+    assert result is not None
+    return fold.loop(loop, loop.extent, result)
 
 
 def _hoisted(loop: tir.For, body: tir.Stmt) -> tir.Stmt:
@@ -122,6 +140,8 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if comparison in seen or loop.var not in free_vars(comparison):
             continue
         seen.add(comparison)
+        if _belongs_inside(comparison, loop, inner):
+            continue
         cut = _condition_cut(comparison, loop, inner, analyzer)
         if cut is None:
             continue
@@ -130,6 +150,18 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if len(new) <= len(pieces) or weight * len(new) * copies <= MAX_STATEMENTS:
             pieces = new
     return pieces
+
+
+def _belongs_inside(comparison: tir.Compare, loop: tir.For, inner: Loops) -> bool:
+    """Is it better asked by a loop further in that is a small part of this loop's body?
+
+    Cutting here would copy all stages of the body for the sake of one.
+    """
+    used = free_vars(comparison)
+    wanted = [var for var, _ in inner if var in used]
+    stages = [s for s in walk_stmts(loop.body) if type(s) is tir.For and s.var in wanted]
+    serial = [s for s in stages if s.kind is tir.LoopKind.SERIAL]
+    return bool(serial) and 2 * _weight(serial[-1]) < _weight(loop.body)
 
 
 def _condition_cut(
@@ -171,7 +203,7 @@ def _cut(loop: tir.For, piece: Piece, cut: Cut, analyzer: Analyzer) -> list[Piec
     if len(parts) <= 1:
         known = parts[0][2] if parts else cut.known[0]  # without iterations anything holds
         return [Piece(piece.start, piece.end, fold.resolved(piece.body, known))]
-    if loop.kind is tir.LoopKind.SERIAL or _is_constant(loop, parts):
+    if loop.kind in (tir.LoopKind.SERIAL, tir.LoopKind.PARALLEL) or _is_constant(loop, parts):
         return [Piece(s, e, fold.resolved(piece.body, known)) for s, e, known in parts]
     if loop.kind is tir.LoopKind.VECTOR and not cut.must:
         return [piece]

@@ -25,7 +25,7 @@ def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
     """One dimension for every buffer."""
     del context
     buffers = [*func.params, *(s.buffer for s in walk_stmts(func) if type(s) is tir.Alloc)]
-    flat: dict[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]] = {}
+    flat: dict[tir.Buffer, tuple[tir.Buffer, Strides]] = {}
     for buffer in buffers:
         if len(buffer.shape) != 1 or buffer.layout:
             flat[buffer] = _flat(buffer)
@@ -37,7 +37,10 @@ def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
     return made.with_fields(body=simplified(made.body, made))
 
 
-def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, tuple[Form, ...]]:
+Strides = tuple[Form, ...]
+
+
+def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, Strides]:
     """The buffer as one row, and its strides."""
     strides: list[Form] = []
     total = forms.constant(1)
@@ -49,14 +52,17 @@ def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, tuple[Form, ...]]:
 
 
 class _Flatten(AccessRewriter):
-    def __init__(self, flat: Mapping[tir.Buffer, tuple[tir.Buffer, tuple[Form, ...]]]) -> None:
+    def __init__(self, flat: Mapping[tir.Buffer, tuple[tir.Buffer, Strides]]) -> None:
         super().__init__({old: new for old, (new, _) in flat.items()})
         self.strides = {old: strides for old, (_, strides) in flat.items()}
 
     def indices(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
-        return (self.offset(indices, self.strides[buffer]),)
+        strides = self.strides[buffer]
+        if any(type(index) is tir.FloorMod for index in indices):
+            indices, strides = _joined(indices, strides, buffer.shape)
+        return (self.offset(indices, strides),)
 
-    def offset(self, indices: tuple[tir.Expr, ...], strides: tuple[Form, ...]) -> tir.Expr:
+    def offset(self, indices: tuple[tir.Expr, ...], strides: Strides) -> tir.Expr:
         total: Form = {}
         lanes: tir.Expr | None = None
         for index, stride in zip(indices, strides, strict=True):
@@ -73,6 +79,44 @@ class _Flatten(AccessRewriter):
             base = forms.plus(total, forms.form_of(lanes.base))
             return lanes.with_fields(base=forms.expr_of(base, self.order))
         return lanes + tir.Broadcast(start, lanes.dtype.lanes) if total else lanes
+
+
+def _joined(
+    indices: tuple[tir.Expr, ...], strides: Strides, shape: tuple[tir.Expr, ...]
+) -> tuple[tuple[tir.Expr, ...], Strides]:
+    """Neighbouring indices that are digits of one number, by sizes that are not known, as one.
+
+    The simplifier puts digits together whose sizes are numbers; `(x // w) * w + x % w` with a
+    symbolic w would stay.
+    """
+    joined = [(indices[-1], strides[-1], shape[-1])]
+    for index, stride, size in reversed(list(zip(indices, strides, shape, strict=True))[:-1]):
+        inner, inner_stride, inner_size = joined[0]
+        if tir.int_value(inner_size) is None:
+            whole = _whole(index, size, inner, inner_size)
+            if whole is not None:
+                joined[0] = whole, inner_stride, size * inner_size
+                continue
+        joined.insert(0, (index, stride, size))
+    return tuple([j[0] for j in joined]), tuple([j[1] for j in joined])
+
+
+def _whole(
+    outer: tir.Expr, outer_size: tir.Expr, inner: tir.Expr, inner_size: tir.Expr
+) -> tir.Expr | None:
+    """x for `x // s` and `x % s`; `x % (t * s)` for `x // s % t` and `x % s`."""
+    if type(inner) is not tir.FloorMod or not _same(inner.b, inner_size):
+        return None
+    high, cut = outer, False
+    if type(outer) is tir.FloorMod and _same(outer.b, outer_size):
+        high, cut = outer.a, True
+    if type(high) is not tir.FloorDiv or not _same(high.b, inner.b) or not _same(high.a, inner.a):
+        return None
+    return tir.FloorMod(inner.a, outer_size * inner_size) if cut else inner.a
+
+
+def _same(a: tir.Expr, b: tir.Expr) -> bool:
+    return a == b or forms.form_of(a) == forms.form_of(b)
 
 
 def _strided(index: tir.Expr, stride: Form) -> tir.Expr:

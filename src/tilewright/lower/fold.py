@@ -264,6 +264,8 @@ class _Substitution:
         value = self.visit(node.value)
         if value is node.value and buffer is node.buffer and indices is node.indices:
             return node
+        if value == tir.Load(buffer, indices):
+            return NOTHING  # what a skipped step of a fold comes to
         return tir.Store(buffer, indices, value)  # type: ignore[arg-type]
 
     def access(self, node: tir.Load | tir.Store) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:

@@ -17,7 +17,7 @@ from tilewright.tensor.node import Node
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.visit import map_children, walk
 
-__all__ = ["analyzer_of", "is_linear", "loop_order", "simplified"]
+__all__ = ["analyzer_of", "is_linear", "loop_order", "simplified", "simplified_within"]
 
 _LATE = 1000
 
@@ -25,6 +25,11 @@ _LATE = 1000
 def simplified(stmt: tir.Stmt, func: tir.Func) -> tir.Stmt:
     """The statement with all indices, extents and conditions simplified; it belongs to `func`."""
     return _Simplifier().statement(stmt, analyzer_of(func), 0)
+
+
+def simplified_within(stmt: tir.Stmt, analyzer: Analyzer) -> tir.Stmt:
+    """The same for a statement about whose place the analyzer knows everything."""
+    return _Simplifier().statement(stmt, analyzer, len(analyzer.extents))
 
 
 def analyzer_of(func: tir.Func) -> Analyzer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tilewright.dtypes import u8
 from tilewright.graph.abstract import abstract_sizes
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Array, Value
@@ -22,6 +23,7 @@ from tilewright.tensor.build import Tensor, func, placeholder
 from tilewright.tensor.packing import Packing, packing_of
 from tilewright.tensor.regions import sizes as program_sizes
 from tilewright.tensor.structural import structural_hash
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["Compiled", "KernelTask", "compile_task", "task_of"]
 
@@ -82,10 +84,25 @@ def task_of(
         made = sizes.op(node.op).lower([tensors[v] for v in node.inputs], given)
         tensors.update(zip(node.outputs, made, strict=True))
     program = func("kernel", [tensors[v] for v in inputs], [tensors[v] for v in outputs])
+    program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(names[v] for v in inputs if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
     own = tuple(sizes.of(size) for size in program_sizes(program))
-    return KernelTask(program, (*inputs, *outputs), fixed, own, threads, key)
+    params = (*inputs, *(outputs[:1] * carriers), *outputs)
+    return KernelTask(program, params, fixed, own, threads, key)
+
+
+def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
+    """The program with a parameter for each size that no other one has; how many they are.
+
+    A kernel learns its sizes from its parameters, and the number of an iteration is the size of
+    none. Such a parameter is never read.
+    """
+    told = program_sizes(program)
+    missing = sorted((v for v in free_vars(program.body) if v not in told), key=lambda v: v.name)
+    carriers = [tir.Buffer(f"size{k}", (var,), u8) for k, var in enumerate(missing)]
+    params = (*program.params[:inputs], *carriers, *program.params[inputs:])
+    return program.with_fields(params=params), len(carriers)
 
 
 def compile_task(task: KernelTask, target: Target) -> Compiled:

@@ -1,4 +1,8 @@
+from collections.abc import Mapping
 from typing import Any
+
+from _typeshed import ReadableBuffer
+from numpy.typing import NDArray
 
 class Kernel:
     def __init__(
@@ -17,6 +21,33 @@ class Kernel:
 
 class Memory:
     def __init__(self, size_bytes: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class Program:
+    def __init__(
+        self,
+        tables: tuple[object, ...],
+        segments: int,
+        threads: int,
+        weights: object,
+        inputs: tuple[tuple[object, ...], tuple[str, ...], tuple[int, ...]],
+        outputs: tuple[tuple[object, ...], tuple[str, ...], tuple[int, ...]],
+    ) -> None: ...
+    def run(self, feeds: Mapping[str, Any], /) -> list[NDArray[Any]]: ...
+    def _try_run(
+        self, feeds: Mapping[str, Any], outputs: Mapping[str, Any] | None, /
+    ) -> list[NDArray[Any]] | None: ...
+    def _try_profile(
+        self, feeds: Mapping[str, Any], /
+    ) -> tuple[list[NDArray[Any]], bytes, tuple[int, ...]] | None: ...
+    def _memory(self) -> tuple[int, int, int]: ...
+
+class Image:
+    def __init__(self, code: ReadableBuffer) -> None: ...
+    @classmethod
+    def map(cls, file: int, offset: int, size_bytes: int, /) -> Image: ...
+    @property
+    def address(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def set_cpus(cpus: int, /) -> None: ...

@@ -22,8 +22,8 @@ import mmap
 import os
 import secrets
 import struct
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
@@ -103,10 +103,17 @@ def write(path: Path, parts: Parts) -> None:
     sizes = (len(metadata), len(parts.code), sum(piece.nbytes for piece in pieces))
     offsets, end = _layout(sizes)
     contents: tuple[Sequence[bytes | memoryview], ...] = ([metadata], [parts.code], pieces)
-    with path.open("xb") as file, ThreadPoolExecutor(1) as helper:
-        checksums = helper.map(_checksum, contents)  # while the disk works
-        for at, content in zip(offsets, contents, strict=True):
-            _put(file, at, content)
+    checksums: list[bytes] = []
+    # While the disk works. No pool: those refuse work once the program has come to its end, and a
+    # cache may be written from then on.
+    helper = threading.Thread(target=lambda: checksums.extend(map(_checksum, contents)))
+    with path.open("xb") as file:
+        helper.start()
+        try:
+            for at, content in zip(offsets, contents, strict=True):
+                _put(file, at, content)
+        finally:
+            helper.join()
         file.truncate(end)
         table = zip(offsets, sizes, checksums, strict=True)
         head = _HEADER.pack(MAGIC, FORMAT, ABI_VERSION, end)

@@ -6,7 +6,7 @@ thread walks all steps, so that nothing but native code runs between two kernels
     sizes    one number each; bound by the dimensions of the inputs, or computed from earlier ones
     buffers  where arrays live: an input, an output, the weights, the arena, a part of another one
     kernels  functions of the image of machine code
-    steps    call a kernel, jump, enter a segment, or hand over to Python
+    steps    call a kernel, jump, count, enter a segment, or hand over to Python
 
 A *segment* is a stretch of steps whose sizes are known when it is entered. Segment 0 is entered
 with the call. An operator whose result size depends on data (`NonZero`) ends one: it writes the
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from tilewright.dtypes import DType
 
-__all__ = ["Buffer", "Call", "Enter", "Host", "Jump", "KernelCode", "Operand", "Place", "Port"]
+__all__ = ["Assign", "Buffer", "Call", "Enter", "Host", "Jump", "KernelCode", "Operand", "Place", "Port"]
 __all__ += ["Program", "Size", "SizeExpr", "SizeOp", "Step"]
 
 
@@ -139,10 +139,22 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Go on at step `to` if the first byte of buffer `unless` is zero; always if it is -1."""
+    """Go on at step `to` unless a condition holds; always if there is none.
+
+    The condition is the first byte of buffer `unless`, or the value of `condition`.
+    """
 
     to: int
     unless: int = -1
+    condition: SizeExpr = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a size a value, such as the number of an iteration."""
+
+    size: int
+    value: SizeExpr
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +189,7 @@ class Host:
     label: str = ""
 
 
-Step = Call | Jump | Enter | Host
+Step = Call | Jump | Assign | Enter | Host
 
 
 @dataclass(frozen=True, slots=True)

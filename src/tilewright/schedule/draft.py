@@ -1,8 +1,8 @@
 """The analytic draft: the schedule a program gets without any tuning.
 
-Elementwise producers are inlined, what remains is put into groups that run together (a contraction
-with its epilogue, a chain of row-wise blocks, a single block), and each group gets the recipe that
-fits its structure. No measurement and no search: the parameters come from the model of the machine.
+Attention runs as a whole. Of the rest, elementwise producers are inlined, what remains is put into
+groups that run together (a contraction with its epilogue, a chain of row-wise blocks, a single
+block), and each group gets the recipe that fits its structure. No measurement and no search: the parameters come from the model of the machine.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewright.errors import UserError
+from tilewright.schedule.recipes.attention import schedule_attentions
 from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction import schedule_contraction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
+from tilewright.schedule.recipes.windowed import is_channels_last, schedule_window
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -31,8 +33,9 @@ def draft(
     if _is_empty(func):
         return schedule
     context = Context(schedule, target, threads, frozenset(constants))
-    inline_producers(schedule)
-    for group in groups_of(schedule):
+    done = schedule_attentions(context)
+    inline_producers(schedule, done)
+    for group in groups_of(schedule, done):
         _schedule_group(context, group)
     return schedule
 
@@ -59,7 +62,10 @@ def _recipe(context: Context, group: Group) -> None:
         case Kind.REDUCTION:
             schedule_rows(context, group.blocks, group.shared)
         case Kind.WINDOWED:
-            schedule_across(context, group.blocks[0], group.epilogue)
+            if is_channels_last(context.schedule.block(group.blocks[-1])):
+                schedule_window(context, group.blocks, group.epilogue)
+            else:
+                schedule_across(context, group.blocks[-1], group.epilogue)
         case Kind.ELEMENTWISE:
             schedule_elementwise(context, group.blocks[0])
         case Kind.OPAQUE:

@@ -7,7 +7,8 @@ The schedule holds no logic of its own: methods only turn their arguments into a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.errors import UserError
@@ -34,6 +35,7 @@ class Schedule:
     def __init__(self, func: tir.Func, trace: Trace | None = None) -> None:
         self.func, self._cache = _start(func)
         self._steps: list[Step] = []
+        self._together = False
         for step in trace or ():
             self.apply(step)
 
@@ -50,7 +52,9 @@ class Schedule:
         try:
             positional, keywords = primitive.resolve(names_of(self.func), dict(step.args))
             edit = primitive.function(*positional, **keywords)
-            if edit.harmless:
+            if self._together:
+                pass
+            elif edit.harmless:
                 self._cache.carry_over(self.func, edit.func)
             else:
                 validate(edit.func, self._cache)
@@ -59,6 +63,23 @@ class Schedule:
         self.func = edit.func
         self._steps.append(step)
         return edit.made
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Validate once behind all steps inside, instead of behind each of them.
+
+        What counts is the program that they make: it is found to be legal, or refused. The caller
+        goes back to a copy if one of the steps is refused.
+        """
+        if self._together:
+            yield
+            return
+        self._together = True
+        try:
+            yield
+        finally:
+            self._together = False
+        validate(self.func, self._cache)
 
     def replay(self, steps: Iterable[Step]) -> Schedule:
         """Apply many steps; returns the schedule."""
@@ -70,6 +91,7 @@ class Schedule:
         """An independent schedule of the same program (programs are values: nothing is copied)."""
         other = object.__new__(Schedule)
         other.func, other._steps, other._cache = self.func, list(self._steps), self._cache
+        other._together = False
         return other
 
     def restore(self, other: Schedule) -> None:

@@ -19,7 +19,7 @@ from tilewright.target.description import Cache, Target
 from tilewright.target.isa import ARCHES, X86, Arch
 from tilewright.target.known import KNOWN, Known, level_of
 
-__all__ = ["detect", "host"]
+__all__ = ["detect", "host", "present"]
 
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -38,6 +38,21 @@ class LlvmView:
 def host() -> Target:
     """The machine this process runs on (the cores that its affinity allows)."""
     return detect(Path("/"), platform.machine(), _ask_llvm(), _allowed_cpus())
+
+
+@functools.cache
+def present() -> tuple[str, frozenset[str]]:
+    """The architecture of this machine and its features, as far as they change code.
+
+    It asks the kernel alone, which is quick: an artefact is loaded without LLVM. Where the kernel
+    does not tell, `host` decides.
+    """
+    machine = platform.machine()
+    name = _MACHINES.get(machine, machine)
+    if name not in ARCHES:
+        return name, frozenset()
+    seen = _kernel_features(ARCHES[name], _cpuinfo(Path("/")))
+    return name, ARCHES[name].closure(seen) if seen else host().code_features
 
 
 def detect(root: Path, machine: str, llvm: LlvmView | None, cpus: tuple[int, ...]) -> Target:

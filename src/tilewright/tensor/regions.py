@@ -85,9 +85,7 @@ class _Touched:
                 self.expressions((*stmt.indices, stmt.value), loops)
                 self.stores.add((stmt.buffer, stmt.indices))
                 if stmt.buffer not in self.local:
-                    self.writes.append(
-                        box_over(point(stmt.buffer, stmt.indices), loops, self.outer)
-                    )
+                    self.writes.append(self.box(stmt.buffer, stmt.indices, loops))
             case tir.Block():
                 self.block(stmt, loops)
             case tir.For():
@@ -116,8 +114,19 @@ class _Touched:
         for part in parts:
             for node in walk(part):
                 if type(node) is tir.Load and node.buffer not in self.local:
-                    region = box_over(point(node.buffer, node.indices), loops, self.outer)
+                    region = self.box(node.buffer, node.indices, loops)
                     self.reads.append((region, (node.buffer, node.indices)))
+
+    def box(self, buffer: tir.Buffer, indices: Sequence[tir.Expr], loops: Loops) -> tir.Region:
+        """What an access sweeps; where memory that may change decides, a whole dimension."""
+        region = box_over(point(buffer, indices), loops, self.outer)
+        if not loops and not self.local:
+            return region
+        ranges = [
+            tir.Range(ZERO, size) if any(type(n) is tir.Load for n in walk(i)) else span
+            for i, span, size in zip(indices, region.ranges, buffer.shape, strict=False)
+        ]
+        return region.with_fields(ranges=tuple(ranges))
 
 
 def box_over(
@@ -203,11 +212,42 @@ def _tidy(expr: tir.Expr) -> tir.Expr:
 
 
 def reads_own_output(block: tir.Block) -> bool:
-    """Does the block read elements that it writes, without having initialised them?"""
+    """Does the block read elements that it writes, without having initialised them?
+
+    A body may begin with loops that give a value to every element that it writes.
+    """
     if block.init is not None:
         return False
-    written = {r.buffer for r in block.writes}
-    return any(type(n) is tir.Load and n.buffer in written for n in walk(block.body))
+    waiting = {r.buffer for r in block.writes}
+    body = block.body
+    while type(body) is tir.Alloc:
+        body = body.body
+    for stmt in body.body if type(body) is tir.Seq else (body,):
+        if any(type(n) is tir.Load and n.buffer in waiting for n in walk(stmt)):
+            return True
+        waiting -= _prepared(block, stmt)
+    return False
+
+
+def _prepared(block: tir.Block, stmt: tir.Stmt) -> set[tir.Buffer]:
+    """The buffer to which loops over whole dimensions store all elements that the block writes."""
+    loops: dict[tir.Expr, tir.Expr] = {}
+    while type(stmt) is tir.For:
+        loops[stmt.var] = stmt.extent
+        stmt = stmt.body
+    if type(stmt) is not tir.Store:
+        return set()
+    buffer, indices = stmt.buffer, stmt.indices
+    swept = [i for i in indices if i in loops]
+    if len(swept) != len(loops) or len(set(swept)) != len(swept):
+        return set()
+    for region in block.writes:
+        if region.buffer is buffer:
+            for place, span, size in zip(indices, region.ranges, buffer.shape, strict=True):
+                whole = loops.get(place) == size
+                if not whole and (place in loops or span != tir.Range(place, ONE)):
+                    return set()
+    return {buffer}
 
 
 def blocks(node: Node) -> Iterator[tir.Block]:

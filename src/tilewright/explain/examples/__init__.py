@@ -2,8 +2,10 @@
 
 from tilewright.explain.example import Example
 from tilewright.explain.examples import (
+    artefacts,
     calls,
     copying,
+    inference,
     instructions,
     layouts,
     levels,
@@ -25,7 +27,7 @@ _PROGRAMS = (well_formed, levels, meaning, running)
 
 EXAMPLES: dict[str, Example] = {
     example.code: example
-    for module in (calls, path, texts, *_STEPS, targets, *_PROGRAMS)
+    for module in (artefacts, calls, inference, path, texts, *_STEPS, targets, *_PROGRAMS)
     for example in module.EXAMPLES
 }
 """One example for each code that a user can meet."""

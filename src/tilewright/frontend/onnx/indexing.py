@@ -5,6 +5,8 @@ Places that are known when the model is read, and evenly spaced, make a plain sl
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tilewright.dtypes import i64
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
@@ -16,7 +18,7 @@ from tilewright.graph.ops.scatter import Scatter
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 
-__all__ = ["known_scalar"]
+__all__ = ["known_scalar", "take", "take_along"]
 
 FOLDS = {
     "none": None,
@@ -29,7 +31,7 @@ FOLDS = {
 
 @onnx_op("Gather")
 def gather(b: Builder, node: OnnxNode, data: Value, indices: Value) -> Value:
-    """Slices of a dimension, in the order of `indices`, whose dimensions take its place."""
+    """Slices of a dimension, by number."""
     along = normal_axis(node.int("axis"), data.rank)
     even = _evenly_spaced(b, indices, data.shape[along])
     if even is not None:
@@ -37,6 +39,11 @@ def gather(b: Builder, node: OnnxNode, data: Value, indices: Value) -> Value:
         count = indices.shape[0] if indices.rank else tir.Const(1)
         part = cut(b, data, along, first, count, step)
         return b.reshape(part, [*data.shape[:along], *indices.shape, *data.shape[along + 1 :]])
+    return take(b, data, indices, along)
+
+
+def take(b: Builder, data: Value, indices: Value, along: int) -> Value:
+    """Slices of a dimension in the order of `indices`, whose dimensions take its place."""
     shape = (*data.shape[:along], *indices.shape, *data.shape[along + 1 :])
     o = [axis(k) for k in range(len(shape))]
     behind = along + indices.rank
@@ -50,7 +57,7 @@ def _evenly_spaced(b: Builder, indices: Value, dim: tir.Expr) -> tuple[tir.Expr,
     if not places:
         return None
     front = [tidy(tir.Select(p < 0, p + dim, p)) for p in places]
-    steps = {fixed(tidy(q - p)) for p, q in zip(front, front[1:], strict=False)} or {1}
+    steps = {fixed(tidy(q - p)) for p, q in pairwise(front)} or {1}
     ends = (front[0], front[-1])
     within = all(tidy(tir.Const(0) <= p) == tidy(p < dim) == tir.TRUE for p in ends)
     (step, *others) = steps
@@ -60,7 +67,11 @@ def _evenly_spaced(b: Builder, indices: Value, dim: tir.Expr) -> tuple[tir.Expr,
 @onnx_op("GatherElements")
 def gather_elements(b: Builder, node: OnnxNode, data: Value, indices: Value) -> Value:
     """For each element of `indices` the one at its own place, but for one dimension."""
-    along = normal_axis(node.int("axis"), data.rank)
+    return take_along(b, data, indices, normal_axis(node.int("axis"), data.rank))
+
+
+def take_along(b: Builder, data: Value, indices: Value, along: int) -> Value:
+    """The elements at `indices` in one dimension, each at its own place in the others."""
     o = tuple(axis(k) for k in range(data.rank))
     places = (*o[:along], picked(0), *o[along + 1 :])
     return b.add(Gather(indices.shape, ((1, o),), places), data, indices)

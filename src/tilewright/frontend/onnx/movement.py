@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
@@ -79,9 +81,7 @@ def slice_(
     return x
 
 
-def span(
-    dim: tir.Expr, start: tir.Expr, end: tir.Expr, step: int
-) -> tuple[tir.Expr, tir.Expr]:
+def span(dim: tir.Expr, start: tir.Expr, end: tir.Expr, step: int) -> tuple[tir.Expr, tir.Expr]:
     """(first place, number of elements) of a slice whose ends may lie outside of the dimension."""
     lowest, limit = (tir.Const(0), dim) if step > 0 else (tir.Const(-1), dim - 1)
     begin, stop = (_from_front(place, dim, lowest, limit) for place in (start, end))
@@ -95,9 +95,7 @@ def span(
     return (begin if step > 0 else tidy(held)), length
 
 
-def _from_front(
-    place: tir.Expr, dim: tir.Expr, lowest: tir.Expr, limit: tir.Expr
-) -> tir.Expr:
+def _from_front(place: tir.Expr, dim: tir.Expr, lowest: tir.Expr, limit: tir.Expr) -> tir.Expr:
     """A place counted from the front; numbers beyond all sizes become the ends themselves."""
     number = fixed(place)
     if number is None:
@@ -147,11 +145,22 @@ def _may_be_negative(amount: tir.Expr) -> bool:
     return tidy(tir.maximum(amount, 0)) != amount
 
 
-_BORDERS = {
-    "edge": lambda i, dim: tir.maximum(tir.minimum(i, dim - 1), 0),
-    "reflect": lambda i, dim: tir.minimum(i % (dim * 2 - 2), dim * 2 - 2 - i % (dim * 2 - 2)),
-    "wrap": lambda i, dim: i % dim,
-}
+def _nearest(place: tir.Expr, dim: tir.Expr) -> tir.Expr:
+    return tir.maximum(tir.minimum(place, dim - 1), 0)
+
+
+def _mirrored(place: tir.Expr, dim: tir.Expr) -> tir.Expr:
+    """There and back again; of a single element it is that one, as a remainder by zero is zero."""
+    period = dim * 2 - 2
+    there = place % period
+    return tir.minimum(there, period - there)
+
+
+def _repeated(place: tir.Expr, dim: tir.Expr) -> tir.Expr:
+    return place % dim
+
+
+_BORDERS = {"edge": _nearest, "reflect": _mirrored, "wrap": _repeated}
 
 
 def _constant_border(
@@ -179,10 +188,10 @@ def _constant_border(
     if value is None or fill is not None:
         number = node.float("value") if fill is None else fill.item()
         return b.remap(x, shape, places, inside, number)
-    where = b.remap(b.constant(True), shape, lambda *o: [], inside, fill=False)
+    where = b.remap(b.constant(np.True_), shape, lambda *_: [], inside, fill=False)
     padded = b.remap(x, shape, places, inside)
     scalar = b.reshape(value, ())
-    return b.map(lambda c, v, w: tir.Select(c, v, w), where, padded, scalar, dtype=x.dtype)
+    return b.map(tir.Select, where, padded, scalar, dtype=x.dtype)
 
 
 def _both(a: tir.Expr, b: tir.Expr) -> tir.Expr:
@@ -194,7 +203,9 @@ def tile(b: Builder, node: OnnxNode, x: Value, repeats: Value) -> Value:
     """The tensor again and again along each dimension."""
     times = known_integers(b, node, "repeats", repeats) or []
     several = [k for k, n in enumerate(times) if fixed(n) != 1]
-    inserted = [d for k, dim in enumerate(x.shape) for d in ([tir.Const(1)] * (k in several) + [dim])]
+    inserted = [
+        d for k, dim in enumerate(x.shape) for d in ([tir.Const(1)] * (k in several) + [dim])
+    ]
     wide = [d for k, dim in enumerate(x.shape) for d in ([times[k]] * (k in several) + [dim])]
     repeated = b.expand(b.reshape(x, inserted), wide)
     return b.reshape(repeated, [d * n for d, n in zip(x.shape, times, strict=True)])
@@ -258,13 +269,13 @@ def col2im(b: Builder, node: OnnxNode, x: Value, image: Value, block: Value) -> 
 
     def corners(o: Sequence[tir.Expr]) -> list[tir.Expr]:
         """Where the window begins that has a pixel at an element, times the stride."""
-        elements, pixels = o[2 : 2 + rank], o[2 + rank :]
-        return [p + pads[k] - e * dilations[k] for k, (e, p) in enumerate(zip(elements, pixels))]
+        both = enumerate(zip(o[2 : 2 + rank], o[2 + rank :], strict=True))
+        return [p + pads[k] - e * dilations[k] for k, (e, p) in both]
 
     def inside(*o: tir.Expr) -> tir.Expr:
         holds: tir.Expr = tir.TRUE
         for k, corner in enumerate(corners(o)):
-            holds = _both(holds, (0 <= corner) & (corner < counts[k] * strides[k]))
+            holds = _both(holds, (corner >= 0) & (corner < counts[k] * strides[k]))
             if strides[k] > 1:
                 holds = holds & (corner % strides[k]).eq(0)
         return holds

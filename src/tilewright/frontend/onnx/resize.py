@@ -1,52 +1,34 @@
 """`Resize` and `Upsample`.
 
-Dimensions are resized one after another. Along each, a table says which elements of the source a result
-is made of and with which weights; it is a constant where sizes are known, else it is computed with
-the sizes of the call. Coordinates are computed in f32. Smoothing while shrinking (`antialias`) has many
-weights, so there the table is a matrix and resizing a product.
+Dimensions are resized one after another. Along each, tables say which elements of the source a
+result is made of and with which weights; they are constants where sizes are known, else computed
+with the sizes of the call. Smoothing while shrinking (`antialias`) has many weights, so there the
+table is a matrix and resizing a product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 from math import floor
 
 import numpy as np
 
 from tilewright.dtypes import f32, i64, index
+from tilewright.frontend.onnx.coordinates import Along, Interpolation, coordinate, rounded
+from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes
 from tilewright.graph import Builder, Value
+from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import call, select
+from tilewright.tensor.build import call
 
-__all__ = ["cubic_weight", "linear_weight"]
-
-
-@dataclass(frozen=True)
-class Along:
-    """How one dimension is resized: `scale` and `width`, the exact new length, are f32."""
-
-    axis: int
-    before: tir.Expr
-    after: tir.Expr
-    scale: tir.Expr
-    width: tir.Expr
-    roi: tuple[float, float] = (0.0, 1.0)
-
-    @property
-    def factor(self) -> Fraction | None:
-        """The scale if it is a simple number."""
-        if not isinstance(self.scale, tir.Const):
-            return None
-        near = Fraction(float(self.scale.value)).limit_denominator(64)
-        return near if np.float32(float(near)) == np.float32(self.scale.value) else None
+__all__: list[str] = []
 
 
 @onnx_op("Upsample")
@@ -70,7 +52,11 @@ def resize(
     mode = node.string("mode", "nearest")
     coordinates = node.string("coordinate_transformation_mode", "half_pixel")
     axes = known_axes(b, node, x.rank) or list(range(x.rank))
-    plan = _by_sizes(b, node, x, axes, sizes) if _given(sizes) else _by_scales(b, node, x, axes, scales)
+    plan = (
+        _by_sizes(b, node, x, axes, sizes)
+        if _given(sizes)
+        else _by_scales(b, node, x, axes, scales)
+    )
     if coordinates == "tf_crop_and_resize":
         return _cropped(b, node, x, plan, _region(b, node, roi, len(axes)), mode)
     plan = [a for a in plan if tidy(a.before) != tidy(a.after)]
@@ -78,7 +64,12 @@ def resize(
         return _smoothed(b, node, x, plan, coordinates, mode)
     if mode == "nearest":
         return _nearest(b, x, plan, coordinates, node.string("nearest_mode", "round_prefer_floor"))
-    return _interpolated(b, node, x, plan, coordinates, mode)
+    return _interpolated(b, x, plan, _interpolation(node, coordinates, mode))
+
+
+def _interpolation(node: OnnxNode, coordinates: str, kind: str) -> Interpolation:
+    steepness = node.float("cubic_coeff_a", -0.75)
+    return Interpolation(coordinates, kind, steepness, bool(node.int("exclude_outside")))
 
 
 def _given(value: Value | None) -> bool:
@@ -90,7 +81,7 @@ def _old_resize(b: Builder, node: OnnxNode, x: Value, scales: Value | None) -> V
     plan = [a for a in plan if tidy(a.before) != tidy(a.after)]
     if node.string("mode", "nearest") == "nearest":
         return _nearest(b, x, plan, "asymmetric", "simple")
-    return _interpolated(b, node, x, plan, "asymmetric", "linear")
+    return _interpolated(b, x, plan, Interpolation("asymmetric", "linear"))
 
 
 def _by_scales(
@@ -144,48 +135,6 @@ def _by_sizes(
     return plan
 
 
-def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
-    """Where in the source the element `place` of the result lies."""
-    x, n, scale, width = place.to(f32), along.before.to(f32), along.scale, along.width
-    half = (x + 0.5) / scale - 0.5
-    match mode:
-        case "half_pixel":
-            return half
-        case "asymmetric":
-            return x / scale
-        case "align_corners":
-            return select(width <= 1.0, x * 0.0, x * (n - 1.0) / (width - 1.0))
-        case "pytorch_half_pixel":
-            return select(width <= 1.0, x * 0.0, half)
-        case "half_pixel_symmetric":
-            return half + n / 2.0 * (1.0 - along.after.to(f32) / width)
-        case "tf_crop_and_resize":
-            start, end = along.roi
-            middle = x * 0.0 + 0.5 * (start + end) * (n - 1.0)
-            spread = x * ((end - start) * (n - 1.0)) / (width - 1.0) + start * (n - 1.0)
-            return select(width <= 1.0, middle, spread)
-    raise ValueError(mode)
-
-
-def _rounded(mode: str, at: tir.Expr, along: Along) -> tir.Expr:
-    match mode:
-        case "floor":
-            near = call("floor", at)
-        case "ceil":
-            near = call("ceil", at)
-        case "round_prefer_ceil":
-            near = call("floor", at + 0.5)
-        case "round_prefer_floor":
-            near = call("ceil", at - 0.5)
-        case _:  # before opset 11: up if the dimension shrinks
-            near = select(along.scale < 1.0, call("ceil", at), call("floor", at))
-    return _held(near.to(index), along.before)
-
-
-def _held(place: tir.Expr, dim: tir.Expr) -> tir.Expr:
-    return tir.maximum(tir.minimum(place, dim - 1), 0)
-
-
 def _nearest(b: Builder, x: Value, plan: Sequence[Along], mode: str, rounding: str) -> Value:
     shape = list(x.shape)
     for along in plan:
@@ -197,13 +146,11 @@ def _nearest(b: Builder, x: Value, plan: Sequence[Along], mode: str, rounding: s
     places: list[tir.Expr] = [axis(k) for k in range(x.rank)]
     tables, reads = [], []
     for number, along in enumerate(plan):
-        tables.append(
-            b.tabulate(
-                (along.after,),
-                lambda o, a=along: _rounded(rounding, coordinate(mode, a, o), a),  # type: ignore[misc]
-                i64,
-            )
-        )
+
+        def place(o: tir.Expr, a: Along = along) -> tir.Expr:
+            return rounded(rounding, coordinate(mode, a, o), a)
+
+        tables.append(b.tabulate((along.after,), place, i64))
         reads.append((number + 1, (axis(along.axis),)))
         places[along.axis] = picked(number)
     return b.add(Gather(tuple(shape), tuple(reads), tuple(places)), x, *tables)
@@ -220,79 +167,31 @@ def _repeat(along: Along, mode: str, rounding: str) -> int | None:
     return factor.numerator if even or plain else None
 
 
-def _interpolated(
-    b: Builder, node: OnnxNode, x: Value, plan: Sequence[Along], mode: str, kind: str
-) -> Value:
+def _interpolated(b: Builder, x: Value, plan: Sequence[Along], how: Interpolation) -> Value:
     """A weighted sum of neighbours along one dimension after another."""
     dtype = x.dtype
     wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
-    offsets = (0, 1) if kind == "linear" else (-1, 0, 1, 2)
-    steepness = node.float("cubic_coeff_a", -0.75)
-
     for along in plan:
-
-        def weight(o: tir.Expr, offset: int, a: Along = along) -> tir.Expr:
-            at = coordinate(mode, a, o)
-            near = call("floor", at)
-            away = near + float(offset) - at
-            value = linear_weight(away) if kind == "linear" else cubic_weight(away, steepness)
-            if not node.int("exclude_outside"):
-                return value
-            place = near + float(offset)
-            return select((place >= 0.0) & (place < a.before.to(f32)), value, 0.0)
-
-        def total(o: tir.Expr) -> tir.Expr:
-            return sum((weight(o, k) for k in offsets[1:]), weight(o, offsets[0]))
-
-        def share(o: tir.Expr, offset: int) -> tir.Expr:
-            return weight(o, offset) / total(o) if node.int("exclude_outside") else weight(o, offset)
-
-        parts = []
-        for offset in offsets:
-
-            def place(o: tir.Expr, k: int = offset, a: Along = along) -> tir.Expr:
-                near = call("floor", coordinate(mode, a, o)).to(index)
-                return _held(near + k, a.before)
-
-            parts.append(_taken(b, wide, along, b.tabulate((along.after,), place, i64)))
-        behind = [1] * (x.rank - along.axis - 1)
-        weights = [
-            b.reshape(
-                b.tabulate((along.after,), lambda o, k=k: share(o, k), f32),  # type: ignore[misc]
-                (along.after, *behind),
-            )
-            for k in offsets
-        ]
+        parts: list[Value] = []
+        weights: list[Value] = []
+        for offset in how.offsets:
+            table = b.tabulate((along.after,), partial(how.place, along, offset), i64)
+            weight = b.tabulate((along.after,), partial(how.weight, along, offset), f32)
+            parts.append(take(b, wide, table, along.axis))
+            weights.append(b.reshape(weight, _column(along, x)))
         wide = b.map(_weighted_sum, *parts, *weights, dtype=wide.dtype)
     return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
+
+
+def _column(along: Along, x: Value) -> tuple[tir.Expr | int, ...]:
+    """The shape in which a table along a dimension is broadcast with the result."""
+    return (along.after, *[1] * (x.rank - along.axis - 1))
 
 
 def _weighted_sum(*values: tir.Expr) -> tir.Expr:
     parts, weights = values[: len(values) // 2], values[len(values) // 2 :]
     products = [p * w.to(p.dtype) for p, w in zip(parts, weights, strict=True)]
     return sum(products[1:], products[0])
-
-
-def _taken(b: Builder, x: Value, along: Along, table: Value) -> Value:
-    """The elements of a dimension in the order of a table."""
-    shape = [*x.shape]
-    shape[along.axis] = along.after
-    places: list[tir.Expr] = [axis(k) for k in range(x.rank)]
-    read = (1, (places[along.axis],))
-    places[along.axis] = picked(0)
-    return b.add(Gather(tuple(shape), (read,), tuple(places)), x, table)
-
-
-def linear_weight(away: tir.Expr) -> tir.Expr:
-    return tir.maximum(1.0 - call("abs", away), 0.0)
-
-
-def cubic_weight(away: tir.Expr, a: float) -> tir.Expr:
-    """Keys' kernel: a cubic up to distance one, another up to two."""
-    d = call("abs", away)
-    inner = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
-    outer = ((d * a - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
-    return select(d <= 1.0, inner, select(d < 2.0, outer, 0.0))
 
 
 def _smoothed(
@@ -305,7 +204,7 @@ def _smoothed(
         n, m = fixed(along.before), fixed(along.after)
         if n is None or m is None or not isinstance(along.scale, tir.Const):
             node.decline("symbolic sizes with antialias")
-        near = b.tabulate((m,), lambda o, a=along: coordinate(mode, a, o), f32)  # type: ignore[misc]
+        near = b.tabulate((m,), partial(coordinate, mode, along), f32)
         at = b.contents(near)
         assert at is not None
         matrix = _matrix(at.astype(np.float64), n, min(float(along.scale.value), 1.0), node, kind)
@@ -316,9 +215,7 @@ def _smoothed(
     return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
 
 
-def _matrix(
-    at: np.ndarray, n: int, scale: float, node: OnnxNode, kind: str
-) -> np.ndarray:
+def _matrix(at: Array, n: int, scale: float, node: OnnxNode, kind: str) -> Array:
     """The share of each source element (column) in each result (row)."""
     reach = 1 if kind == "linear" else 2
     first, count = floor(-reach / scale) + 1, 0
@@ -342,9 +239,7 @@ def _matrix(
     return matrix
 
 
-def _region(
-    b: Builder, node: OnnxNode, roi: Value | None, rank: int
-) -> list[tuple[float, float]]:
+def _region(b: Builder, node: OnnxNode, roi: Value | None, rank: int) -> list[tuple[float, float]]:
     held = b.contents(roi) if roi is not None else None
     if held is None:
         return node.decline("roi depends on data")
@@ -372,7 +267,7 @@ def _cropped(
     if kind == "nearest":
         made = _nearest(b, x, plan, mode, node.string("nearest_mode", "round_prefer_floor"))
     else:
-        made = _interpolated(b, node, x, plan, mode, kind)
+        made = _interpolated(b, x, plan, _interpolation(node, mode, kind))
     beyond = node.float("extrapolation_value")
     for along in plan:
 
@@ -381,8 +276,11 @@ def _cropped(
             return (at < 0.0) | (a.before.to(f32) - 1.0 < at)
 
         where = b.tabulate((along.after,), lambda o: outside(o).to(i64), i64)
-        table = b.reshape(where, (along.after, *[1] * (x.rank - along.axis - 1)))
+        table = b.reshape(where, _column(along, x))
         made = b.map(
-            lambda v, w: tir.Select(w.ne(0), tir.const(beyond, v.dtype), v), made, table, dtype=x.dtype
+            lambda v, w: tir.Select(w.ne(0), tir.const(beyond, v.dtype), v),
+            made,
+            table,
+            dtype=x.dtype,
         )
     return made

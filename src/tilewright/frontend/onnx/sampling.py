@@ -1,4 +1,4 @@
-"""`GridSample`: an image at places that a tensor of coordinates says, in any number of dimensions."""
+"""`GridSample`: an image at places that a tensor of coordinates says, of any rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.dtypes import f32, i64
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
-from tilewright.frontend.onnx.resize import cubic_weight, linear_weight
+from tilewright.frontend.onnx.coordinates import cubic_weight, linear_weight
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
@@ -94,7 +94,7 @@ def _taps(
         def weight(v: tir.Expr) -> tir.Expr:
             at = coordinate(v)
             near = call("floor", at) + float(offset)
-            value = _WEIGHTS[mode](near - at)
+            value = _weight(mode, near - at)
             if padding != "zeros":
                 return value
             return select((near < 0.0) | (n - 1.0 < near), 0.0, value)
@@ -105,11 +105,12 @@ def _taps(
 
 
 _OFFSETS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}
-_WEIGHTS = {
-    "nearest": lambda away: away * 0.0 + 1.0,
-    "linear": linear_weight,
-    "cubic": lambda away: cubic_weight(away, -0.75),
-}
+
+
+def _weight(mode: str, away: tir.Expr) -> tir.Expr:
+    if mode == "nearest":
+        return tir.const(1.0, f32)
+    return linear_weight(away) if mode == "linear" else cubic_weight(away, -0.75)
 
 
 def _reflected(at: tir.Expr, low: tir.Expr, high: tir.Expr) -> tir.Expr:

@@ -69,9 +69,7 @@ def reshape(b: Builder, node: OnnxNode, x: Value, wanted: Value | None = None) -
 
 def resolved(shape: Shape, wanted: Sequence[tir.Expr], *, allow_zero: bool = False) -> Shape:
     """The shape that `Reshape` means."""
-    dims = [
-        shape[k] if fixed(d) == 0 and not allow_zero else d for k, d in enumerate(wanted)
-    ]
+    dims = [shape[k] if fixed(d) == 0 and not allow_zero else d for k, d in enumerate(wanted)]
     open_places = [k for k, d in enumerate(dims) if fixed(d) == -1]
     for k in open_places:
         # Dimensions that stand on both sides cancel, also if one of them is zero.

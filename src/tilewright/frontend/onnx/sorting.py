@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dtypes import boolean, i64
-from tilewright.frontend.onnx.indexing import known_scalar
+from tilewright.frontend.onnx.indexing import known_scalar, take, take_along
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
-from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.compact import Compact
-from tilewright.graph.ops.gather import Gather
 from tilewright.graph.ops.sort import Order
 from tilewright.graph.sizes import product
 from tilewright.tensor import ir as tir
@@ -29,13 +27,6 @@ def top_k(b: Builder, node: OnnxNode, x: Value, k: Value | None = None) -> Seque
     found = b.add(Order(length, bool(node.int("largest", 1))), b.transpose(x, order))
     places = b.transpose(found, back)
     return take_along(b, x, places, along), places
-
-
-def take_along(b: Builder, x: Value, places: Value, along: int) -> Value:
-    """The elements at `places` in one dimension, each at its own place in the others."""
-    o = tuple(axis(k) for k in range(x.rank))
-    wanted = (*o[:along], picked(0), *o[along + 1 :])
-    return b.add(Gather(places.shape, ((1, o),), wanted), x, places)
 
 
 @onnx_op("NonZero")
@@ -56,11 +47,7 @@ def compress(b: Builder, node: OnnxNode, x: Value, condition: Value) -> Value:
     if not node.has("axis"):
         x = b.reshape(x, (product(x.shape),))
     along = normal_axis(node.int("axis"), x.rank)
-    places = chosen_places(b, condition)
-    shape = (*x.shape[:along], places.shape[0], *x.shape[along + 1 :])
-    o = tuple(axis(k) for k in range(x.rank))
-    wanted = (*o[:along], picked(0), *o[along + 1 :])
-    return b.add(Gather(shape, ((1, (o[along],)),), wanted), x, places)
+    return take(b, x, chosen_places(b, condition), along)
 
 
 def chosen_places(b: Builder, x: Value) -> Value:

@@ -2,8 +2,7 @@
 
     out[b, h, i, :] = softmax(cap(scale · q[b, h, i, :]·k[b, g, :, :]ᵀ) + masks) · v[b, g, :, :]
 
-Several heads of queries may share one head of keys and values (g = h // (heads of q / heads of k)). A
-row of which every key is masked has no softmax: it is NaN, as 0 / 0 is.
+Several heads of queries may share one head of keys and values (g = h // (heads of q / heads of k)).
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.graph.sizes import dims_equal, fixed
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import Tensor
+from tilewright.tensor.build import Tensor, select
 from tilewright.tensor.library.attention import attend
+from tilewright.tensor.visit import rewrite, walk
 
 __all__ = ["Attend"]
 
@@ -34,7 +34,8 @@ class Attend(Op):
 
     A layout names the dimensions of an operand, or of the result (the last one): `b`, `h`, `s` and `d`
     in any order. Masks have the shape [batch, heads, queries, keys] or one that broadcasts to it.
-    `causal`: query i sees the keys up to i + `offset`.
+    `causal`: query i sees the keys up to i + `offset`. A query that sees no key at all has no softmax:
+    its result is zero if `guarded`, else NaN.
     """
 
     role = Role.ALONE
@@ -43,6 +44,7 @@ class Attend(Op):
     causal: bool = False
     offset: tir.Expr = tir.Const(0)
     softcap: float | None = None
+    guarded: bool = False
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         q, k, v = (_named(t.shape, f) for t, f in zip(inputs[:3], self.layouts[:3], strict=True))
@@ -50,6 +52,8 @@ class Attend(Op):
         problem = ""
         if not dims_equal(k["h"], v["h"]) or not dims_equal(k["s"], v["s"]):
             problem = "keys and values differ in number"
+        elif not dims_equal(q["b"], k["b"]) or not dims_equal(q["b"], v["b"]):
+            problem = "batches differ"
         elif fixed(q["d"]) is None or not dims_equal(q["d"], k["d"]):
             problem = "queries and keys differ in features"
         elif not dims_equal(q["h"], k["h"]) and (not heads or not shared or heads % shared):
@@ -83,7 +87,10 @@ class Attend(Op):
             scores = np.where(j <= i + size_of(self.offset), scores, -np.inf)
         with np.errstate(all="ignore"):
             powers = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
-            weights = powers / powers.sum(axis=-1, keepdims=True)
+            total = powers.sum(axis=-1, keepdims=True)
+            weights = powers / total
+            if self.guarded:
+                weights = np.where(np.isnan(total), 0.0, weights)
             found = np.einsum("bhij,bhjd->bhid", weights, v, optimize=True)
         return [np.einsum(f"bhsd->{self.layouts[3]}", found).astype(arrays[0].dtype)]
 
@@ -98,7 +105,7 @@ class Attend(Op):
             layouts=self.layouts,
             name=names[0],
         )
-        return [result]
+        return [_guarded(result) if self.guarded else result]
 
     def attributes(self) -> dict[str, object]:
         shown: dict[str, object] = {"layouts": self.layouts, "scale": f"{self.scale:g}"}
@@ -106,7 +113,22 @@ class Attend(Op):
             shown["causal"] = self.offset
         if self.softcap is not None:
             shown["softcap"] = self.softcap
-        return shown
+        return shown | ({"guarded": True} if self.guarded else {})
+
+
+def _guarded(result: Tensor) -> Tensor:
+    """The last stage, sums over totals, with zeros where a total is NaN."""
+    assert result.nest is not None
+    total = next(t.buffer for t in result.inputs if t.buffer.name.endswith("_total"))
+
+    def change(part: object) -> tir.Store | None:
+        if not isinstance(part, tir.Store):
+            return None
+        read = next(p for p in walk(part.value) if isinstance(p, tir.Load) and p.buffer is total)
+        value = select(read.eq(read), part.value, tir.const(0, part.value.dtype))
+        return tir.Store(part.buffer, part.indices, value)
+
+    return Tensor(result.buffer, rewrite(result.nest, change), result.inputs)
 
 
 def _named(shape: Shape, layout: str) -> dict[str, tir.Expr]:

@@ -1,15 +1,15 @@
 """`Gather`: elements of a tensor at places that other tensors hold.
 
-It is `Remap` with one thing more: an index expression may use elements of integer tensors. Rows of an
-embedding, ONNX's `GatherND` and `GatherElements`, reversed sequences and the corners of a sampled image
-differ in nothing but these expressions.
+It is `Remap` with one thing more: an index expression may use elements of integer tensors. Rows of
+an embedding, ONNX's `GatherND` and `GatherElements`, reversed sequences and the corners of a
+sampled image differ in nothing but these expressions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -28,7 +28,7 @@ Read = tuple[int, tuple[tir.Expr, ...]]
 """An element of an index tensor: the number of the input, and the place in it."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def picked(number: int) -> tir.Var:
     """The variable that stands for the element that read `number` gives; always the same one."""
     return tir.Var(f"p{number}")
@@ -38,9 +38,9 @@ def picked(number: int) -> tir.Var:
 class Gather(Op):
     """`out[o0, o1, …] = in0[places]`; `places` are expressions over `axis(k)` and `picked(n)`.
 
-    `picked(n)` is the element of an integer input at the place `reads[n]`, over `axis(k)`. A negative
-    place counts from the end. Places outside of the tensor are undefined in ONNX; here the nearest
-    element is taken, so that nothing else is ever read.
+    `picked(n)` is the element of an integer input at the place `reads[n]`, over `axis(k)`. A
+    negative place counts from the end. Places outside of the tensor are undefined in ONNX; here
+    the nearest element is taken, so that nothing else is ever read.
     """
 
     shape: Shape

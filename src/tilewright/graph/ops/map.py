@@ -54,7 +54,8 @@ class Map(Op):
             if var is not None:
                 bound[var] = array.astype(var.dtype.numpy)
         result = evaluate_expr(self.body, bound, size_of)
-        return [np.array(np.broadcast_to(result, shape), dtype=self.dtype.numpy)]
+        with np.errstate(all="ignore"):  # narrow floats overflow when they are stored
+            return [np.array(np.broadcast_to(result, shape), dtype=self.dtype.numpy)]
 
     def _argument(self, position: int) -> tir.Var | None:
         """The variable of an input, None if the body does not use it."""

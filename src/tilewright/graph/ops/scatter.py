@@ -27,8 +27,8 @@ _NUMPY = {
 class Scatter(Op):
     """A copy of in0; then for each point u of in1 in order `out[places] = in1[u]`.
 
-    With a fold, `out[places] = fold(out[places], in1[u])`. `places` and `reads` are as in `Gather`, over
-    `axis(k)` of in1. Of several updates of one element the last counts. Places outside of the
+    With a fold, `out[places] = fold(out[places], in1[u])`. `places` and `reads` are as in `Gather`,
+    over `axis(k)` of in1. Of several updates of one element the last counts. Places outside of the
     tensor are undefined in ONNX; here the nearest element is updated, nothing else ever.
     """
 

@@ -1,7 +1,7 @@
 """Writing loops that carry a state from step to step, which no tensor expression says.
 
 Such a computation is one opaque block for each row of a tensor, with memory of its own; within the
-block statements run in order. The first statements give every element that the block writes a value.
+block statements run in order. The first ones give a value to every element that the block writes.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ _UNSIGNED: Final = {8: u8, 16: u16, 32: u32, 64: u64}
 class Order(Op):
     """The places (i64) of the first `length` elements along the last dimension in sorted order.
 
-    Equal elements stay in order; NaN is greater than all numbers, -0.0 equals 0.0. The time is linear
-    in the elements, whatever `length` is.
+    Equal elements stay in order; NaN is greater than all numbers, -0.0 equals 0.0. The time is
+    linear in the elements, whatever `length` is.
     """
 
     length: tir.Expr
@@ -88,8 +88,8 @@ def sort_key(value: tir.Expr) -> tir.Expr:
 def _radix_sort(name: str, keys: Tensor) -> Tensor:
     """The places of keys in ascending order, digit by digit from the lowest.
 
-    Each digit moves the places from one array to another: how many keys have each value of the digit
-    says where the first of them goes.
+    Each digit moves the places from one array to another: how many keys have each value of the
+    digit says where the first of them goes.
     """
     *rows, n = keys.shape
     row = Row(rows)

@@ -1,8 +1,10 @@
 /* `tilewright.runtime._native`: the C library as a Python module, nothing more. */
 #include "pyarguments.h"
 #include "pydlpack.h"
+#include "pyimage.h"
 #include "pykernel.h"
 #include "pymemory.h"
+#include "pyprogram.h"
 
 #include <stddef.h>
 
@@ -93,7 +95,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (module == NULL)
         return NULL;
     if (add_type(module, "Kernel", tw_kernel_type_new()) < 0
-        || add_type(module, "Memory", tw_memory_type_new()) < 0)
+        || add_type(module, "Memory", tw_memory_type_new()) < 0
+        || add_type(module, "Program", tw_program_type_new()) < 0
+        || add_type(module, "Image", tw_image_type_new()) < 0)
         Py_CLEAR(module);
     return module;
 }

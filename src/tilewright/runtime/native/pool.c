@@ -150,6 +150,7 @@ static void after_fork(void) {
     atomic_store(&pool.running, 0);
     atomic_store(&pool.caller_parked, 0);
     atomic_store(&pool.barrier.sleepers, 0);
+    atomic_store(&pool.barrier.leader_sleeps, 0);
 }
 
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;

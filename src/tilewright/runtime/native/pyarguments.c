@@ -55,8 +55,9 @@ static bool fits(const tw_param *param, const Py_buffer *view, int64_t *sizes) {
     return aligned && is_contiguous(view);
 }
 
-/* 1: `view` is held. 0: declined. -1: exception. */
-static int take_view(PyObject *object, const tw_param *param, int64_t *sizes, Py_buffer *view) {
+PyObject *tw_ndarray(void) { return ndarray; }
+
+int tw_param_take(PyObject *object, const tw_param *param, int64_t *sizes, Py_buffer *view) {
     /* Subclasses may mean more than their memory shows, such as a mask. */
     if ((PyObject *)Py_TYPE(object) != ndarray)
         return 0;
@@ -80,12 +81,12 @@ static int take_packed(PyObject *object, const tw_param *param, int64_t *sizes, 
     PyObject *array = PyObject_GetAttr(object, name_array);
     if (array == NULL)
         return -1;
-    good = take_view(array, param, sizes, view);
+    good = tw_param_take(array, param, sizes, view);
     Py_DECREF(array);
     return good;
 }
 
-static bool overlap(const Py_buffer *a, const Py_buffer *b) {
+bool tw_views_overlap(const Py_buffer *a, const Py_buffer *b) {
     uintptr_t start_a = (uintptr_t)a->buf, start_b = (uintptr_t)b->buf;
     return start_a < start_b + (uintptr_t)b->len && start_b < start_a + (uintptr_t)a->len
         && a->len > 0 && b->len > 0;
@@ -101,7 +102,7 @@ static bool has_overlap(const tw_arguments *arguments, const tw_params *params) 
         for (Py_ssize_t j = 0, other = 0; j < params->count; j++) {
             const tw_param *param = &params->items[j];
             views[1] = param->bound.obj ? &param->bound : &arguments->views[other++];
-            if (i != j && overlap(views[0], views[1]))
+            if (i != j && tw_views_overlap(views[0], views[1]))
                 return true;
         }
     }
@@ -161,7 +162,7 @@ int tw_arguments_take(tw_arguments *arguments, const tw_params *params, PyObject
             PyObject *object = PyTuple_GetItem(objects, arguments->held);
             Py_buffer *taken = &arguments->views[arguments->held];
             int good = param->packing ? take_packed(object, param, arguments->sizes, taken)
-                                      : take_view(object, param, arguments->sizes, taken);
+                                      : tw_param_take(object, param, arguments->sizes, taken);
             if (good != 1)
                 return declined(arguments, good);
             arguments->held++;
@@ -212,7 +213,7 @@ static int read_bound(tw_params *params, tw_param *param, PyObject *array) {
         return 0;
     }
     Py_buffer view;
-    int good = take_view(array, param, params->sizes, &view);
+    int good = tw_param_take(array, param, params->sizes, &view);
     if (good == 1)
         param->bound = view;
     else if (good == 0)

@@ -48,6 +48,16 @@ typedef struct tw_arguments {
     int64_t inline_sizes[TW_INLINE_PARAMS];
 } tw_arguments;
 
+/* One array that fits `param`, as `tw_arguments_take` wants it; unknown `sizes` become known.
+ * 1: `view` is held. 0: declined. -1: exception. */
+int tw_param_take(PyObject *object, const tw_param *param, int64_t *sizes, Py_buffer *view);
+
+/* Whether two arrays share memory. */
+bool tw_views_overlap(const Py_buffer *a, const Py_buffer *b);
+
+/* NumPy's `ndarray`. */
+PyObject *tw_ndarray(void);
+
 /* 1: taken, release them after the call. 0: declined, no exception. -1: exception. */
 int tw_arguments_take(tw_arguments *arguments, const tw_params *params, PyObject *objects);
 void tw_arguments_release(tw_arguments *arguments);

@@ -119,8 +119,7 @@ static PyObject *run(PyObject *self, tw_arguments *arguments) {
     Py_RETURN_NONE;
 }
 
-/* A mistake of the caller is shown at the caller's line, without the frames of this package. */
-static void trim_traceback(PyObject *self) {
+void tw_trim_traceback(PyObject *self) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *trimmed = PyObject_GetAttrString(self, "_trimmed_error");
@@ -157,7 +156,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kwargs) {
         return NULL;
     PyObject *value = call(self, args, kwargs);
     if (value == NULL)
-        trim_traceback(self);
+        tw_trim_traceback(self);
     return value;
 }
 

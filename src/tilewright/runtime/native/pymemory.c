@@ -60,4 +60,22 @@ static PyType_Spec SPEC = {
     .slots = SLOTS,
 };
 
-PyObject *tw_memory_type_new(void) { return PyType_FromSpec(&SPEC); }
+static PyObject *memory_type; /* for as long as the process lives */
+
+PyObject *tw_memory_type_new(void) {
+    memory_type = PyType_FromSpec(&SPEC);
+    return Py_XNewRef(memory_type);
+}
+
+PyObject *tw_memory_adopt(void *data, Py_ssize_t bytes) {
+    PyTypeObject *type = (PyTypeObject *)memory_type;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *self = allocate(type, 0);
+    if (self == NULL) {
+        tw_free(data);
+        return NULL;
+    }
+    as_memory(self)->bytes = bytes;
+    as_memory(self)->data = data;
+    return self;
+}

@@ -146,8 +146,10 @@ def _ready(
                 if read.buffer is not write.buffer:
                     continue
                 spans = _spans_of(iters, read, producer, write, around)
-                if spans is None or any(
-                    ready.setdefault(var, span) != span for var, span in spans.items()
+                scope = producer.analyzer
+                if spans is None or not all(
+                    _is_same(ready.setdefault(var, span), span, scope)
+                    for var, span in spans.items()
                 ):
                     raise ScheduleError(
                         S212,
@@ -157,6 +159,13 @@ def _ready(
                         hint="name a loop further out, or move the producer with `compute_at`",
                     )
     return ready
+
+
+def _is_same(a: Span | None, b: Span, scope: Analyzer) -> bool:
+    """Are two spans equal, however their ends are written?"""
+    if a is None or a == b:
+        return a is not None
+    return bool(scope.prove_equal(a.lo, b.lo) and scope.prove_equal(a.length, b.length))
 
 
 def _spans_of(

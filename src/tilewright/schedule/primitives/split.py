@@ -11,6 +11,7 @@ from tilewright.schedule.handles import fresh, names_of
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.visit import free_vars, replace_node, substitute
 
@@ -63,7 +64,7 @@ def _tiling(
     if isinstance(tiles, int):
         if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
             return _split_of_tile(func, loop, tiles, tile)
-        cover = _multiple(loop.extent, tiles) or covers.uniform(loop.extent, tiles)
+        cover = _multiple(loop.extent, tiles) or _tidy(covers.uniform(loop.extent, tiles))
     elif isinstance(tiles[0], int):
         cover = _descending(func, loop, lengths)
     else:
@@ -87,10 +88,18 @@ def _descending(func: tir.Func, loop: tir.For, lengths: tuple[int, ...]) -> tir.
         raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
     if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
         raise _differs(func, loop, lengths[0])
-    cover = covers.descending(loop.extent, lengths)
+    cover = _tidy(covers.descending(loop.extent, lengths))
     if lengths[-1] != 1 and (extent is None or covers.total(cover) != loop.extent):
         raise _does_not_fill(func, loop, cover)
     return cover
+
+
+def _tidy(cover: tir.Cover) -> tir.Cover:
+    """The cover in its simplest form, which it keeps: `n * 4` by 6, 4, 2 and 1 has no odd tile."""
+    if all(type(count) is tir.Const for _, count in cover.segments):
+        return cover
+    simplify = Analyzer().simplify
+    return covers.of(*((size, simplify(count)) for size, count in cover.segments))
 
 
 def _multiple(extent: tir.Expr, size: int) -> tir.Cover | None:

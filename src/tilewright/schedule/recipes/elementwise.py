@@ -7,17 +7,25 @@ from tilewright.schedule.recipes.context import (
     extent_of,
     lanes_of,
     parallelize,
+    split_for_vectors,
     vector_tail,
     work_of,
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
-from tilewright.tensor.visit import free_vars
+from tilewright.tensor.visit import free_vars, walk
 
 __all__ = ["schedule_elementwise"]
 
 # Vectors per statement: enough independent work to hide the latency of a polynomial.
 _VECTORS = 4
+
+# Bytes of a cache line, and what an access across lines costs beside one along them.
+_LINE_BYTES = 64
+_STRIDED_COST = 8
+
+# The same for a copy, which only moves data.
+_COPIED_VECTORS = 8
 
 
 def schedule_elementwise(context: Context, block: str) -> None:
@@ -25,6 +33,16 @@ def schedule_elementwise(context: Context, block: str) -> None:
     s = context.schedule
     loops = s.loops(block)
     if not loops:
+        return
+    if is_scattered(s.block(block)):
+        schedule_scattered(context, block)
+        return
+    if has_border(s.block(block)):
+        schedule_border(context, block)
+        return
+    across = across_lines(s.block(block))
+    if across is not None:
+        schedule_transposed(context, block, across)
         return
     cycles = work_of(context, block)
     if len(loops) > 1 and is_dense(s.block(block)):
@@ -38,6 +56,96 @@ def schedule_elementwise(context: Context, block: str) -> None:
     if len(around) > 1 and (extent_of(context, around[0]) or 0) < 4 * context.threads:
         threads_over = s.fuse(*around)
     parallelize(context, threads_over, cycles)
+
+
+def schedule_scattered(context: Context, block: str) -> None:
+    """Stores where data says run in order; vectors where they leave the last place alone."""
+    s = context.schedule
+    store = s.block(block).body
+    assert isinstance(store, tir.Store)
+    if store.indices[-1] is s.block(block).iters[-1].var:
+        vector_tail(context, s.loops(block)[-1], lanes_of(context, block), _COPIED_VECTORS)
+
+
+def is_scattered(block: tir.Block) -> bool:
+    """Whether data decides what is written."""
+    store = block.body
+    return isinstance(store, tir.Store) and any(_reads(index) for index in store.indices)
+
+
+def schedule_transposed(context: Context, block: str, across: int) -> None:
+    """Square tiles as wide as a cache line: lines of the source are used up while they are near."""
+    s = context.schedule
+    cycles = work_of(context, block) * _STRIDED_COST
+    loops = list(s.loops(block))
+    rows, columns = loops.pop(across), loops.pop()
+    lanes = lanes_of(context, block)
+    line = max(
+        lanes, _LINE_BYTES // context.schedule.block(block).writes[0].buffer.dtype.size_bytes
+    )
+    row_tiles, row = _line_tiles(context, rows, line)
+    column_tiles, column = split_for_vectors(context, columns, lanes, 1)
+    around = [*loops, *([row_tiles] if row_tiles else []), column_tiles]
+    s.reorder(*around, row, column)
+    s.vectorize(column)
+    several = [loop for loop in around if extent_of(context, loop) != 1]
+    if several:
+        parallelize(context, several[0], cycles)
+
+
+def _line_tiles(context: Context, loop: str, line: int) -> tuple[str | None, str]:
+    """A loop cut into stretches of a cache line; a short one stays whole."""
+    extent = extent_of(context, loop)
+    if extent is not None and extent <= line:
+        return None, loop
+    outer, inner = context.schedule.split(loop, line)
+    return str(outer), str(inner)
+
+
+def across_lines(block: tir.Block) -> int | None:
+    """The iterator along which a source is contiguous, if the result is so along another one."""
+    position = {it.var: n for n, it in enumerate(block.iters)}
+    inner = block.iters[-1].var
+    for load in loads_of(block):
+        if not load.indices or inner in free_vars(load.indices[-1]):
+            continue
+        moving = any(inner in free_vars(index) for index in load.indices[:-1])
+        found = [position[v] for v in free_vars(load.indices[-1]) if v in position]
+        if moving and len(found) == 1 and not any(_reads(index) for index in load.indices):
+            return found[0]
+    return None
+
+
+def schedule_border(context: Context, block: str) -> None:
+    """A copy that asks where it is: loops stay apart, so that lowering cuts them at the border."""
+    s = context.schedule
+    cycles = work_of(context, block)
+    *around, inner = s.loops(block)
+    tiles, _ = vector_tail(context, inner, lanes_of(context, block), _COPIED_VECTORS)
+    several = [loop for loop in around if extent_of(context, loop) != 1]
+    if tiles is not None and len(several) > 1:
+        around, several = [*around, tiles], [*several, tiles]
+    if not several:
+        return
+    shared = several[0]
+    if len(several) > 2 and (extent_of(context, shared) or 0) < 4 * context.threads > 4:
+        shared = s.fuse(*several[:2])
+    parallelize(context, shared, cycles)
+
+
+def has_border(block: tir.Block) -> bool:
+    """Whether some value is chosen by a comparison of iterators."""
+    iters = {it.var for it in block.iters}
+    return any(
+        isinstance(part, tir.Select)
+        and bool(free_vars(part.cond) & iters)
+        and not _reads(part.cond)
+        for part in walk(block.body)
+    )
+
+
+def _reads(cond: tir.Expr) -> bool:
+    return any(isinstance(part, tir.Load) for part in walk(cond))
 
 
 def is_dense(block: tir.Block) -> bool:

@@ -12,7 +12,9 @@ from math import prod
 from tilewright.dtypes import index
 from tilewright.errors import UserError
 from tilewright.schedule.handles import names_of
+from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.schedule.recipes.reduction import runs_along
+from tilewright.schedule.recipes.windowed import wants_border
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
@@ -31,9 +33,14 @@ class Group:
     shared: int = 0
 
 
-def inline_producers(schedule: Schedule) -> None:
-    """Inline elementwise blocks into their consumers where nothing is computed more often."""
+def inline_producers(schedule: Schedule, done: frozenset[str] = frozenset()) -> None:
+    """Inline elementwise blocks into their consumers where nothing is computed more often.
+
+    Blocks that are `done` have their schedule already.
+    """
     for name in schedule.blocks():
+        if name in done:
+            continue
         block = schedule.block(name)
         if kind_of(block) is Kind.ELEMENTWISE and _may_inline(schedule, block):
             try:
@@ -73,9 +80,9 @@ def _readers(schedule: Schedule, buffer: tir.Buffer) -> list[tir.Block]:
     return [b for b in blocks if any(region.buffer is buffer for region in b.reads)]
 
 
-def groups_of(schedule: Schedule) -> list[Group]:
-    """Groups in program order; every block is in exactly one."""
-    blocks = {name: schedule.block(name) for name in schedule.blocks()}
+def groups_of(schedule: Schedule, scheduled: frozenset[str] = frozenset()) -> list[Group]:
+    """Groups in program order; every block that is not scheduled yet is in exactly one."""
+    blocks = {name: schedule.block(name) for name in schedule.blocks() if name not in scheduled}
     groups: list[Group] = []
     done: set[str] = set()
     for name, block in blocks.items():
@@ -97,12 +104,23 @@ def _group_from(
     kind = kind_of(block)
     if kind is Kind.CONTRACTION or kind is Kind.WINDOWED:
         return Group(kind, (name,), _epilogue(schedule, block))
+    window = _window_of(schedule, block)
+    if window is not None:
+        return Group(Kind.WINDOWED, (name, window.name), _epilogue(schedule, window))
     rows = _row_group(schedule, name, blocks, done)
     if rows is not None:
         return rows
     if kind is Kind.REDUCTION:
         return Group(Kind.WINDOWED, (name,), _epilogue(schedule, block))
     return Group(kind, (name,))
+
+
+def _window_of(schedule: Schedule, border: tir.Block) -> tir.Block | None:
+    """The window that alone reads data with a border, which this block makes."""
+    buffer = border.writes[0].buffer
+    readers = _readers(schedule, buffer)
+    alone = len(readers) == 1 and buffer not in schedule.func.params
+    return readers[0] if alone and wants_border(readers[0], border) else None
 
 
 def _epilogue(schedule: Schedule, block: tir.Block) -> str | None:
@@ -116,7 +134,7 @@ def _epilogue(schedule: Schedule, block: tir.Block) -> str | None:
     (reader,) = readers
     own = [load for load in loads_of(reader) if load.buffer is buffer]
     order = tuple(it.var for it in reader.iters)
-    plain = all(tuple(load.indices) == order for load in own)
+    plain = all(tuple(load.indices) == order for load in own) or bool(phases_of(reader, buffer))
     written = isinstance(reader.body, tir.Store) and tuple(reader.body.indices) == order
     return reader.name if plain and written else None
 

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars, walk
 
-__all__ = ["Contraction", "Folding", "Kind", "contraction", "folding", "kind_of", "loads_of"]
+__all__ = [
+    "Contraction",
+    "Folding",
+    "Kind",
+    "contraction",
+    "folding",
+    "hidden_group",
+    "kind_of",
+    "loads_of",
+]
 
 
 class Kind(enum.Enum):
@@ -111,7 +120,8 @@ def _roles(
         set().union(*map(free_vars, indices)) if indices else set()
         for indices in (store.indices, left.indices, right.indices)
     )
-    groups: dict[str, list[int]] = {"batch": [], "rows": [], "columns": [], "reduce": []}
+    names = ("batch", "rows", "columns", "reduce", "single")
+    groups: dict[str, list[int]] = {name: [] for name in names}
     for position, it in enumerate(block.iters):
         mentioned = (it.var in in_out, it.var in in_left, it.var in in_right)
         match mentioned:
@@ -123,10 +133,61 @@ def _roles(
                 groups["columns"].append(position)
             case (False, True, True):
                 groups["reduce"].append(position)
+            case (False, False, False) if tir.int_value(it.extent) == 1:
+                is_step = it.kind is tir.IterKind.REDUCE
+                groups["reduce" if is_step else "single"].append(position)
             case _:
                 return None
+    single = groups.pop("single")
+    if single and not groups["columns"]:
+        groups["columns"].append(single.pop())  # the result has some innermost dimension
+    groups["batch"] = sorted([*groups["batch"], *single])
     fixed = {name: tuple(found) for name, found in groups.items()}
     return Contraction(block, left, right, **fixed)
+
+
+def hidden_group(block: tir.Block) -> tuple[tir.Var, int] | None:
+    """An iterator that is two in truth, and the size of the inner one: a group and its columns.
+
+    One operand knows the quotient `o // 8` only, the other one and the result know `o` itself. With
+    an iterator for each part the block is a contraction; groups of one column are none.
+    """
+    found = folding(block)
+    if found is None or found.fold is not tir.Fold.ADD or not isinstance(found.value, tir.Mul):
+        return None
+    operands = _single_load(found.value.a), _single_load(found.value.b)
+    if None in operands:
+        return None
+    for it in block.iters:
+        size = _common_divisor(it.var, [load for load in operands if load is not None])
+        plain = sum(it.var in load.indices for load in operands if load is not None)
+        extent = tir.int_value(it.extent)
+        if size is None or plain != 1 or it.var not in found.store.indices:
+            continue
+        if size > 1 and extent is not None and extent % size == 0 and _has_sum(block, operands):
+            return it.var, size
+    return None
+
+
+def _common_divisor(var: tir.Var, loads: list[tir.Load]) -> int | None:
+    """The one number by which a variable is divided wherever it is not an index by itself."""
+    sizes: set[int | None] = set()
+    for load in loads:
+        for index in load.indices:
+            quotients = [p for p in walk(index) if isinstance(p, tir.FloorDiv) and p.a is var]
+            if index is var or var not in free_vars(index):
+                continue
+            uses = sum(part is var for part in walk(index))
+            sizes.add(tir.int_value(quotients[0].b) if len(quotients) == uses == 1 else None)
+    (size,) = sizes if len(sizes) == 1 else (None,)
+    return size
+
+
+def _has_sum(block: tir.Block, operands: tuple[tir.Load | None, ...]) -> bool:
+    """Whether both operands walk along every reduce iterator, as those of a product do."""
+    reduce = [it.var for it in block.iters if it.kind is tir.IterKind.REDUCE]
+    used = [set().union(*map(free_vars, load.indices)) for load in operands if load is not None]
+    return bool(reduce) and all(var in one for var in reduce for one in used)
 
 
 def kind_of(block: tir.Block) -> Kind:
@@ -136,7 +197,7 @@ def kind_of(block: tir.Block) -> Kind:
     reduce = {it.var for it in block.iters if it.kind is tir.IterKind.REDUCE}
     if not reduce:
         return Kind.ELEMENTWISE
-    if contraction(block) is not None:
+    if contraction(block) is not None or hidden_group(block) is not None:
         return Kind.CONTRACTION
     if folding(block) is None:
         return Kind.OPAQUE

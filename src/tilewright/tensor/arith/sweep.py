@@ -21,6 +21,7 @@ from tilewright.tensor.arith.rules import law
 from tilewright.tensor.arith.space import NotAffine
 from tilewright.tensor.arith.tiles import start_of, tile_size, tile_start
 from tilewright.tensor.ir import Expr, Range, Var
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["region_bounds"]
 
@@ -93,8 +94,9 @@ class _Sweep:
         """Whether an inner variable is inside."""
         found = self._depends.get(atom)
         if found is None:
-            if isinstance(atom.expr, Var):
-                found = atom.expr in self.inner
+            if not atom.parts or isinstance(atom.expr, Var):
+                # Also inside of what is read from a buffer: then data says where the index goes.
+                found = not self.inner.isdisjoint(free_vars(atom.expr))
             else:
                 atoms = (
                     inside

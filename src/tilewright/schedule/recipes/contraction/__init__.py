@@ -15,11 +15,18 @@ from __future__ import annotations
 
 from tilewright.schedule.recipes.context import Context, extent_of
 from tilewright.schedule.recipes.contraction.cuts import tile_with_cuts
+from tilewright.schedule.recipes.contraction.merging import (
+    merge_reduction,
+    merge_rows,
+    separate_groups,
+    walked_dimensions,
+)
 from tilewright.schedule.recipes.contraction.packing import (
     pack_constant,
     packing_block,
     pad_columns,
 )
+from tilewright.schedule.recipes.contraction.phases import align_phases
 from tilewright.schedule.recipes.contraction.plan import plan_contraction
 from tilewright.schedule.recipes.contraction.roles import (
     Operands,
@@ -39,6 +46,7 @@ _ROWS_TO_PACK = 24
 
 def schedule_contraction(context: Context, block: str, epilogue: str | None = None) -> None:
     """Schedule a contraction, and the elementwise block behind it if there is one."""
+    epilogue, walked = _as_product(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
     plan = plan_contraction(shape_of(context, roles), context.target)
@@ -58,4 +66,22 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     arrange = tile_with_cuts if is_cut else tile
     arrange(context, block, loops, plan, epilogue, operands)
     if is_constant and panels is not None:
-        pack_constant(context, roles, plan, panels)
+        pack_constant(context, roles, plan, panels, walked)
+
+
+def _as_product(
+    context: Context, block: str, epilogue: str | None
+) -> tuple[str | None, tuple[int, ...]]:
+    """Merge iterators; the epilogue, and the order in which the right operand is walked."""
+    if epilogue is not None:
+        align_phases(context, block, epilogue)
+    epilogue = separate_groups(context, block, epilogue)
+    roles = contraction(context.schedule.block(block))
+    assert roles is not None
+    walked: tuple[int, ...] = ()
+    if roles.right.buffer.name in context.constants and column_dimension(roles) is not None:
+        walked = walked_dimensions(roles)
+    epilogue = merge_rows(context, block, epilogue)
+    if walked:
+        merge_reduction(context, block)
+    return epilogue, walked

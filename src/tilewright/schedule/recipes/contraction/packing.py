@@ -6,6 +6,8 @@ call is copied by a block of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.schedule.recipes.context import Context, extent_of
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import names_of, vector_iterator
@@ -58,9 +60,16 @@ def pad_columns(
 
 
 def pack_constant(
-    context: Context, roles: Contraction, plan: ContractionPlan, dimension: int
+    context: Context,
+    roles: Contraction,
+    plan: ContractionPlan,
+    dimension: int,
+    walked: Sequence[int] = (),
 ) -> None:
-    """Panels of columns, each one stream in the order in which the tile walks the reduction."""
+    """Panels of columns, each one stream in the order in which the tile walks the reduction.
+
+    `walked` names dimensions that the reduction moves along, the slowest first.
+    """
     s = context.schedule
     name = roles.right.buffer.name
     rank = len(s.buffer(name).shape)
@@ -73,7 +82,9 @@ def pack_constant(
         if index in [roles.block.iters[p].var for p in roles.batch]
     ]
     moved = [d if d < dimension else d + 1 for d in batch]
-    rest = [d for d in range(rank + 1) if d not in (*moved, dimension, dimension + 1)]
+    inside = [d if d < dimension else d + 1 for d in walked]
+    placed = (*moved, dimension, dimension + 1, *inside)
+    rest = [*(d for d in range(rank + 1) if d not in placed), *inside]
     s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
 
 

@@ -29,6 +29,8 @@ class ContractionShape:
     element_bytes: int
     right_is_constant: bool
     threads: int
+    density: float = 1.0
+    """Elements of the left operand by rows and steps: windows that overlap share them."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def _blocking(
     """Row tiles per block, and the traffic of both operands from where they live."""
     tiles = math.ceil(shape.rows / rows)
     panel = reduce_block * columns * shape.element_bytes
-    row_tile = rows * reduce_block * shape.element_bytes
+    row_tile = rows * reduce_block * shape.element_bytes * shape.density
     # While one panel is in use, the next one arrives.
     room = _SECOND_LEVEL_SHARE * target.cache(2).share_bytes - 2 * panel
     fitting = max(1, min(tiles, int(room / row_tile)))
@@ -208,7 +210,7 @@ def _traffic(
     tiles = math.ceil(shape.rows / rows)
     panels = math.ceil(shape.columns / columns)
     right = shape.batch * shape.reduce * shape.columns * size
-    left = shape.batch * shape.rows * shape.reduce * size
+    left = shape.batch * shape.rows * shape.reduce * size * shape.density
     right_home, left_home = _home(target, right), _home(target, left)
     exposed = _EXPOSED[right_home]
     if shape.right_is_constant and block > 1:  # the recipe fetches the next panel in time

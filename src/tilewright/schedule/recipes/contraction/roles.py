@@ -9,6 +9,7 @@ from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.schedule.recipes.contraction.plan import ContractionShape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
+from tilewright.tensor.visit import free_vars
 
 __all__ = [
     "Loops",
@@ -91,7 +92,18 @@ def shape_of(context: Context, roles: Contraction) -> ContractionShape:
         element_bytes=node.writes[0].buffer.dtype.size_bytes,
         right_is_constant=roles.right.buffer.name in context.constants,
         threads=context.threads,
+        density=_density(roles),
     )
+
+
+def _density(roles: Contraction) -> float:
+    """How many elements the left operand has for each row and step of the reduction."""
+    own = {v for index in roles.left.indices for v in free_vars(index)}
+    sizes = [tir.int_value(size) for size in roles.left.buffer.shape]
+    points = [tir.int_value(it.extent) for it in roles.block.iters if it.var in own]
+    if None in sizes or None in points:
+        return 1.0
+    return min(1.0, prod(s or 1 for s in sizes) / max(1, prod(p or 1 for p in points)))
 
 
 def loops_of(context: Context, block: str) -> Loops:

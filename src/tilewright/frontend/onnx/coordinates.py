@@ -1,0 +1,135 @@
+"""Coordinates of resized images: where a result lies in the source, and which elements it takes.
+
+Everything is an expression over the place of the result, computed in f32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tilewright.dtypes import f32, index
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call, select
+
+__all__ = ["Along", "Interpolation", "coordinate", "cubic_weight", "held", "linear_weight"]
+__all__ += ["rounded"]
+
+
+@dataclass(frozen=True)
+class Along:
+    """How one dimension is resized: `scale` and `width`, the exact new length, are f32."""
+
+    axis: int
+    before: tir.Expr
+    after: tir.Expr
+    scale: tir.Expr
+    width: tir.Expr
+    roi: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def factor(self) -> Fraction | None:
+        """The scale if it is a simple number."""
+        if not isinstance(self.scale, tir.Const):
+            return None
+        near = Fraction(float(self.scale.value)).limit_denominator(64)
+        return near if np.float32(float(near)) == np.float32(self.scale.value) else None
+
+
+def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
+    """Where in the source the element `place` of the result lies."""
+    x, n, scale, width = place.to(f32), along.before.to(f32), along.scale, along.width
+    half = (x + 0.5) / scale - 0.5
+    match mode:
+        case "half_pixel":
+            return half
+        case "asymmetric":
+            return x / scale
+        case "align_corners":
+            return select(width <= 1.0, x * 0.0, x * (n - 1.0) / (width - 1.0))
+        case "pytorch_half_pixel":
+            return select(width <= 1.0, x * 0.0, half)
+        case "half_pixel_symmetric":
+            return half + n / 2.0 * (1.0 - along.after.to(f32) / width)
+        case "tf_crop_and_resize":
+            start, end = along.roi
+            middle = x * 0.0 + 0.5 * (start + end) * (n - 1.0)
+            spread = x * ((end - start) * (n - 1.0)) / (width - 1.0) + start * (n - 1.0)
+            return select(width <= 1.0, middle, spread)
+    raise ValueError(mode)
+
+
+def rounded(mode: str, at: tir.Expr, along: Along) -> tir.Expr:
+    """The element that is nearest to a coordinate, inside of the dimension."""
+    match mode:
+        case "floor":
+            near = call("floor", at)
+        case "ceil":
+            near = call("ceil", at)
+        case "round_prefer_ceil":
+            near = call("floor", at + 0.5)
+        case "round_prefer_floor":
+            near = call("ceil", at - 0.5)
+        case _:  # before opset 11: up if the dimension shrinks
+            near = select(along.scale < 1.0, call("ceil", at), call("floor", at))
+    return held(near.to(index), along.before)
+
+
+def held(place: tir.Expr, dim: tir.Expr) -> tir.Expr:
+    """A place inside of the dimension."""
+    return tir.maximum(tir.minimum(place, dim - 1), 0)
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """A result is a weighted sum of the elements around its coordinate.
+
+    With `inside_only`, elements outside of the source have no weight, and the others more.
+    """
+
+    mode: str
+    kind: str
+    steepness: float = -0.75
+    inside_only: bool = False
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The elements that take part, counted from the one before the coordinate."""
+        return (0, 1) if self.kind == "linear" else (-1, 0, 1, 2)
+
+    def place(self, along: Along, offset: int, o: tir.Expr) -> tir.Expr:
+        """Where the element at an offset is; at the border the last one stands for others."""
+        near = call("floor", coordinate(self.mode, along, o)).to(index)
+        return held(near + offset, along.before)
+
+    def weight(self, along: Along, offset: int, o: tir.Expr) -> tir.Expr:
+        """Its share of the result."""
+        own = self._weight(along, offset, o)
+        if not self.inside_only:
+            return own
+        shares = [self._weight(along, other, o) for other in self.offsets]
+        return own / sum(shares[1:], shares[0])
+
+    def _weight(self, along: Along, offset: int, o: tir.Expr) -> tir.Expr:
+        at = coordinate(self.mode, along, o)
+        place = call("floor", at) + float(offset)
+        linear = self.kind == "linear"
+        value = linear_weight(place - at) if linear else cubic_weight(place - at, self.steepness)
+        if not self.inside_only:
+            return value
+        return select((place >= 0.0) & (place < along.before.to(f32)), value, 0.0)
+
+
+def linear_weight(away: tir.Expr) -> tir.Expr:
+    """The share of an element at a distance in a linear interpolation."""
+    return tir.maximum(1.0 - call("abs", away), 0.0)
+
+
+def cubic_weight(away: tir.Expr, a: float) -> tir.Expr:
+    """Keys' kernel: a cubic up to distance one, another up to two."""
+    d = call("abs", away)
+    inner = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+    outer = ((d * a - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+    return select(d <= 1.0, inner, select(d < 2.0, outer, 0.0))

@@ -1,0 +1,182 @@
+"""A whole model, ready to run.
+
+`run` with arrays that fit goes to native code at once (`_native.Program`); anything else comes back
+to `_run_slowly`, which converts or explains. Calls may come from several Python threads: each takes
+a frame (memory of its own), and all share the one pool of worker threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.abi import ALIGNMENT
+from tilewright.dtypes import u8
+from tilewright.errors import ArtefactError, CallError
+from tilewright.runtime import _native, pool
+from tilewright.runtime.arrays import empty
+from tilewright.runtime.failures import A204, WRONGLY, failure
+from tilewright.runtime.feeds import FeedReader
+from tilewright.runtime.profile import Profile
+from tilewright.runtime.program import Host, Port, Program
+from tilewright.runtime.sizes import extents
+from tilewright.runtime.tables import encode
+from tilewright.runtime.verify import verify
+
+__all__ = ["Executable", "Image", "MemoryUse"]
+
+Array = NDArray[Any]
+T = TypeVar("T")
+HostFunction = Callable[..., Sequence[Array]]
+
+
+class Image(Protocol):
+    """Machine code in the memory of this process."""
+
+    @property
+    def address(self) -> int:
+        """Where it begins; the offsets of kernels count from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes that an executable holds; arenas and scratch are those of all its frames."""
+
+    frames: int
+    arena_bytes: int
+    scratch_bytes: int
+    weights_bytes: int
+    image_bytes: int
+
+
+class Executable(_native.Program):
+    """A program with its machine code, weights and the Python functions that it uses."""
+
+    _trimmed_error = CallError  # raised without frames of this package, see native/pykernel.h
+
+    def __init__(
+        self,
+        program: Program,
+        image: Image,
+        weights: object = b"",
+        functions: Sequence[HostFunction] = (),
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self.program, self.image, self.functions = program, image, tuple(functions)
+        self.threads = pool.default_threads() if threads is None else threads
+        self.weights = _aligned(weights)
+        self._reader = FeedReader(program)
+        verify(program)
+        self._require_functions()
+        self._require_code()
+        super().__init__(
+            tables=encode(program, image.address),
+            segments=program.segments,
+            threads=self.threads,
+            weights=self.weights,
+            inputs=_native_ports(program.inputs, is_output=False),
+            outputs=_native_ports(program.outputs, is_output=True),
+        )
+        if self.threads > 1:
+            pool.tell_usable_cpus()
+
+    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+        """Run and leave results in these arrays, by output name; others are not kept."""
+        if self._try_run(feeds, outputs) is None:
+            arrays, targets = self._reader.read_both(feeds, outputs)
+            self._require_fit(self._try_run(arrays, targets))
+
+    def profile(self, feeds: Mapping[str, object]) -> Profile:
+        """Run once and note when each step began and ended on the first thread."""
+        answer = self._require_fit(self._try_profile(self._reader.read(feeds)))
+        return Profile.of(self.program, *answer[1:])
+
+    def memory(self) -> MemoryUse:
+        """What the executable holds now; frames of calls under way are included."""
+        frames, arena, scratch = self._memory()
+        code = getattr(self.image, "bytes", b"")
+        return MemoryUse(frames, arena, scratch, self.weights.nbytes, len(code))
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(_show, self.program.inputs))
+        outputs = ", ".join(map(_show, self.program.outputs))
+        return f"<model {self.program.name}({inputs}) -> ({outputs}), {self.threads} threads>"
+
+    def _run_slowly(self, feeds: Mapping[str, object]) -> list[Array]:
+        """Called from C when the feeds do not fit as they are."""
+        return self._require_fit(self._try_run(self._reader.read(feeds), None))
+
+    def _require_functions(self) -> None:
+        used = [step.function for step in self.program.steps if isinstance(step, Host)]
+        if used and max(used) >= len(self.functions):
+            given = f"{len(self.functions)} functions are given"
+            raise ValueError(f"`{self.program.name}` uses function {max(used)}, and {given}")
+
+    def _require_code(self) -> None:
+        code = getattr(self.image, "bytes", None)
+        for kernel in self.program.kernels:
+            if code is not None and max(kernel.entry, kernel.scratch) >= len(code):
+                problem = f"kernel `{kernel.name}` is not in the machine code"
+                facts = {"model": self.program.name, "problem": problem}
+                raise ArtefactError(A204, facts, hint=WRONGLY)
+
+    def _require_fit(self, answer: T | None) -> T:
+        if answer is None:
+            raise SystemError(f"checked arrays do not fit {self!r}")
+        return answer
+
+    def _run_host(
+        self, number: int, memories: tuple[object, ...], sizes: tuple[int, ...]
+    ) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+        """Called from C at a step of Python."""
+        step = self.program.steps[number]
+        assert isinstance(step, Host)
+        arrays = [
+            np.ndarray(extents(operand.dims, sizes), operand.dtype.numpy, memory)  # type: ignore[arg-type]
+            for operand, memory in zip(step.inputs, memories, strict=True)
+        ]
+        results = tuple(map(_in_plain_order, self.functions[step.function](*arrays)))
+        if len(results) != len(step.outputs):
+            wrong = f"{len(results)} arrays instead of {len(step.outputs)}"
+            raise SystemError(f"the function of step `{step.label}` returned {wrong}")
+        return results, tuple(results[k].shape[axis] for _, k, axis in step.defines)
+
+    def _raise_failure(self, outcome: int, which: int, value: int) -> NoReturn:
+        """Called from C when a run failed."""
+        raise failure(self.program, self.threads, outcome, which, value)
+
+
+def _aligned(weights: object) -> Array:
+    """The bytes of the weights on a boundary of 64, copied if they are not."""
+    if isinstance(weights, np.ndarray):  # also of types that memory views do not know
+        array: Array = np.ascontiguousarray(weights).reshape(-1).view(np.uint8)
+    else:
+        array = np.frombuffer(memoryview(weights).cast("B"), np.uint8)  # type: ignore[arg-type]
+    if array.__array_interface__["data"][0] % ALIGNMENT == 0:
+        return array
+    copy = empty(array.shape, u8)
+    copy[:] = array
+    return copy
+
+
+def _native_ports(
+    ports: tuple[Port, ...], *, is_output: bool
+) -> tuple[tuple[object, ...], tuple[str, ...], tuple[int, ...]]:
+    specs = [
+        (port.dtype.numpy, port.dtype.numpy.itemsize, port.dims, is_output, None, None)
+        for port in ports
+    ]
+    return tuple(specs), tuple(p.name for p in ports), tuple(p.buffer for p in ports)
+
+
+def _in_plain_order(array: Array) -> Array:
+    return np.require(array, requirements=["C", "A"])
+
+
+def _show(port: Port) -> str:
+    return f"{port.name}: {port.dtype.name}[{', '.join(map(str, port.shown))}]"

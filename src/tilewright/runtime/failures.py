@@ -1,0 +1,108 @@
+"""What went wrong in a run of a program, said with the names of its sizes, buffers and steps."""
+
+from __future__ import annotations
+
+import enum
+
+from tilewright.errors import ArtefactError, CallError, Code, UserError
+from tilewright.runtime.checks import C005
+from tilewright.runtime.kernel import C013, C014, C015, Status
+from tilewright.runtime.program import Call, Program
+
+__all__ = ["Outcome", "failure"]
+
+C025 = Code("C025", "`{model}` cannot run with these sizes: {problem}")
+C026 = Code("C026", "`{model}` cannot get its memory")
+A204 = Code("A204", "the program `{model}` contradicts itself: {problem}")
+
+MAX = (1 << 63) - 1
+TOO_MANY = "more bytes than there are addresses"
+WRONGLY = "compile the model again; if that does not help, it is a bug of tilewright"
+
+
+class Outcome(enum.IntEnum):
+    """How a run ended: `tw_outcome` in native/frame.h, which explains `which` and `value`."""
+
+    DONE = 0
+    AT_HOST = 1
+    BAD_SIZE = 2
+    BAD_READ = 3
+    BAD_BYTES = 4
+    BAD_BOUNDS = 5
+    OUT_OF_MEMORY = 6
+    NO_BUFFER = 7
+    FAILED_CALL = 8
+    BAD_OUTPUT = 9
+    FAILED_RUN = 10
+    BAD_STEP = 11
+
+
+def failure(program: Program, threads: int, outcome: int, which: int, value: int) -> UserError:
+    """The error for an outcome."""
+    match Outcome(outcome):
+        case Outcome.BAD_SIZE | Outcome.BAD_READ | Outcome.BAD_BYTES as bad:
+            facts = {"model": program.name, "problem": _bad_number(program, bad, which, value)}
+            hint = "they follow from the shapes and values of the inputs: pass others"
+            return CallError(C025, facts, hint=hint)
+        case Outcome.BAD_STEP:
+            problem = f"step {which} computes a number that is too large"
+            facts = {"model": program.name, "problem": problem}
+            return CallError(C025, facts, hint="pass smaller arrays")
+        case Outcome.BAD_BOUNDS | Outcome.NO_BUFFER as bad:
+            facts = {"model": program.name, "problem": _bad_buffer(program, bad, which, value)}
+            return ArtefactError(A204, facts, hint=WRONGLY)
+        case Outcome.OUT_OF_MEMORY:
+            facts = {"model": program.name, "needed": _bytes(value), "for": "scratch of kernels"}
+            if which >= 0:
+                facts["for"] = f"`{program.buffers[which].name}` and smaller arrays"
+            return CallError(C026, facts, hint="free memory, or pass smaller arrays")
+        case Outcome.BAD_OUTPUT:
+            name = program.outputs[which].name
+            wrong = {"kernel": program.name, "param": name, "axis": value}
+            hint = "its shape depends on the data: let `run` make the array"
+            return CallError(C005, wrong, hint=hint)
+        case Outcome.FAILED_CALL:
+            stopped = {"kernel": program.name, "step": _step(program, which), "code": value}
+            hint = "look into code that was written or edited by hand: only such returns errors"
+            return CallError(C013, stopped, hint=hint)
+    return _not_run(program, threads, value)
+
+
+def _not_run(program: Program, threads: int, status: int) -> CallError:
+    match status:
+        case Status.NO_MEMORY:
+            return CallError(C026, {"model": program.name}, hint="free memory")
+        case Status.NO_THREADS:
+            facts = {"kernel": program.name, "needed": f"{threads} threads"}
+            return CallError(C014, facts, hint="raise the limit (`ulimit -u`), or use fewer threads")
+        case Status.NESTED:
+            hint = "let the outer kernel return first"
+            return CallError(C015, {"kernel": program.name}, hint=hint)
+    raise SystemError(f"unknown status {status} of `{program.name}`")
+
+
+def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> str:
+    if outcome is Outcome.BAD_BYTES:
+        return f"`{program.buffers[which].name}` would have {_bytes(value)}"
+    name = program.sizes[which].name
+    if outcome is Outcome.BAD_SIZE:
+        return f"`{name}` is too large, or a division by zero"
+    return f"`{name}` comes out as {value}"
+
+
+def _bad_buffer(program: Program, outcome: Outcome, which: int, value: int) -> str:
+    if outcome is Outcome.NO_BUFFER:
+        reader = f"step {which} ({_step(program, which)})" if which >= 0 else "an output"
+        return f"{reader} needs `{program.buffers[value].name}`, which has no memory"
+    return f"`{program.buffers[which].name}` does not have room for {_bytes(value)}"
+
+
+def _bytes(value: int) -> str:
+    return TOO_MANY if value == MAX else f"{value} bytes"
+
+
+def _step(program: Program, number: int) -> str:
+    step = program.steps[number]
+    if isinstance(step, Call):
+        return step.label or program.kernels[step.kernel].name
+    return type(step).__name__.lower()

@@ -1,0 +1,326 @@
+#include "frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform.h"
+
+bool tw_fail(tw_frame *frame, tw_outcome outcome, int64_t which, int64_t value) {
+    frame->trouble = (tw_trouble){outcome, which, value};
+    return false;
+}
+
+static size_t rounded(size_t bytes) {
+    return (bytes + TW_CACHE_LINE - 1) / TW_CACHE_LINE * TW_CACHE_LINE;
+}
+
+static bool allocate_segment(tw_frame *frame, int64_t number) {
+    const tw_tables *tables = &frame->program->tables;
+    tw_segment *segment = &frame->segments[number];
+    for (int64_t i = 0; i < tables->buffer_count; i++)
+        if (tables->buffers[i].place == TW_ARENA && tables->buffers[i].segment == number)
+            segment->item_count++;
+    segment->seen = calloc((size_t)tables->size_count + 1, sizeof *segment->seen);
+    segment->items = calloc((size_t)segment->item_count + 1, sizeof *segment->items);
+    if (segment->seen == NULL || segment->items == NULL)
+        return false;
+    for (int64_t i = 0, next = 0; i < tables->buffer_count; i++)
+        if (tables->buffers[i].place == TW_ARENA && tables->buffers[i].segment == number)
+            segment->items[next++].buffer = i;
+    return true;
+}
+
+static bool allocate(tw_frame *frame) {
+    const tw_program *program = frame->program;
+    const tw_tables *tables = &program->tables;
+    size_t buffers = (size_t)tables->buffer_count + 1, sizes = (size_t)tables->size_count + 1;
+    frame->arguments_bytes = rounded((size_t)(program->max_arguments + program->max_sizes) * 8);
+    frame->sizes = calloc(sizes, sizeof *frame->sizes);
+    frame->bytes = calloc(buffers, sizeof *frame->bytes);
+    frame->given = calloc(buffers, sizeof *frame->given);
+    frame->offsets = calloc(buffers, sizeof *frame->offsets);
+    frame->pointers = calloc(buffers, sizeof *frame->pointers);
+    frame->made = calloc(buffers, sizeof *frame->made);
+    frame->placed = calloc(buffers, sizeof *frame->placed);
+    frame->segments = calloc((size_t)tables->segment_count, sizeof *frame->segments);
+    frame->arguments = tw_alloc((size_t)program->threads * frame->arguments_bytes);
+    bool good = frame->sizes && frame->bytes && frame->given && frame->offsets && frame->pointers
+        && frame->made && frame->placed && frame->segments && frame->arguments;
+    for (int64_t i = 0; good && i < tables->segment_count; i++)
+        good = allocate_segment(frame, i);
+    return good;
+}
+
+tw_frame *tw_frame_new(const tw_program *program) {
+    tw_frame *frame = calloc(1, sizeof *frame);
+    if (frame == NULL)
+        return NULL;
+    frame->program = program;
+    if (!allocate(frame)) {
+        tw_frame_free(frame);
+        return NULL;
+    }
+    for (int64_t i = 0; i < program->tables.buffer_count; i++)
+        frame->bytes[i] = frame->given[i] = -1;
+    return frame;
+}
+
+void tw_frame_free(tw_frame *frame) {
+    if (frame == NULL)
+        return;
+    if (frame->made != NULL)
+        for (int64_t i = 0; i < frame->program->tables.buffer_count; i++)
+            tw_free(frame->made[i]);
+    for (int64_t i = 0; frame->segments != NULL && i < frame->program->tables.segment_count; i++) {
+        free(frame->segments[i].seen);
+        free(frame->segments[i].items);
+        tw_arena_release(&frame->segments[i].arena);
+    }
+    tw_arena_release(&frame->scratch);
+    tw_free(frame->arguments);
+    void *owned[] = {frame->sizes, frame->bytes, frame->given, frame->offsets, frame->pointers,
+                     frame->made, frame->placed, frame->segments, frame->events, frame};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+}
+
+static void point_part(tw_frame *frame, int64_t part) {
+    char *base = frame->pointers[frame->program->roots[part]];
+    frame->pointers[part] = base == NULL ? NULL : base + frame->offsets[part];
+}
+
+void tw_frame_reset(tw_frame *frame) {
+    const tw_program *program = frame->program;
+    for (int64_t k = 0; k < program->guest_count; k++) {
+        int64_t i = program->guests[k];
+        tw_free(frame->made[i]);
+        frame->made[i] = frame->pointers[i] = NULL;
+        frame->given[i] = -1;
+    }
+    for (int64_t k = 0; k < program->part_count; k++)
+        point_part(frame, program->parts[k]);
+    frame->at = 0;
+    frame->trouble = (tw_trouble){0};
+    frame->event_count = 0;
+    atomic_store_explicit(&frame->is_broken, false, memory_order_relaxed);
+}
+
+/* Whether the segment depends on this size as on a fact: one of an earlier segment, or one that is
+ * not computed. */
+static bool is_fact(const tw_size *size, int64_t segment) {
+    return size->segment < segment || (size->segment == segment && size->value.count == 0);
+}
+
+static bool is_unchanged(const tw_frame *frame, int64_t number) {
+    const tw_tables *tables = &frame->program->tables;
+    const tw_segment *segment = &frame->segments[number];
+    if (!segment->is_known)
+        return false;
+    for (int64_t i = 0; i < tables->size_count; i++)
+        if (is_fact(&tables->sizes[i], number) && frame->sizes[i] != segment->seen[i])
+            return false;
+    return true;
+}
+
+static bool compute_sizes(tw_frame *frame, int64_t segment) {
+    const tw_tables *tables = &frame->program->tables;
+    for (int64_t i = 0; i < tables->size_count; i++) {
+        const tw_size *size = &tables->sizes[i];
+        if (size->segment == segment && size->value.count > 0
+            && !tw_evaluate(tables->operations, size->value, frame->sizes, &frame->sizes[i]))
+            return tw_fail(frame, TW_BAD_SIZE, i, 0);
+    }
+    return true;
+}
+
+static bool compute_bytes(tw_frame *frame, int64_t segment) {
+    const tw_tables *tables = &frame->program->tables;
+    for (int64_t i = 0; i < tables->buffer_count; i++) {
+        const tw_buffer *buffer = &tables->buffers[i];
+        if (buffer->segment != segment)
+            continue;
+        int64_t bytes = -1;
+        if (!tw_evaluate(tables->operations, buffer->bytes, frame->sizes, &bytes)
+            || bytes > PTRDIFF_MAX)
+            return tw_fail(frame, TW_BAD_BYTES, i, INT64_MAX);
+        if (bytes < 0)
+            return tw_fail(frame, TW_BAD_BYTES, i, bytes);
+        frame->bytes[i] = bytes;
+    }
+    return true;
+}
+
+static bool place_arena(tw_frame *frame, tw_segment *segment) {
+    const tw_program *program = frame->program;
+    int64_t largest = -1, total = 0;
+    for (int64_t i = 0; i < segment->item_count; i++) {
+        tw_item *item = &segment->items[i];
+        const tw_buffer *buffer = &program->tables.buffers[item->buffer];
+        bool alone = program->threads == 1;
+        item->bytes = frame->bytes[item->buffer];
+        item->first = alone ? buffer->first : program->epochs[buffer->first];
+        item->last = alone ? buffer->last : program->epochs[buffer->last];
+        if (largest < 0 || item->bytes > frame->bytes[largest])
+            largest = item->buffer;
+    }
+    if (!tw_plan(segment->items, segment->item_count, frame->placed, &total) || total > PTRDIFF_MAX)
+        return tw_fail(frame, TW_BAD_BYTES, largest, INT64_MAX);
+    if (!tw_arena_reserve(&segment->arena, (size_t)total + TW_ALIGNMENT))
+        return tw_fail(frame, TW_OUT_OF_MEMORY, largest, total);
+    for (int64_t i = 0; i < segment->item_count; i++)
+        frame->pointers[segment->items[i].buffer] =
+            (char *)segment->arena.data + segment->items[i].offset;
+    return true;
+}
+
+static bool place_weights(tw_frame *frame, int64_t segment) {
+    const tw_program *program = frame->program;
+    for (int64_t i = 0; i < program->tables.buffer_count; i++) {
+        const tw_buffer *buffer = &program->tables.buffers[i];
+        if (buffer->place != TW_WEIGHTS || buffer->segment != segment)
+            continue;
+        int64_t offset, bytes = frame->bytes[i];
+        if (!tw_evaluate(program->tables.operations, buffer->offset, frame->sizes, &offset)
+            || offset < 0 || bytes > program->weights_bytes
+            || offset > program->weights_bytes - bytes)
+            return tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
+        frame->pointers[i] = (void *)(uintptr_t)(program->weights + offset);
+    }
+    return true;
+}
+
+/* Offsets of parts from their roots; a parent's segment is entered before. */
+static bool measure_parts(tw_frame *frame, int64_t segment) {
+    const tw_program *program = frame->program;
+    for (int64_t k = 0; k < program->part_count; k++) {
+        int64_t i = program->parts[k];
+        const tw_buffer *buffer = &program->tables.buffers[i];
+        if (buffer->segment != segment)
+            continue;
+        int64_t offset, room = frame->bytes[buffer->parent];
+        if (!tw_evaluate(program->tables.operations, buffer->offset, frame->sizes, &offset)
+            || offset < 0 || frame->bytes[i] > room || offset > room - frame->bytes[i])
+            return tw_fail(frame, TW_BAD_BOUNDS, i, frame->bytes[i]);
+        bool nested = program->tables.buffers[buffer->parent].place == TW_PART;
+        frame->offsets[i] = offset + (nested ? frame->offsets[buffer->parent] : 0);
+    }
+    return true;
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Scratch of the calls that take sizes of this segment; 0 also has those that take none. */
+static bool measure_scratch(tw_frame *frame, int64_t number) {
+    const tw_program *program = frame->program;
+    const tw_tables *tables = &program->tables;
+    tw_segment *segment = &frame->segments[number];
+    segment->shared_bytes = segment->local_bytes = 0;
+    for (int64_t at = 0; at < tables->step_count; at++) {
+        const tw_step *step = &tables->steps[at];
+        if (step->kind != TW_CALL || program->call_scopes[at] != number)
+            continue;
+        const tw_code *kernel = &tables->kernels[step->what];
+        int64_t bytes[2] = {kernel->shared_bytes, kernel->local_bytes};
+        if (kernel->scratch != 0) {
+            int64_t *sizes = (int64_t *)(void *)frame->arguments;
+            bool empty = false;
+            for (int64_t i = 0; i < step->second.count; i++) {
+                sizes[i] = frame->sizes[tables->numbers[step->second.start + i]];
+                empty = empty || sizes[i] < 1;
+            }
+            if (empty)
+                continue;
+            ((tw_scratch)(uintptr_t)kernel->scratch)(sizes, bytes);
+        }
+        if (bytes[0] < 0 || bytes[1] < 0)
+            return tw_fail(frame, TW_OUT_OF_MEMORY, -1, INT64_MAX);
+        segment->shared_bytes = larger(segment->shared_bytes, bytes[0]);
+        segment->local_bytes = larger(segment->local_bytes, bytes[1]);
+    }
+    return true;
+}
+
+/* Nothing in scratch outlives a call, so it may move whenever no kernel runs. */
+static bool reserve_scratch(tw_frame *frame) {
+    int64_t shared = 0, local = 0, total;
+    for (int64_t i = 0; i < frame->program->tables.segment_count; i++) {
+        shared = larger(shared, frame->segments[i].shared_bytes);
+        local = larger(local, frame->segments[i].local_bytes);
+    }
+    int64_t most = PTRDIFF_MAX / 2 - TW_CACHE_LINE;
+    if (shared > most || local > most)
+        return tw_fail(frame, TW_OUT_OF_MEMORY, -1, INT64_MAX);
+    frame->shared_bytes = rounded((size_t)shared);
+    frame->local_bytes = rounded((size_t)local);
+    if (__builtin_mul_overflow((int64_t)frame->local_bytes, frame->program->threads, &total)
+        || __builtin_add_overflow(total, (int64_t)frame->shared_bytes, &total))
+        return tw_fail(frame, TW_OUT_OF_MEMORY, -1, INT64_MAX);
+    if (total > 0 && !tw_arena_reserve(&frame->scratch, (size_t)total))
+        return tw_fail(frame, TW_OUT_OF_MEMORY, -1, total);
+    return true;
+}
+
+/* Memory that was given is as large as the program says; an output that nobody gave is made. */
+static bool settle(tw_frame *frame, int64_t i) {
+    int64_t place = frame->program->tables.buffers[i].place, bytes = frame->bytes[i];
+    if (frame->given[i] >= 0)
+        return frame->given[i] >= bytes || tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
+    if (place == TW_INPUT)
+        return tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
+    if (place != TW_OUTPUT)
+        return true;
+    tw_free(frame->made[i]);
+    frame->made[i] = frame->pointers[i] = tw_alloc((size_t)bytes);
+    return frame->made[i] != NULL || tw_fail(frame, TW_OUT_OF_MEMORY, i, bytes);
+}
+
+bool tw_frame_give(tw_frame *frame, int64_t buffer, void *memory, int64_t bytes, bool is_early) {
+    const tw_program *program = frame->program;
+    static char nothing; /* libraries may say NULL for arrays without elements */
+    frame->pointers[buffer] = memory == NULL && bytes == 0 ? &nothing : memory;
+    frame->given[buffer] = bytes;
+    if (program->tables.buffers[buffer].place != TW_HOST_MADE || is_early)
+        return true;
+    for (int64_t k = 0; k < program->part_count; k++)
+        if (program->roots[program->parts[k]] == buffer)
+            point_part(frame, program->parts[k]);
+    return settle(frame, buffer);
+}
+
+bool tw_frame_enter(tw_frame *frame, int64_t number) {
+    const tw_program *program = frame->program;
+    const tw_tables *tables = &program->tables;
+    tw_segment *segment = &frame->segments[number];
+    if (!is_unchanged(frame, number)) {
+        segment->is_known = false;
+        if (!compute_sizes(frame, number) || !compute_bytes(frame, number)
+            || !place_arena(frame, segment) || !place_weights(frame, number)
+            || !measure_parts(frame, number) || !measure_scratch(frame, number)
+            || !reserve_scratch(frame))
+            return false;
+        memcpy(segment->seen, frame->sizes, (size_t)tables->size_count * sizeof *segment->seen);
+        segment->is_known = true;
+    }
+    for (int64_t k = 0; k < program->guest_count; k++) {
+        int64_t i = program->guests[k];
+        if (tables->buffers[i].segment == number && !settle(frame, i))
+            return false;
+    }
+    for (int64_t k = 0; k < program->part_count; k++)
+        if (tables->buffers[program->parts[k]].segment == number)
+            point_part(frame, program->parts[k]);
+    return true;
+}
+
+void *tw_frame_take(tw_frame *frame, int64_t buffer) {
+    void *memory = frame->made[buffer];
+    frame->made[buffer] = NULL;
+    return memory;
+}
+
+size_t tw_frame_arena_bytes(const tw_frame *frame) {
+    size_t bytes = 0;
+    for (int64_t i = 0; i < frame->program->tables.segment_count; i++)
+        bytes += frame->segments[i].arena.bytes;
+    return bytes;
+}

@@ -1,0 +1,58 @@
+"""Size expressions, evaluated in Python: what `native/expression.c` does, without limits of width.
+
+Used where a message or a table needs a size; the native code computes its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+from tilewright.runtime.program import SizeExpr, SizeOp
+
+__all__ = ["BINARY", "constant", "evaluate", "extents"]
+
+BINARY: dict[SizeOp, Callable[[int, int], int]] = {
+    SizeOp.ADD: operator.add,
+    SizeOp.SUB: operator.sub,
+    SizeOp.MUL: operator.mul,
+    SizeOp.FLOORDIV: operator.floordiv,
+    SizeOp.MOD: operator.mod,
+    SizeOp.MIN: min,
+    SizeOp.MAX: max,
+    SizeOp.EQ: operator.eq,
+    SizeOp.NE: operator.ne,
+    SizeOp.LT: operator.lt,
+    SizeOp.LE: operator.le,
+    SizeOp.AND: lambda a, b: a != 0 and b != 0,
+    SizeOp.OR: lambda a, b: a != 0 or b != 0,
+}
+
+
+def constant(value: int) -> SizeExpr:
+    """The expression of a number."""
+    return ((SizeOp.CONST, value),)
+
+
+def evaluate(expression: SizeExpr, sizes: Sequence[int]) -> int:
+    """The value for these sizes; raises `ZeroDivisionError`."""
+    stack: list[int] = []
+    for op, operand in expression:
+        if op is SizeOp.CONST:
+            stack.append(operand)
+        elif op is SizeOp.SIZE:
+            stack.append(sizes[operand])
+        elif op is SizeOp.NOT:
+            stack.append(int(stack.pop() == 0))
+        elif op is SizeOp.SELECT:
+            otherwise, then, condition = stack.pop(), stack.pop(), stack.pop()
+            stack.append(then if condition else otherwise)
+        else:
+            right = stack.pop()
+            stack.append(int(BINARY[op](stack.pop(), right)))
+    return stack[-1]
+
+
+def extents(dims: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a port: a dimension is a number, or that of a size as -1 - k."""
+    return tuple(d if d >= 0 else sizes[-1 - d] for d in dims)

@@ -1,0 +1,121 @@
+"""Attention by blocks of keys: a block's scores stay in the first cache, whatever the length.
+
+    for batch, head, tile of queries:                     (fused, parallel)
+        copy the queries with lanes along them
+        for block of keys:
+            for tile of keys: scores, logits              (registers)
+            greatest value, powers, their sum             (lanes along the queries)
+            for panel of features, tile of queries:
+                sums of the block                         (registers)
+        weights of the blocks from their greatest values
+        result = weighted sum over the blocks             (registers)
+
+Tiles that a causal mask hides are left out, and so are the keys that fill up the last block.
+"""
+
+from __future__ import annotations
+
+from tilewright.schedule.recipes.attention.steps import Steps, even
+
+__all__ = ["schedule_blocked"]
+
+
+def schedule_blocked(steps: Steps) -> None:
+    """Apply all steps."""
+    s, r, plan = steps.s, steps.roles, steps.plan
+    s.round_up(r.scores, s.block(r.scores).iters[r.batch + 1].var.name, plan.block)
+    peak, total, sums, weight = s.factor_softmax(r.powers, plan.block)
+    if plan.skips:
+        s.skip_masked(r.powers, plan.keys, plan.queries)
+    copies = steps.copies()
+    inner = (r.scores, r.logits, peak, r.powers, total, sums)
+    steps.round_up(*copies, *inner, r.peak, weight, r.total, r.sums)
+    stored = str(s.cache_write(sums))
+    steps.turn(*copies, r.scores, r.logits, r.powers, peak, total, weight)
+    _tile_result(steps)
+    for name in (r.total, weight, r.peak, stored, *reversed(inner), *copies):
+        s.compute_at(name, steps.row)
+    block = _blocks_of_keys(steps, peak, total, sums)
+    _finish_sums(steps, sums, stored, block)
+    _finish_scores(steps, block)
+    for name in (peak, total):
+        _finish_fold(steps, name, block, grouped=True)
+    _finish_powers(steps, block)
+    for name in (r.peak, r.total):
+        _finish_fold(steps, name, steps.row, grouped=False)
+    for name in (weight, *copies):
+        s.vectorize(steps.lanes_last(name, steps.row)[-1])
+    steps.share()
+
+
+def _tile_result(steps: Steps) -> None:
+    """The sum over the blocks of keys, in registers, and the result made of it."""
+    s, r, plan = steps.s, steps.roles, steps.plan
+    *_, feature, walk = s.loops(r.sums)
+    rows = steps.tile_queries(r.sums)
+    tiles, inner = s.split(rows, even(plan.queries, plan.rows))
+    panels, lane = s.split(feature, plan.columns)
+    s.set_scope(steps.buffer(r.sums), "register")
+    s.reorder(panels, tiles, walk, inner, lane)
+    steps.finish_rows(s.reverse_compute_at(r.result, tiles))
+    steps.finish_product(r.sums, walk, 1)
+
+
+def _blocks_of_keys(steps: Steps, peak: str, total: str, sums: str) -> str:
+    """Bring all stages of a block of keys into one loop over the blocks."""
+    s, r, plan = steps.s, steps.roles, steps.plan
+    loops = s.loops(r.logits)
+    inner = list(loops[loops.index(steps.row) + 1 :])
+    key = inner[-1]
+    block, _ = s.split(key, plan.block)
+    s.reorder(block, *inner[:-1])
+    for name in (peak, r.powers, total, sums):
+        s.reverse_compute_at(name, block)
+    return str(block)
+
+
+def _finish_sums(steps: Steps, sums: str, stored: str, block: str) -> None:
+    """The second product of one block of keys."""
+    s, plan = steps.s, steps.plan
+    query, key = steps.loop_along(sums, steps.query), steps.loop_along(sums, steps.key)
+    feature = steps.loop_along(sums, s.block(sums).iters[-2].var.name)
+    tiles, inner = s.split(query, even(plan.queries, plan.rows))
+    panels, lane = s.split(feature, plan.columns)
+    s.reorder(panels, tiles, key, inner, lane)
+    steps.finish_rows(s.reverse_compute_at(stored, tiles))
+    steps.finish_product(sums, key, plan.keys)
+
+
+def _finish_scores(steps: Steps, block: str) -> None:
+    """The first product in register tiles, and what is done with them before they are stored."""
+    s, r, plan = steps.s, steps.roles, steps.plan
+    *_, key, query = steps.lanes_last(r.logits, block)
+    tiles, rows = s.split(key, plan.keys)
+    panels, lane = s.split(query, plan.lanes)
+    s.reorder(panels, tiles, rows, lane)
+    s.set_scope(steps.buffer(r.scores), "register")
+    s.compute_at(r.scores, tiles)
+    s.vectorize(lane)
+    s.unroll(rows)
+    *_, query, key, walk = s.loops(r.scores)
+    s.reorder(walk, key, query)
+    steps.finish_product(r.scores, walk)
+
+
+def _finish_fold(steps: Steps, name: str, around: str, *, grouped: bool) -> None:
+    """A fold over keys or blocks of keys, lanes along the queries."""
+    s = steps.s
+    *_, key, query = steps.lanes_last(name, around)
+    if grouped:
+        key, each = s.split(key, steps.plan.keys)
+        s.unroll(each)
+    init = s.decompose_reduction(name, key)
+    s.vectorize(query)
+    s.vectorize(s.loops(init)[-1])
+
+
+def _finish_powers(steps: Steps, block: str) -> None:
+    s = steps.s
+    *_, key, query = steps.lanes_last(steps.roles.powers, block)
+    s.split(key, steps.plan.keys)
+    s.vectorize(query)

@@ -1,0 +1,222 @@
+"""Parameters of the attention recipe from a model of registers, the first cache and cores.
+
+Everything is counted in cycles of one core. A tile of queries costs, for each key, what its two
+products and the power between them need; and once, what it takes to copy the queries, to store the
+result and to start. Register tiles compete as in any product. A block of keys is as long as its
+logits and powers fit into the first cache beside the keys and values that stream by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilewright.schedule.recipes.attention.roles import Attention
+from tilewright.schedule.recipes.context import Context
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import walk
+
+__all__ = ["AttentionPlan", "AttentionShape", "plan_attention"]
+
+
+@dataclass(frozen=True)
+class AttentionShape:
+    """What the model needs to know; a symbolic number is None."""
+
+    batch: int | None
+    queries: int | None
+    keys: int | None
+    features: int
+    value_features: int
+    element_bytes: int
+    causal: bool
+    """Whether a condition on the indices of keys and queries hides logits."""
+    threads: int
+
+
+@dataclass(frozen=True)
+class AttentionPlan:
+    """`queries` make a tile; register tiles are `keys` × `lanes` and `rows` × `columns`."""
+
+    queries: int
+    keys: int
+    lanes: int
+    rows: int
+    columns: int
+    block: int
+    """Keys of a block; 0 if they are worked on as a whole."""
+    skips: bool
+    """Whether some tiles of keys need not be looked at."""
+    is_single: bool = False
+    """Whether queries are worked on one by one."""
+
+
+# What a symbolic number of queries is taken to be: each of these counts alike.
+_TYPICAL_QUERIES = (64, 100, 128, 197, 256, 384, 512)
+_TYPICAL_KEYS = 384
+_TYPICAL_BATCH = 12
+
+# So many queries are worked on one by one.
+_FEW_QUERIES = 3
+
+# Vectors of queries in a tile.
+_MOST_VECTORS = 6
+
+# Cycles: of a vector on its way from logit to power and sum, of an element of the queries that is
+# copied across, of starting the loops of a tile and of a block of keys.
+_POWER_CYCLES = 6.5
+_COPY_CYCLES = 1.2
+_TILE_CYCLES = 600.0
+_BLOCK_CYCLES = 250.0
+
+# Cycles to start and leave the loop of a register tile, and of a vector from the second cache.
+_LOOP_CYCLES = 16.0
+_FAR_CYCLES = 0.2
+
+# The part of the first cache that logits and powers of a block may fill, and how much more may be
+# in use where there is but one block.
+_BLOCK_SHARE = 0.75
+_WHOLE_SHARE = 1.5
+
+# Longer blocks of keys gain nothing.
+_LONGEST_BLOCK = 384
+
+
+def plan_attention(context: Context, attention: Attention) -> AttentionPlan:
+    """The plan for one attention."""
+    return _planned(_shape_of(context, attention), context.target)
+
+
+def _shape_of(context: Context, attention: Attention) -> AttentionShape:
+    second, first = attention.second.block, attention.first
+    extents = [tir.int_value(it.extent) for it in second.iters]
+    batch: int | None = 1
+    for extent in extents[: attention.batch]:
+        batch = None if batch is None or extent is None else batch * extent
+    logits = context.schedule.block(attention.logits)
+    variables = {it.var for it in logits.iters[attention.batch :]}
+    causal = any(
+        isinstance(part, tir.Compare) and part.a in variables and not _has_load(part)
+        for part in walk(logits.body)
+    )
+    return AttentionShape(
+        batch=batch,
+        queries=extents[attention.batch],
+        keys=extents[-1],
+        features=tir.int_value(first.block.iters[first.reduce[0]].extent) or 64,
+        value_features=extents[-2] or 64,
+        element_bytes=second.writes[0].buffer.dtype.size_bytes,
+        causal=causal,
+        threads=context.threads,
+    )
+
+
+def _has_load(expr: tir.Expr) -> bool:
+    return any(isinstance(part, tir.Load) for part in walk(expr))
+
+
+@lru_cache(maxsize=512)
+def _planned(shape: AttentionShape, target: Target) -> AttentionPlan:
+    """The plan with the fewest predicted cycles."""
+    vector = max(1, target.lanes(shape.element_bytes))
+    if shape.queries is not None and shape.queries <= _FEW_QUERIES:
+        columns = min(math.ceil(shape.value_features / vector), target.vector_registers // 2)
+        return AttentionPlan(1, 1, vector, 1, columns * vector, 0, skips=False, is_single=True)
+    best: tuple[float, AttentionPlan] | None = None
+    for count in range(1, _MOST_VECTORS + 1):
+        queries = count * vector
+        for keys, lanes, first in _key_tiles(target, count, shape.features):
+            block, skips = _block(shape, target, queries, keys)
+            features = math.ceil(shape.value_features / vector)
+            rows, columns, second = _row_tile(target, queries, features)
+            per_key = first + second + count * _POWER_CYCLES
+            cycles = _total(shape, queries, per_key, block, vector)
+            if best is None or cycles < best[0]:
+                plan = AttentionPlan(
+                    queries, keys, lanes * vector, rows, columns * vector, block, skips
+                )
+                best = cycles, plan
+    assert best is not None
+    return best[1]
+
+
+def _key_tiles(target: Target, count: int, features: int) -> Iterator[tuple[int, int, float]]:
+    """(keys, vectors of queries) of register tiles, and cycles of one key with all queries."""
+    registers = target.vector_registers
+    for keys in range(2, registers - 1):
+        for vectors in range(1, count + 1):
+            if keys * vectors + vectors + 1 <= registers:
+                whole, rest = divmod(count, vectors)
+                cycles = whole * (features * _step(target, keys, vectors) + _LOOP_CYCLES)
+                if rest:
+                    cycles += features * _step(target, keys, rest) + _LOOP_CYCLES
+                yield keys, vectors, cycles / keys
+
+
+def _row_tile(target: Target, queries: int, features: int) -> tuple[int, int, float]:
+    """(rows, vectors of features) of the best register tile, and cycles of one key."""
+    registers = target.vector_registers
+    found: list[tuple[float, int, int]] = []
+    for columns in range(1, min(features, registers - 2) + 1):
+        for rows in range(1, min(queries, registers) + 1):
+            if rows * columns + columns + 1 > registers:
+                break
+            tiles = math.ceil(queries / rows)
+            small, larger = divmod(queries, tiles)
+            whole, rest = divmod(features, columns)
+            cycles = 0.0
+            for size, number in ((small + 1, larger), (small, tiles - larger)):
+                for width, times in ((columns, whole), (rest, 1 if rest else 0)):
+                    cycles += number * times * (_step(target, size, width) + width * _FAR_CYCLES)
+            # Tiles of two sizes are two copies of the code.
+            found.append((cycles * (1.02 if larger else 1.0), rows, columns))
+    cycles, rows, columns = min(found)
+    return rows, columns, cycles
+
+
+def _step(target: Target, rows: int, vectors: int) -> float:
+    """Cycles of one step of a product in a register tile."""
+    arithmetic = rows * vectors / target.fma_per_cycle
+    loads = (rows + vectors) / target.core.load_ports
+    hidden = 1.2 * target.core.fma_latency  # no chain of sums is ever followed by the next at once
+    return max(arithmetic, hidden, loads) + 0.08 * loads
+
+
+def _block(shape: AttentionShape, target: Target, queries: int, keys: int) -> tuple[int, bool]:
+    """Keys of a block, and whether tiles of them are skipped."""
+    both = 2 * queries * shape.element_bytes
+    room = target.cache(1).share_bytes
+    if shape.keys is not None and not shape.causal and both * shape.keys <= _WHOLE_SHARE * room:
+        return 0, False
+    longest = max(keys, min(_LONGEST_BLOCK, int(_BLOCK_SHARE * room / both)) // keys * keys)
+    if shape.keys is None:
+        return longest, True
+    tiles, most = math.ceil(shape.keys / keys), longest // keys
+    fewest = math.ceil(tiles / most)
+    # Of about as many blocks, those that leave no key over, or else the fewest.
+    counts = range(fewest, max(fewest + 1, math.ceil(1.4 * fewest) + 1))
+    blocks = min(counts, key=lambda n: (math.ceil(tiles / n) * n * keys - shape.keys, n))
+    return math.ceil(tiles / blocks) * keys, shape.causal
+
+
+def _total(
+    shape: AttentionShape, queries: int, per_key: float, block: int, vector: int
+) -> float:
+    """Cycles of the whole attention; those of several lengths where the length is not known."""
+    lengths = _TYPICAL_QUERIES if shape.queries is None else (shape.queries,)
+    keys = shape.keys or _TYPICAL_KEYS
+    batch = shape.batch or _TYPICAL_BATCH
+    total = 0.0
+    for length in lengths:
+        seen = keys / 2 + queries / 2 if shape.causal and length > 1 else keys
+        cycles = seen * per_key + _TILE_CYCLES + queries * shape.features * _COPY_CYCLES
+        if block:
+            each = _BLOCK_CYCLES + 3 * queries * shape.value_features / vector
+            cycles += math.ceil(seen / block) * each
+        tiles = batch * math.ceil(length / queries)
+        shared = math.ceil(tiles / shape.threads)
+        total += shared * cycles * shape.threads / (batch * length)
+    return total

@@ -1,0 +1,132 @@
+"""Steps that both forms of attention share: copies, vectors along the queries, register tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tilewright.schedule.recipes.attention.plan import AttentionPlan
+from tilewright.schedule.recipes.attention.roles import Attention
+from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.recipes.contraction.tiling import finish_tile, unroll_walk
+from tilewright.tensor import cover as covers
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import loads_of
+from tilewright.tensor.visit import free_vars
+
+__all__ = ["Steps"]
+
+
+class Steps:
+    """A schedule in the making, with the roles of its blocks and the plan."""
+
+    def __init__(self, context: Context, roles: Attention, plan: AttentionPlan) -> None:
+        self.context, self.s = context, context.schedule
+        self.roles, self.plan = roles, plan
+        self.query = self.s.block(roles.powers).iters[roles.batch].var.name
+        self.key = self.s.block(roles.powers).iters[roles.batch + 1].var.name
+        self.row = ""
+        """The loop over tiles of queries; everything is inside."""
+        self.shared = ""
+        """The loop whose iterations the threads share."""
+
+    def buffer(self, block: str) -> str:
+        """The name of what a block writes."""
+        return self.s.block(block).writes[0].buffer.name
+
+    def copies(self) -> tuple[str, ...]:
+        """Copies of what is read along the queries: the left operand, and masks."""
+        made: list[str] = []
+        for name in (self.roles.scores, self.roles.logits):
+            block = self.s.block(name)
+            query = block.iters[self.roles.batch].var
+            loads = [a for a in loads_of(block) if a.buffer in self.s.func.params]
+            moving = [a for a in loads if any(query in free_vars(index) for index in a.indices)]
+            for buffer in dict.fromkeys(a.buffer.name for a in moving):
+                made.append(str(self.s.reindex(name, buffer)))
+        return tuple(made)
+
+    def round_up(self, *blocks: str) -> None:
+        """Whole tiles of queries."""
+        for block in blocks:
+            self.s.round_up(block, self.query, self.plan.queries)
+
+    def turn(self, *blocks: str) -> None:
+        """Store results with the queries innermost."""
+        for block in blocks:
+            iters = [it for it in self.s.block(block).iters if it.kind is tir.IterKind.SPATIAL]
+            at = next(n for n, it in enumerate(iters) if it.var.name == self.query)
+            order = [*(n for n in range(len(iters)) if n != at), at]
+            if order != list(range(len(iters))):
+                self.s.layout_reorder(self.buffer(block), order)
+
+    def tile_queries(self, block: str) -> str:
+        """Cut a block's loops into tiles of queries; the loop in a tile.
+
+        Threads share the heads of all batches, and where these are few, also the tiles.
+        """
+        s = self.s
+        *batch, query = s.loops(block)[: self.roles.batch + 1]
+        tiles, rows = s.split(query, self.plan.queries)
+        if self._shares_batch(batch):
+            self.shared = str(s.fuse(*batch)) if len(batch) > 1 else batch[0]
+            self.row = str(tiles)
+        else:
+            self.row = self.shared = str(s.fuse(*batch, tiles)) if batch else str(tiles)
+        return str(rows)
+
+    def _shares_batch(self, batch: Sequence[str]) -> bool:
+        """Do batch and heads alone keep all threads about equally busy?"""
+        threads = self.context.threads
+        heads = prod(extent_of(self.context, loop) or 1 for loop in batch)
+        return bool(batch) and (heads % threads == 0 or heads >= 8 * threads)
+
+    def share(self) -> None:
+        """Let the threads share the work."""
+        if self.context.threads > 1:
+            self.s.parallel(self.shared)
+
+    def lanes_last(self, block: str, around: str) -> list[str]:
+        """The loops of a block inside another loop, the one along the queries innermost."""
+        loops = self.s.loops(block)
+        inner = list(loops[loops.index(around) + 1 :])
+        query = self.loop_along(block, self.query)
+        order = [*(loop for loop in inner if loop != query), query]
+        if order != inner:
+            self.s.reorder(*order)
+        return order
+
+    def loop_along(self, block: str, iterator: str) -> str:
+        """The innermost loop that drives an iterator."""
+        node = self.s.block(block)
+        pairs = zip(node.iters, node.bindings, strict=True)
+        binding = next(b for it, b in pairs if it.var.name == iterator)
+        used = {var.name for var in free_vars(binding)}
+        return next(name for name in reversed(self.s.loops(block)) if name in used)
+
+    def finish_product(
+        self, block: str, walk: str, steps: int | None = None, *, rows: int = 1
+    ) -> None:
+        """Several steps of the reduction at once, start values in front, registers inside."""
+        s = self.s
+        if steps is None:
+            outer = unroll_walk(self.context, walk)
+        else:
+            outer, inner = s.split(walk, steps)
+            s.unroll(inner)
+        init = s.decompose_reduction(block, outer)
+        finish_tile(self.context, block, rows)
+        finish_tile(self.context, init, rows)
+
+    def finish_rows(self, loops: tuple[str, ...]) -> None:
+        """Whole vectors and unrolled rows: what leaves registers."""
+        *around, lane = loops
+        self.s.vectorize(lane)
+        for loop in around:
+            self.s.unroll(loop)
+
+
+def even(extent: int, largest: int) -> tuple[tuple[int, int | None], ...]:
+    """Tiles of at most so many, as equal as possible."""
+    cover = covers.uneven(extent, largest)
+    return tuple([(size, tir.int_value(count)) for size, count in cover.segments])

@@ -1,0 +1,66 @@
+"""Attention with few keys: the scores of a tile of queries with all of them stay in the cache.
+
+for batch, head, tile of queries:                     (fused, parallel)
+    copy the queries with lanes along them
+    for tile of keys: scores, logits                  (registers)
+    greatest value, powers, their sum                 (lanes along the queries)
+    for panel of features, tile of queries:
+        sums, result                                  (registers)
+"""
+
+from __future__ import annotations
+
+from tilewright.schedule.recipes.attention.steps import Steps, even
+from tilewright.schedule.recipes.context import extent_of
+
+__all__ = ["schedule_whole"]
+
+
+def schedule_whole(steps: Steps) -> None:
+    """Apply all steps."""
+    s, r = steps.s, steps.roles
+    copies = steps.copies()
+    steps.round_up(*copies, r.scores, r.logits, r.peak, r.powers, r.total, r.sums)
+    steps.turn(*copies, r.scores, r.logits, r.powers)
+    _tile_result(steps)
+    for name in (r.total, r.powers, r.peak, r.logits, r.scores, *copies):
+        s.compute_at(name, steps.row)
+    _finish_scores(steps)
+    for name in (r.total, r.peak):
+        *_, key, query = steps.lanes_last(name, steps.row)
+        init = s.decompose_reduction(name, key)
+        s.vectorize(query)
+        s.vectorize(s.loops(init)[-1])
+    for name in (r.powers, *copies):
+        s.vectorize(steps.lanes_last(name, steps.row)[-1])
+    steps.share()
+
+
+def _tile_result(steps: Steps) -> None:
+    """The second product in register tiles, and the result made of them."""
+    s, r, plan = steps.s, steps.roles, steps.plan
+    *_, feature, key = s.loops(r.sums)
+    rows = steps.tile_queries(r.sums)
+    tiles, inner = s.split(rows, even(plan.queries, plan.rows))
+    panels, lane = s.split(feature, plan.columns)
+    s.set_scope(steps.buffer(r.sums), "register")
+    s.reorder(panels, tiles, key, inner, lane)
+    steps.finish_rows(s.reverse_compute_at(r.result, tiles))
+    steps.finish_product(r.sums, key)
+
+
+def _finish_scores(steps: Steps) -> None:
+    """The first product in register tiles, and what is done with them before they are stored."""
+    s, r, plan = steps.s, steps.roles, steps.plan
+    *_, key, query = steps.lanes_last(r.logits, steps.row)
+    extent = extent_of(steps.context, key)
+    tiles, rows = s.split(key, (plan.keys, 1) if extent is None else even(extent, plan.keys))
+    panels, lane = s.split(query, plan.lanes)
+    s.reorder(panels, tiles, rows, lane)
+    s.set_scope(steps.buffer(r.scores), "register")
+    s.compute_at(r.scores, tiles)
+    s.vectorize(lane)
+    s.unroll(rows)
+    *_, query, key, walk = s.loops(r.scores)
+    s.reorder(walk, key, query)
+    steps.finish_product(r.scores, walk)

@@ -1,0 +1,152 @@
+"""A contraction of many dimensions as a matrix product: iterators that walk together become one.
+
+    for n, h, w, o, rh, rw, c:                        for nhw, o, rh, rwc:
+        Y[n, h, w, o] += P[n, h+rh, w+rw, c]·…   →        Y[nhw, o] += P[…]·W[…]
+
+Rows become one range, so that register tiles do not end where a line of an image does. Steps of the
+reduction that are neighbours in the left operand become one walk, which is left less often.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tilewright.errors import UserError
+from tilewright.schedule.footprints import terms
+from tilewright.schedule.recipes.context import Context, iter_loop
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, contraction, hidden_group, loads_of
+
+__all__ = ["merge_reduction", "merge_rows", "separate_groups", "walked_dimensions"]
+
+# Stands for a size that is not known: large, and no product of usual sizes.
+_UNKNOWN = 1_000_003
+
+
+def separate_groups(context: Context, block: str, epilogue: str | None) -> str | None:
+    """Bring out the group that the left operand's index hides: `o // 8` as an iterator.
+
+    The operand of the groups and what follows are cut alike; the epilogue that there is then.
+    """
+    s = context.schedule
+    found = hidden_group(s.block(block))
+    if found is None:
+        return epilogue
+    var, size = found
+    copy = epilogue or str(s.cache_write(block, scope="register"))
+    (result,) = s.block(block).writes
+    dimension = [part.start for part in result.ranges].index(var)
+    own = [d for d in _operand_dimensions(s.block(block), var) if d[0] in context.constants]
+    s.split_iter(block, var.name, size)
+    s.split_iter(copy, s.block(copy).iters[dimension].var.name, size)
+    s.layout_split(result.buffer.name, dim=dimension, factor=size)
+    for name, dim in own:
+        s.layout_split(name, dim=dim, factor=size)
+    return copy
+
+
+def _operand_dimensions(node: tir.Block, var: tir.Var) -> list[tuple[str, int]]:
+    """(buffer, dimension) of the operands that are indexed by the iterator itself."""
+    return [
+        (load.buffer.name, dimension)
+        for load in loads_of(node)
+        for dimension, index in enumerate(load.indices)
+        if index is var
+    ]
+
+
+def merge_rows(context: Context, block: str, epilogue: str | None) -> str | None:
+    """One iterator for all rows, in the block and in what follows it; the new epilogue.
+
+    Only the outermost may be of symbolic extent: the others are digits of the new one.
+    """
+    s = context.schedule
+    roles = contraction(s.block(block))
+    assert roles is not None
+    first, iters = _adjacent_rows(roles)
+    known = all(tir.int_value(it.extent) is not None for it in iters[1:])
+    if len(iters) < 2 or not known:
+        return epilogue
+    before = s.copy()
+    try:
+        copy = epilogue or str(s.cache_write(block, scope="register"))
+        buffer = s.block(block).writes[0].buffer
+        following = _indices_at(s.block(copy), buffer, first, len(iters))
+        s.fuse_iters(block, [it.var.name for it in iters])
+        s.fuse_iters(copy, following)
+        s.layout_fuse(buffer.name, dim=first, count=len(iters))
+    except UserError:
+        s.restore(before)
+        return epilogue
+    if contraction(s.block(block)) is None:  # a single column has lost its iterator on the way
+        s.restore(before)
+        return epilogue
+    return copy
+
+
+def _adjacent_rows(roles: Contraction) -> tuple[int, list[tir.Iter]]:
+    """Rows that are neighbours among the dimensions of the result, single elements with them.
+
+    The first of these dimensions, and their iterators; none if some row lies elsewhere.
+    """
+    node, found = roles.block, list[tir.Iter]()
+    first = 0
+    for position, (it, place) in enumerate(zip(node.iters, node.writes[0].ranges, strict=False)):
+        is_row = position in roles.rows and place.start is it.var
+        if is_row or (tir.int_value(it.extent) == 1 and position in (*roles.rows, *roles.batch)):
+            first = first if found else position
+            found.append(it)
+        elif found:
+            break
+    return first, found if all(node.iters[p] in found for p in roles.rows) else []
+
+
+def _indices_at(node: tir.Block, buffer: tir.Buffer, first: int, count: int) -> list[str]:
+    """The names of the iterators by which a block reads some dimensions of a buffer."""
+    indices = next(load.indices for load in loads_of(node) if load.buffer is buffer)
+    # A single element may have lost its iterator, which is then used nowhere.
+    single = iter([it.var.name for it in node.iters if it.var not in indices])
+    names = [i.name if isinstance(i, tir.Var) else next(single) for i in indices]
+    return names[first : first + count]
+
+
+def merge_reduction(context: Context, block: str) -> None:
+    """One walk for steps of the reduction that are neighbours in the left operand."""
+    s = context.schedule
+    roles = contraction(s.block(block))
+    assert roles is not None
+    iters = [roles.block.iters[p] for p in roles.reduce]
+    weights = [_weight(roles.left, it.var) for it in iters]
+    if len(iters) < 2:
+        return
+    ordered = sorted(zip(weights, iters, strict=True), key=lambda pair: -pair[0])
+    s.reorder(*(iter_loop(context, block, roles.block.iters.index(it)) for _, it in ordered))
+    packed = roles.right.indices  # those that are iterators can be stored in any order
+    runs: list[list[tir.Iter]] = [[ordered[0][1]]]
+    for (outer, last), (inner, it) in pairwise(ordered):
+        extent = tir.int_value(it.extent)
+        dense = extent is not None and outer == inner * extent
+        dense = dense and {it.var, last.var} <= set(packed)
+        runs = [*runs[:-1], [*runs[-1], it]] if dense else [*runs, [it]]
+    for run in runs:
+        if len(run) > 1:
+            s.fuse_iters(block, [it.var.name for it in run])
+
+
+def walked_dimensions(roles: Contraction) -> tuple[int, ...]:
+    """The dimensions of the right operand that the reduction walks, the slowest first."""
+    found: list[tuple[int, int]] = []
+    for dimension, index in enumerate(roles.right.indices):
+        mine = [p for p in roles.reduce if roles.block.iters[p].var is index]
+        if mine:
+            found.append((_weight(roles.left, roles.block.iters[mine[0]].var), dimension))
+    return tuple(d for _, d in sorted(found, key=lambda pair: -pair[0]))
+
+
+def _weight(load: tir.Load, var: tir.Var) -> int:
+    """How far apart in memory two elements are whose iterator differs by one."""
+    weight, stride = 0, 1
+    for size, index in zip(reversed(load.buffer.shape), reversed(load.indices), strict=True):
+        weight += sum(factor * stride for factor, part in terms(index) if part is var)
+        stride *= tir.int_value(size) or _UNKNOWN
+    return weight
