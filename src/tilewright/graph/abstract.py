@@ -35,7 +35,7 @@ class SizeNames:
 
     def op(self, op: Op) -> Op:
         """An operator with these dimensions replaced in its attributes."""
-        if not self.meaning or not any(_exprs(op)):
+        if not self.meaning or next(_exprs(op), None) is None:
             return op
         changes = {
             f.name: _mapped(getattr(op, f.name), self.expr)

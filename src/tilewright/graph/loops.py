@@ -34,7 +34,9 @@ MAX_COPIES: Final = 16
 MAX_COPIED_NODES: Final = 256
 """Nodes that all copies may have together."""
 
-G040 = Code("G040", "iterations of a loop change {what} of a carried value: {before} becomes {after}")
+G040 = Code(
+    "G040", "iterations of a loop change {what} of a carried value: {before} becomes {after}"
+)
 G041 = Code("G041", "the branches of a condition differ in {what}: {first} and {second}")
 
 Outside = Callable[[Value], Value]
@@ -120,7 +122,9 @@ class _Iteration:
         while True:
             counter = tir.Var("step")
             inner = Inner(b, "body", [counter])
-            own = [inner.input(v.name, t.dtype, t.shape) for v, t in zip(carried, types, strict=True)]
+            own = [
+                inner.input(v.name, t.dtype, t.shape) for v, t in zip(carried, types, strict=True)
+            ]
             step = inner.reshape(inner.sizes([counter - 1]), ())
             turn = body(inner, step, own, inner.capture)
             pairs = zip(types, turn.carried, strict=True)

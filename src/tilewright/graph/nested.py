@@ -4,8 +4,8 @@
     y = inner.map(lambda v: v + 1.0, inner.capture(x))
     graph = inner.closed([y])
 
-What is known outside (constants, contents that are expressions over sizes) is known inside; every other
-value becomes an input.
+What is known outside (constants, contents that are expressions over sizes) is known inside; every
+other value becomes an input.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Inner", "hidden_sizes", "only_visible"]
 
 
 class Inner(Builder):
-    """A builder of a graph inside of the graph of `outer`; `counters` are its own size variables."""
+    """Builds a graph inside of the graph of `outer`; `counters` are its own size variables."""
 
     def __init__(self, outer: Builder, name: str, counters: Sequence[tir.Var] = ()) -> None:
         super().__init__(name)
@@ -80,7 +80,9 @@ def hidden_sizes(dims: Iterable[tir.Expr], outer: Builder) -> set[tir.Var]:
 
 
 def only_visible(kind: TensorType, outer: Builder) -> TensorType:
-    """A type of the inside for the outside: a dimension that only the inside knows is a new variable."""
+    """A type of the inside for the outside: a dimension that only the inside knows is a new
+    variable.
+    """
     hidden = hidden_sizes(kind.shape, outer)
     dims = [fresh_size() if hidden & set(variables([d])) else d for d in kind.shape]
     return TensorType(kind.dtype, tuple(dims))

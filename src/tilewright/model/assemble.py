@@ -20,6 +20,7 @@ from tilewright.model.kernel_store import KernelStore
 from tilewright.model.kernels import Compiled, KernelTask, task_of
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
 from tilewright.model.sizing import SizeTable
+from tilewright.model.work import flops_of, moved_bytes
 from tilewright.runtime import program as rt
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -211,7 +212,10 @@ class _Assembler:
         numbers = [self.sizes.number(task.sizes[k]) for k in compiled.size_order]
         labels = dict.fromkeys(node.label for node in group.nodes if node.label)
         kernel = self.kernels[task.key]
-        return rt.Call(kernel, tuple(buffers), tuple(numbers), wait, " ".join(labels))
+        flops = self.sizes.postfix(flops_of(group.nodes))
+        moved = self.sizes.postfix(moved_bytes(task.params))
+        label = " ".join(labels)
+        return rt.Call(kernel, tuple(buffers), tuple(numbers), wait, label, flops, moved)
 
     def _host(self, step: planned.HostStep) -> rt.Step:
         op = step.node.op

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tilewright.errors import Code, TilewrightWarning, UserError
+from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, load_module, parts_of
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import Parts, write
@@ -21,7 +22,11 @@ from tilewright.target import Target
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["ACCURACIES", "Progress", "compile_model"]
+    from tilewright.frontend.onnx.whole import WholeModel
+    from tilewright.graph.ir import Graph
+    from tilewright.model.assemble import Assembled
+
+__all__ = ["ACCURACIES", "Compilation", "NotCompiled", "Progress", "compile_model", "compile_parts"]
 
 K020 = Code("K020", "`compile` cannot use {found} as {argument}")
 
@@ -53,10 +58,10 @@ def compile_model(
 ) -> Module:
     """Compile an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
-    Symbolic dimensions stay symbolic: one module serves every size. `threads` is the number that each
-    run uses (default: what this process may use). `accuracy="strict"` keeps to algorithms without
-    extra rounding error. `cache=False` neither reads nor writes the compile cache; a path names another
-    folder for it.
+    Symbolic dimensions stay symbolic: one module serves every size. `threads` is the number that
+    each run uses (default: what this process may use). `accuracy="strict"` keeps to algorithms
+    without extra rounding error. `cache=False` neither reads nor writes the compile cache; a path
+    names another folder for it.
     """
     machine = Target.named(target) if isinstance(target, str) else target
     count = default_threads() if threads is None else threads
@@ -64,8 +69,9 @@ def compile_model(
     _require_no_database(database)
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
+    machine.require_runs_on(Target.host())
     if caches is None:
-        return _compiled(model, machine, count, None, tell)[0]
+        return compile_parts(model, machine, count, None, tell).module()
     tell(Progress("look into the cache"))
     key = compile_key(_digests(model, caches), machine, count, {"accuracy": accuracy})
     with caches.models.turn(key):
@@ -73,34 +79,78 @@ def compile_model(
         if found is not None:
             warn_of_reference(found.by_reference)
             return found
-        module, parts = _compiled(model, machine, count, caches, tell)
-        # In the background: bringing hundreds of megabytes to the disk takes longer than compiling.
-        keep = threading.Thread(target=caches.models.put, args=(key, lambda p: write(p, parts)))
-        keep.start()
-    return module
+        made = compile_parts(model, machine, count, caches, tell)
+        if isinstance(made, Compilation):
+            # In the background: bringing a large model to the disk takes longer than compiling it.
+            put, parts = caches.models.put, made.parts
+            threading.Thread(target=put, args=(key, lambda path: write(path, parts))).start()
+    return made.module()
 
 
-def _compiled(
+@dataclass(frozen=True)
+class Compilation:
+    """All that is known of a model that was just compiled, for whatever target."""
+
+    graph: Graph
+    made: Assembled
+    parts: Parts
+    threads: int
+
+    def module(self) -> Module:
+        """The model, ready to run on this machine."""
+        return Module.of(self.made, self.parts, self.threads, self.graph)
+
+
+@dataclass(frozen=True)
+class NotCompiled:
+    """A model that runs by reference, since its values are not all tensors."""
+
+    model: WholeModel
+
+    def module(self) -> Module:
+        """The model with the face of a module."""
+        from tilewright.model.whole import WholeModule
+
+        return WholeModule(self.model)
+
+
+def compile_parts(
     model: Source, target: Target, threads: int, caches: Caches | None, tell: Tell
-) -> tuple[Module, Parts]:
+) -> Compilation | NotCompiled:
+    """Compile, without a look into the cache of models; the machine need not be this one."""
     from tilewright.frontend.onnx import import_model, read_model
+    from tilewright.frontend.onnx.registry import Unknown
+    from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.passes.pipeline import optimise
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
+    from tilewright.model.plan import can_plan
+    from tilewright.model.whole import host_graph, reason_of
 
     tell(Progress("read"))
     proto = read_model(model)
     tell(Progress("import"))
-    imported = import_model(proto)
+    try:
+        imported = import_model(proto)
+        graph, by_reference = imported.graph, imported.by_reference
+        for problem in can_plan(graph):
+            raise Unknown(problem)
+    except Unknown as unknown:
+        whole = host_graph(proto)
+        by_reference = reason_of(unknown)
+        if whole is None:
+            warn_of_reference(by_reference)
+            return NotCompiled(WholeModel(proto, str(unknown)))
+        graph = whole
     tell(Progress("optimise"))
-    graph = optimise(imported.graph)
+    graph = optimise(graph)
     store = KernelStore(caches.kernels, target) if caches is not None else None
     made = assemble(
         graph, target, threads, store, lambda done, all_: tell(Progress("kernels", done, all_))
     )
-    warn_of_reference(imported.by_reference)
-    parts = parts_of(made, target, threads, imported.by_reference)
-    return Module.of(made, parts, threads, graph), parts
+    warn_of_reference(by_reference)
+    parts = parts_of(made, target, threads, by_reference, ModelMeta.of(proto))
+    return Compilation(graph, made, parts, threads)
 
 
 def _digests(model: Source, caches: Caches) -> list[str]:

@@ -93,13 +93,14 @@ def task_of(
 
 
 def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
-    """The program with a parameter for each size that no other one has; how many they are.
+    """The program with a parameter for each size that is no dimension of another; how many.
 
-    A kernel learns its sizes from its parameters, and the number of an iteration is the size of
-    none. Such a parameter is never read.
+    A kernel learns its sizes from the dimensions of its parameters, and the number of an iteration,
+    for example, is none. Such a parameter is never read.
     """
-    told = program_sizes(program)
-    missing = sorted((v for v in free_vars(program.body) if v not in told), key=lambda v: v.name)
+    told = {d for p in program.params for d in p.shape if isinstance(d, tir.Var)}
+    inner = sorted(free_vars(program.body), key=lambda v: v.name)
+    missing = dict.fromkeys(v for v in (*program_sizes(program), *inner) if v not in told)
     carriers = [tir.Buffer(f"size{k}", (var,), u8) for k, var in enumerate(missing)]
     params = (*program.params[:inputs], *carriers, *program.params[inputs:])
     return program.with_fields(params=params), len(carriers)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import base64
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.dtypes import DType
 from tilewright.errors import ArtefactError, Code
+from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.runtime.artefact import Artefact, Parts, open_artefact, save
 from tilewright.runtime.codec import from_json, to_json
-from tilewright.runtime.executable import Executable
+from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.image import Image
+from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
 from tilewright.target import Target
 
@@ -32,20 +34,8 @@ A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, whic
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
-    """An input or output: a symbolic dimension is its name, or an expression as text."""
-
-    name: str
-    dtype: DType
-    shape: tuple[int | str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
-
-
 class Module:
-    """`run` takes arrays by name and gives a list of arrays; several threads may call it at once."""
+    """`run` takes arrays by name and gives a list of arrays; threads may call it at once."""
 
     def __init__(
         self,
@@ -83,9 +73,36 @@ class Module:
     def outputs(self) -> tuple[TensorInfo, ...]:
         return _infos(self.executable.program.outputs)
 
+    @property
+    def meta(self) -> ModelMeta:
+        """What the author of the model wrote about it."""
+        parts = self._artefact
+        extra = parts.extra if isinstance(parts, Parts) else parts.metadata["extra"]
+        return ModelMeta.from_dict(extra.get("meta", {}))
+
     def run(self, feeds: Mapping[str, object]) -> list[Array]:
         """The outputs for these inputs, in order."""
         return self.executable.run(feeds)
+
+    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+        """Run and leave results in these arrays, by output name; others are not kept."""
+        self.executable.run_into(feeds, outputs)
+
+    def run_async(self, feeds: Mapping[str, object]) -> Future[list[Array]]:
+        """`run` in the background; the arrays must not change before the result is there."""
+        return background().submit(self.run, feeds)
+
+    def profile(self, feeds: Mapping[str, object]) -> Profile:
+        """Run once and note how long each kernel takes."""
+        return self.executable.profile(feeds)
+
+    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
+        """`run` and `profile` in one."""
+        return self.executable.run_profiled(feeds)
+
+    def memory(self) -> MemoryUse:
+        """Bytes of weights, code, arenas and scratch; calls under way are included."""
+        return self.executable.memory()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the module to a file, which `tilewright.load` reads without compiling anything."""
@@ -102,8 +119,8 @@ def load_module(
 ) -> Module:
     """The module in a file; its weights stay in the file and are mapped.
 
-    `threads` may only be the number that the module was compiled for. `verify` reads all weights and
-    compares them with their checksum.
+    `threads` may only be the number that the module was compiled for. `verify` reads all weights
+    and compares them with their checksum.
     """
     artefact = open_artefact(path, verify=verify)
     extra = artefact.metadata["extra"]
@@ -118,22 +135,42 @@ def load_module(
     return Module(executable, artefact, extra["by_reference"])
 
 
-def parts_of(made: Assembled, target: Target, threads: int, by_reference: Mapping[str, str]) -> Parts:
+def parts_of(
+    made: Assembled,
+    target: Target,
+    threads: int,
+    by_reference: Mapping[str, str],
+    meta: ModelMeta | None = None,
+) -> Parts:
     """What is written to a file."""
     functions = [
         {"kind": f.kind, "payload": base64.b64encode(f.payload).decode(), "title": f.title}
         for f in made.functions
     ]
-    extra = {"functions": functions, "by_reference": dict(by_reference), "threads": threads}
+    extra = {
+        "functions": functions,
+        "by_reference": dict(by_reference),
+        "threads": threads,
+        "meta": (meta or ModelMeta()).to_dict(),
+    }
     return Parts(to_json(made.program), made.code, [made.weights], target, _tool(), extra)
+
+
+@functools.cache
+def background() -> ThreadPoolExecutor:
+    """Threads for runs that nobody waits for: one runs while the other hands over its result."""
+    return ThreadPoolExecutor(2, thread_name_prefix="tilewright-run")
+
+
+os.register_at_fork(after_in_child=background.cache_clear)
 
 
 def _parts_again(artefact: Artefact) -> Parts:
     data = artefact.metadata
     weights = [np.frombuffer(artefact.weights, np.uint8)]
-    target = Target.from_dict(data["target"])
     code = bytes(artefact.image.bytes)
-    return Parts(artefact.program_json, code, weights, target, data["tool"], data["extra"])
+    program = artefact.program_json
+    return Parts(program, code, weights, data["target"], data["tool"], data["extra"])
 
 
 def _tool() -> str:
@@ -160,4 +197,4 @@ def _function(path: Path, kind: str, payload: str) -> Callable[..., Sequence[Arr
 
 
 def _infos(ports: Sequence[Port]) -> tuple[TensorInfo, ...]:
-    return tuple(TensorInfo(p.name, p.dtype, p.shown) for p in ports)
+    return tuple(TensorInfo(p.name, p.dtype, p.shown, type_name(p.dtype)) for p in ports)

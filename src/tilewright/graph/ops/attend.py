@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -27,22 +28,27 @@ G050 = Code("G050", "attention of {queries}, {keys} and {values}: {problem}")
 G051 = Code("G051", "a mask of shape [{mask}] does not fit scores of shape [{scores}]")
 
 
+ZERO: Final = tir.Const(0)
+
+
 @dataclass(frozen=True)
 class Attend(Op):
-    """Inputs: queries, keys, values, then masks, which are added to the scores, or if they are bool say
-    which keys take part.
+    """Attention; inputs are queries, keys, values, then masks.
 
-    A layout names the dimensions of an operand, or of the result (the last one): `b`, `h`, `s` and `d`
-    in any order. Masks have the shape [batch, heads, queries, keys] or one that broadcasts to it.
-    `causal`: query i sees the keys up to i + `offset`. A query that sees no key at all has no softmax:
-    its result is zero if `guarded`, else NaN.
+    A mask is added to the scores, or if it is bool says which keys take part.
+
+    A layout names the dimensions of an operand, or of the result (the last one): `b`, `h`, `s` and
+    `d` in any order, and a digit for a dimension of which one index is taken ("bs2hd" are the
+    values in a tensor of queries, keys and values). Masks have the shape [batch, heads, queries,
+    keys] or one that broadcasts to it. `causal`: query i sees the keys up to i + `offset`. A query
+    that sees no key at all has no softmax: its result is zero if `guarded`, else NaN.
     """
 
     role = Role.ALONE
     layouts: tuple[str, str, str, str]
     scale: float
     causal: bool = False
-    offset: tir.Expr = tir.Const(0)
+    offset: tir.Expr = ZERO
     softcap: float | None = None
     guarded: bool = False
 
@@ -68,10 +74,8 @@ class Attend(Op):
         return [TensorType(inputs[0].dtype, tuple(result[c] for c in self.layouts[3]))]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
-        q, k, v = (
-            np.einsum(f"{layout}->bhsd", array.astype(np.float64))
-            for array, layout in zip(arrays[:3], self.layouts[:3], strict=True)
-        )
+        pairs = zip(arrays[:3], self.layouts[:3], strict=True)
+        q, k, v = (_heads_first(array, layout).astype(np.float64) for array, layout in pairs)
         group = q.shape[1] // max(k.shape[1], 1)
         k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
         scores = np.einsum("bhid,bhjd->bhij", q, k, optimize=True) * self.scale
@@ -131,11 +135,17 @@ def _guarded(result: Tensor) -> Tensor:
     return Tensor(result.buffer, rewrite(result.nest, change), result.inputs)
 
 
+def _heads_first(array: Array, layout: str) -> Array:
+    taken = tuple(int(c) if c.isdigit() else slice(None) for c in layout)
+    letters = "".join(c for c in layout if not c.isdigit())
+    return np.einsum(f"{letters}->bhsd", array[taken])
+
+
 def _named(shape: Shape, layout: str) -> dict[str, tir.Expr]:
     if len(shape) != len(layout):
         shown = ", ".join(map(str, shape))
         raise GraphError(G051, {"mask": shown, "scores": layout})
-    return dict(zip(layout, shape, strict=True))
+    return {c: d for c, d in zip(layout, shape, strict=True) if not c.isdigit()}
 
 
 def _require_mask(mask: Shape, scores: Shape) -> None:

@@ -25,8 +25,8 @@ __all__ = ["If", "Loop"]
 class If(Op):
     """`then` or `otherwise` of the inputs behind the first, which is a condition (a single bool).
 
-    Both graphs have the same inputs and as many outputs. A dimension in which their outputs differ is
-    a size variable of its own in `results`; only a run tells it.
+    Both graphs have the same inputs and as many outputs. A dimension in which their outputs differ
+    is a size variable of its own in `results`; only a run tells it.
     """
 
     then: Graph
@@ -46,7 +46,10 @@ class If(Op):
         raise NotImplementedError("a branch is steps of a program, not a kernel")
 
     def attributes(self) -> dict[str, object]:
-        return {"then": f"{len(self.then.nodes)} nodes", "else": f"{len(self.otherwise.nodes)} nodes"}
+        return {
+            "then": f"{len(self.then.nodes)} nodes",
+            "else": f"{len(self.otherwise.nodes)} nodes",
+        }
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,11 @@ class Loop(Op):
     """`body` again and again, at most as often as the first input (i64) says.
 
     Inputs: limit, condition (bool; no iteration if false), carried values, captured values.
-    `body`: (carried…, captured…) → (condition if `tested`, carried…, collected…).
-    Results: the carried values after the last iteration, then the collected ones of all iterations,
-    stacked along a new first dimension. `counter` is a size variable inside of the body: 1 in the
-    first iteration, then 2, …. A loop that is not `tested` runs to its limit. A dimension of a
-    carried value that iterations change is a size variable of its own, in the body and in `results`.
+    `body`: (carried…, captured…) → (condition if `tested`, carried…, collected…). Results: the
+    carried values after the last iteration, then the collected ones of all iterations, stacked
+    along a new first dimension. `counter` is a size variable inside of the body: 1 in the first
+    iteration, then 2, …. A loop that is not `tested` runs to its limit. A dimension of a carried
+    value that iterations change is a size variable of its own, in the body and in `results`.
     """
 
     body: Graph
@@ -96,7 +99,10 @@ class Loop(Op):
         raise NotImplementedError("a loop is steps of a program, not a kernel")
 
     def attributes(self) -> dict[str, object]:
-        shown: dict[str, object] = {"body": f"{len(self.body.nodes)} nodes", "carried": self.carried}
+        shown: dict[str, object] = {
+            "body": f"{len(self.body.nodes)} nodes",
+            "carried": self.carried,
+        }
         return shown | {"counter": self.counter, "tested": self.tested}
 
 

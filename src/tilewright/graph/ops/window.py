@@ -83,7 +83,9 @@ class Conv(Op):
 
 @dataclass(frozen=True)
 class ConvTranspose(Op):
-    """The gradient of a convolution by its data: `y[n, i·stride + r·dilation - pad, o] += x[n, i, c] · w[c, o, r…]`.
+    """The gradient of a convolution by its data.
+
+    `y[n, i·stride + r·dilation - pad, o] += x[n, i, c] · w[c, o, r…]`, stored as `dtype`.
 
     Weights are (channels, filters of a group, window…); `extra` elements more at each end of space
     see no further window.

@@ -4,8 +4,9 @@ Before:  s = contract(bhmd,bhnd->bhmn) q, k;  l = map(s · 0.125 + mask);  p = s
          y = contract(bhmn,bhnd->bhmd) p, v;  t = transpose(0, 2, 1, 3) y
 After:   t = attend(bshd, bshd, bshd -> bshd) q′, k′, v′, mask
 
-where q′, k′, v′ are what transposes and reshapes (and repetitions of heads) made q, k, v of. Scales may
-stand before or behind the product; masks are split into parts, and a causal one becomes an attribute.
+where q′, k′, v′ are what transposes, reshapes, repetitions of heads and cuts made q, k, v of.
+Scales may stand before or behind the product; masks are split into parts, and a causal one becomes
+an attribute.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from dataclasses import dataclass, replace
 
 from tilewright.errors import GraphError
 from tilewright.graph.ir import Node, Value
-from tilewright.graph.ops import Contract, Map, Reduce, Transpose, argument
+from tilewright.graph.ops import Contract, Map, Reduce, Remap, Reshape, Transpose, axis
 from tilewright.graph.ops.attend import Attend
 from tilewright.graph.passes.logits import Logits, find_logits, fitted, literal_body, unscaled
 from tilewright.graph.passes.masks import Masks
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.passes.views import View, in_order, view_of
-from tilewright.graph.sizes import same_shape
+from tilewright.graph.sizes import fixed, same_shape, tidy
 from tilewright.tensor import ir as tir
 
 __all__ = ["find_attention"]
@@ -33,7 +34,7 @@ def find_attention(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value 
     """A rule: see the picture above."""
     match node.op:
         case Contract():
-            return _from_product(b, node, node.op, inputs)
+            return _from_product(b, node.op, inputs)
         case Transpose(order=order):
             return _absorbed(b, order, inputs[0])
     return None
@@ -67,7 +68,7 @@ def _softmax(b: Rewriter, value: Value) -> _Softmax | None:
         below = _softmax(b, inner)
         return None if below is None else replace(below, guarded=True)
     power, share = _factors(found[1])
-    total = None if share is None else _made_with(b, share, "reciprocal")
+    total = None if share is None else _reciprocal_of(b, share)
     folded = None if total is None else b.made_by(total, Reduce)
     if power is None or folded is None or folded[0] != Reduce(tir.Fold.ADD, (value.rank - 1,)):
         return None
@@ -96,14 +97,13 @@ def _factors(node: Node) -> tuple[Value | None, Value | None]:
     return (first, second) if same_shape(first.shape, node.output.shape) else (second, first)
 
 
-def _made_with(b: Rewriter, value: Value, what: str) -> Value | None:
-    """The operand of a reciprocal."""
+def _reciprocal_of(b: Rewriter, value: Value) -> Value | None:
     found = b.made_by(value, Map)
     body = None if found is None else found[0].body
     if found is None or not isinstance(body, tir.Div) or not isinstance(body.b, tir.Var):
         return None
     is_one = isinstance(body.a, tir.Const) and body.a.value == 1
-    return found[1].inputs[0] if is_one and what == "reciprocal" else None
+    return found[1].inputs[0] if is_one else None
 
 
 def _is_exponential(body: tir.Expr) -> bool:
@@ -117,7 +117,7 @@ def _is_exponential(body: tir.Expr) -> bool:
 
 
 def _tested_for_nan(b: Rewriter, node: Node) -> Value | None:
-    """x if a map is `0 where x is NaN, else x`."""
+    """What a map gives, with 0 in place of NaN; None if it is another map."""
     body = literal_body(b, node)
     if not isinstance(body, tir.Select) or not isinstance(body.if_false, tir.Var):
         return None
@@ -135,9 +135,7 @@ def _is_nan_test(expr: tir.Expr) -> bool:
     return isinstance(expr, tir.Ne) and expr.a is expr.b
 
 
-def _from_product(
-    b: Rewriter, node: Node, op: Contract, inputs: tuple[Value, ...]
-) -> Value | None:
+def _from_product(b: Rewriter, op: Contract, inputs: tuple[Value, ...]) -> Value | None:
     """The second product: weights times values."""
     weights, values = inputs
     softmax = _softmax(b, weights) if b.is_read_once(weights) else None
@@ -187,17 +185,14 @@ def _attention(
         masks.causal is not None,
         tir.Const(0) if masks.causal is None else masks.causal,
         logits.softcap,
-        softmax.guarded,
+        softmax.guarded and bool(masks.kept),
     )
     try:
         y = b.add(attend, q, k, v, *masks.kept)
-        return b.reshape(y, op.infer([_type(softmax.logits), values.type])[0].shape)
     except GraphError:
         return None  # shapes of which only a run knows that they fit
-
-
-def _type(value: Value):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    return value.type
+    (kind,) = op.infer([softmax.logits.type, values.type])
+    return b.reshape(y, kind.shape)
 
 
 def _operands(
@@ -238,5 +233,25 @@ def _arranged(b: Rewriter, value: Value, letters: list[str]) -> tuple[Value, str
     for view in (view_of(b, value), View.plain(value)):
         found = in_order(b, view, letters, "bhsd")
         if found is not None:
-            return found
+            return _out_of_slice(b, *found) or found
     return value, None
+
+
+def _out_of_slice(b: Rewriter, value: Value, layout: str) -> tuple[Value, str] | None:
+    """Heads that are cut out of a product of several operands, where they lie in it."""
+    shaped = b.made_by(value, Reshape)
+    cut = None if shaped is None else b.made_by(shaped[1].inputs[0], Remap)
+    if cut is None or cut[0].inside != tir.TRUE:
+        return None
+    op, (source,) = cut[0], cut[1].inputs
+    last = len(op.shape) - 1
+    whole, width = fixed(source.shape[-1]), fixed(op.shape[-1])
+    same = [p is axis(d) for d, p in enumerate(op.indices[:-1])]
+    start = fixed(tidy(op.indices[-1] - axis(last)))
+    if not all(same) or start is None or not whole or not width or source.rank != last + 1:
+        return None
+    aligned = whole % width == 0 and start % width == 0 and whole // width <= 10
+    if not aligned or not same_shape(op.shape[:-1], value.shape[:last]):
+        return None
+    packed = b.reshape(source, [*source.shape[:-1], whole // width, *value.shape[last:]])
+    return packed, f"{layout[:last]}{start // width}{layout[last:]}"

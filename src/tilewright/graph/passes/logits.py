@@ -1,7 +1,7 @@
 """From the argument of a softmax back to a product: what is done to scores on the way.
 
-Scaling, masks that are added or selected, a cap by tanh, conversions and reshapes are taken off one by
-one, from the outside in:
+Scaling, masks that are added or selected, a cap by tanh, conversions and reshapes are taken off
+one by one, from the outside in:
 
     softmax(select(m, tanh(q·k · 0.01) · 50 + n, -∞))   →   q·k, scale 0.5, cap 50, masks n and m
 """
@@ -26,7 +26,7 @@ NEVER = -1e30
 
 @dataclass
 class Logits:
-    """scores → (· scale) → cap → (+ masks); each mask with the shape of the scores where it is added."""
+    """Scores, scaled, capped, masked; each mask with the shape of the scores where it is added."""
 
     scores: Node
     scale: float = 1.0
@@ -44,20 +44,18 @@ def find_logits(b: Rewriter, value: Value, depth: int = 10) -> Logits | None:
             return Logits(node)
         case Reshape():
             return find_logits(b, node.inputs[0], depth - 1)
-        case Map(body=body):
+        case Map():
             for number, source in enumerate(node.inputs):
                 if not same_shape(source.shape, value.shape):
                     continue
                 found = find_logits(b, source, depth - 1)
                 main = argument(number, computed_as(source.dtype))
-                if found is not None and _apply(b, found, node, main, body, value.shape):
+                if found is not None and _apply(b, found, node, main, value.shape):
                     return found
     return None
 
 
-def _apply(
-    b: Rewriter, logits: Logits, node: Node, main: tir.Var, body: tir.Expr, shape: Shape
-) -> bool:
+def _apply(b: Rewriter, logits: Logits, node: Node, main: tir.Var, shape: Shape) -> bool:
     """Add to `logits` what a map does to them; False if that has no place there."""
     steps = _steps(literal_body(b, node, keep=main), main)
     if steps is None:

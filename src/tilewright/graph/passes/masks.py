@@ -1,7 +1,7 @@
 """What masks of attention say: parts that are joined, parts that hold always, and the causal one.
 
-A mask that is a formula of places (`key <= query`) is told from one that holds data by following it back
-to where its elements come from.
+A mask that is a formula of places (`key <= query`) is told from one that holds data by following
+it back to where its elements come from.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Masks:
     def add(self, mask: Value, *, alone: bool) -> None:
         """One mask, in parts if it has some; `alone`: no other one is added to the scores.
 
-        Where a mask is finite, a query without any key sees all keys alike: such a mask is taken apart
-        only if every query has a key.
+        Where a mask is finite, a query without any key sees all keys alike: such a mask is taken
+        apart only if every query has a key.
         """
         condition, low = self._condition(mask, alone=alone)
         if condition is None:
@@ -93,7 +93,7 @@ class Masks:
         return _holds(self.scores[-1] - 1 <= offset)
 
     def _offset(self, cond: Value) -> tir.Expr | None:
-        """c if a condition is `key <= query + c`; a great one if it always holds."""
+        """The c of a condition `key <= query + c`; a great one if it always holds."""
         known = self.b.constants.get(cond)
         if known is not None:
             return self.scores[-1] if known.all() else _offset_of(known)
@@ -196,7 +196,7 @@ def _is_cut(known: Array) -> bool:
 
 
 def _offset_of(known: Array) -> tir.Expr | None:
-    """c if a constant mask is `key <= query + c` for all heads and samples."""
+    """The c of a constant mask `key <= query + c`, the same for all heads and samples."""
     if known.ndim < 2 or known.size == 0:
         return None
     table = known.reshape(-1, *known.shape[-2:])

@@ -9,6 +9,8 @@ from typing import Final
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops import Op
 from tilewright.graph.ops.control import If, Loop
+from tilewright.graph.passes.attention import find_attention
+from tilewright.graph.passes.global_pools import reduce_global_pools
 from tilewright.graph.passes.movements import join_movements
 from tilewright.graph.passes.pointwise import pointwise_products
 from tilewright.graph.passes.reshapes import sink_reshapes
@@ -22,9 +24,11 @@ __all__ = ["GRAPH_PASSES", "optimise"]
 
 GRAPH_PASSES: Final[tuple[Rule, ...]] = (
     embed_scalars,  # fewer operands before anything is matched
+    find_attention,  # as models write it, before anything moves
     join_movements,  # nothing in the way of transposes
     sink_transposes,  # channels-last networks, letters of products
     sink_reshapes,  # epilogues in the shape of their product
+    reduce_global_pools,
     pointwise_products,  # behind the transposes: its reshapes would stop them
     fold_scales,  # batch normalisations, once they stand behind their weights
 )

@@ -1,9 +1,9 @@
 """Which dimensions of a tensor the dimensions of a view of it are.
 
-A chain of reshapes, transposes and repetitions only names elements of its source anew. Followed back
-as far as every dimension is made of whole dimensions of the source, it is a list of these:
+A chain of reshapes, transposes and repetitions only names elements of its source anew. Followed
+back as far as every dimension is made of whole dimensions of the source, it is a list of these:
 
-    x [b, s, h, d] → transpose [b, h, s, d] → reshape [b·h, s, d]      is      [[0, 2], [1], [3]] of x
+    x [b, s, h, d] → transpose [b, h, s, d] → reshape [b·h, s, d]   is   [[0, 2], [1], [3]] of x
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def in_order(
 ) -> tuple[Value, str] | None:
     """The base of a view, and its dimensions by name, each letter of `wanted` once.
 
-    `letters` name the dimensions of the view; several dimensions of one name become one where they lie
-    side by side, sizes of one come and go. What repeats is left out: None unless its name keeps a
-    dimension, and is the innermost part of it.
+    `letters` name the dimensions of the view; several dimensions of one name become one where they
+    lie side by side, sizes of one come and go. What repeats is left out: None unless its name
+    keeps a dimension, and is the innermost part of it.
     """
     names: dict[int, str] = {}
     ranks: dict[int, int] = {}

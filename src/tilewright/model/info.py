@@ -1,0 +1,97 @@
+"""What callers may ask about a model: inputs and outputs, and what its author wrote about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tilewright.dtypes import DTYPES, DType
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["ModelMeta", "TensorInfo", "element_type", "type_name"]
+
+_ELEMENTS: Final = {
+    "f64": ("double", 11), "f32": ("float", 1), "f16": ("float16", 10), "bf16": ("bfloat16", 16),
+    "i64": ("int64", 7), "i32": ("int32", 6), "i16": ("int16", 5), "i8": ("int8", 3),
+    "u64": ("uint64", 13), "u32": ("uint32", 12), "u16": ("uint16", 4), "u8": ("uint8", 2),
+    "bool": ("bool", 9),
+}  # fmt: skip
+"""The name and the number that ONNX has for an element type."""
+
+
+def type_name(dtype: DType) -> str:
+    """The type of a tensor as the ONNX world writes it: `tensor(float)`."""
+    return f"tensor({_ELEMENTS[dtype.name][0]})"
+
+
+def element_type(dtype: DType) -> int:
+    """The number of an element type in ONNX's `TensorProto.DataType`."""
+    return _ELEMENTS[dtype.name][1]
+
+
+def dtype_of_number(number: int) -> DType | None:
+    """The inverse of `element_type`; None for types that no array of ours has."""
+    return next((DTYPES[name] for name, (_, n) in _ELEMENTS.items() if n == number), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """An input or output: a symbolic dimension is its name, or an expression as text.
+
+    `type` is what the ONNX world calls it, `tensor(float)` for example. Only models that run by
+    reference as a whole have others than tensors (sequences, optionals, strings): no `dtype` then.
+    """
+
+    name: str
+    dtype: DType | None
+    shape: tuple[int | str, ...]
+    type: str
+
+    def __str__(self) -> str:
+        if self.dtype is None:
+            return f"{self.name}: {self.type}"
+        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMeta:
+    """What the author of a model wrote about it, under the names that ONNX Runtime gives."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    domain: str = ""
+    description: str = ""
+    graph_description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto) -> Self:
+        """What an ONNX model says."""
+        return cls(
+            model.producer_name,
+            model.graph.name,
+            model.domain,
+            model.doc_string,
+            model.graph.doc_string,
+            int(model.model_version),
+            {entry.key: entry.value for entry in model.metadata_props},
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; what is missing or of another kind is left out."""
+        plain = cls()
+        known = {
+            name: data[name]
+            for name, default in asdict(plain).items()
+            if isinstance(data.get(name), type(default))
+        }
+        return cls(**known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)

@@ -1,0 +1,199 @@
+"""Models that have no graph: they run on the ONNX reference implementation as a whole.
+
+If all inputs and outputs are tensors of known rank, the model is a program with one step of Python,
+which can be saved and loaded like any other. What else there is (sequences, optionals, strings)
+stays a `WholeModule`, with the face of a module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tilewright.errors import ArtefactError, Code
+from tilewright.model.info import ModelMeta, TensorInfo, type_name
+from tilewright.model.module import Module
+from tilewright.runtime.executable import MemoryUse
+from tilewright.runtime.profile import Event, Profile
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tilewright.dtypes import DType
+    from tilewright.frontend.onnx.whole import WholeModel
+    from tilewright.graph.ir import Graph, TensorType
+
+__all__ = ["WholeModule", "host_graph", "reason_of"]
+
+A121 = Code("A121", "`{model}` cannot be saved: {reason}")
+
+
+def reason_of(problem: object) -> dict[str, str]:
+    """What runs by reference, and why, as the warning says it."""
+    return {"the model": f"the whole model, because {problem}"}
+
+
+def host_graph(model: onnx.ModelProto) -> Graph | None:
+    """A graph of one node, the model itself; None if there is more than tensors of known rank."""
+    from tilewright.frontend.onnx.reference import KIND, host_function
+    from tilewright.graph import Builder
+    from tilewright.graph.ops.host import Host
+
+    inputs = [(i.name, _tensor(i.type)) for i in _inputs(model)]
+    outputs = [(o.name, _tensor(o.type)) for o in _outputs(model)]
+    kinds = [kind for _, kind in (*inputs, *outputs)]
+    if not outputs or None in kinds:
+        return None
+    builder = Builder(model.graph.name or "model")
+    sizes: dict[str, Any] = {}
+    given = [builder.input(n, k.dtype, _shared(k, sizes)) for n, k in inputs if k is not None]
+    results = tuple(kind for _, kind in outputs if kind is not None)
+    payload = _without_weights_as_inputs(model).SerializeToString()
+    op = Host(KIND, payload, builder.name, results, host_function(payload))
+    builder.label = builder.name
+    made = builder.add_all(op, *given, fold=False)
+    return builder.graph(list(made), [name for name, _ in outputs])
+
+
+def _without_weights_as_inputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    inputs = _inputs(model)
+    if len(inputs) == len(model.graph.input):
+        return model
+    own = type(model)()
+    own.CopyFrom(model)
+    del own.graph.input[:]
+    own.graph.input.extend(inputs)
+    return own
+
+
+def _shared(kind: TensorType, sizes: dict[str, Any]) -> list[Any]:
+    """The dimensions of an input: those of one name are one size."""
+    from tilewright.tensor import ir as tir
+
+    return [sizes.setdefault(d.name, d) if isinstance(d, tir.Var) else d for d in kind.shape]
+
+
+def _inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [info for info in model.graph.input if info.name not in weights]
+
+
+def _outputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The outputs with what ONNX's shape inference knows of them."""
+    from onnx import shape_inference
+
+    try:
+        return list(shape_inference.infer_shapes(model).graph.output)
+    except Exception:  # noqa: BLE001  (what it cannot infer is not known, whatever it raises)
+        return list(model.graph.output)
+
+
+def _tensor(proto: onnx.TypeProto) -> TensorType | None:
+    """The type of a tensor with sizes of its own; None for anything else."""
+    from tilewright.frontend.onnx.node import dtype_of_onnx
+    from tilewright.frontend.onnx.registry import Declined
+    from tilewright.graph import TensorType
+    from tilewright.tensor import ir as tir
+
+    kind = proto.tensor_type
+    if proto.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
+        return None
+    try:
+        dtype = dtype_of_onnx(kind.elem_type)
+    except Declined:
+        return None
+    dims = [
+        tir.Const(int(d.dim_value)) if d.HasField("dim_value") else tir.Var(d.dim_param or f"d{k}")
+        for k, d in enumerate(kind.shape.dim)
+    ]
+    return TensorType(dtype, tuple(dims))
+
+
+class WholeModule(Module):
+    """A module over the reference implementation, for values that no array can hold."""
+
+    def __init__(self, model: WholeModel) -> None:  # no executable: there is no program
+        self.model = model
+        self.graph = None
+        self.by_reference = reason_of(model.reason)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def threads(self) -> int:
+        return 1
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        return tuple(map(_info, _inputs(self.model.model)))
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        return tuple(map(_info, self.model.model.graph.output))
+
+    @property
+    def meta(self) -> ModelMeta:
+        return ModelMeta.of(self.model.model)
+
+    def run(self, feeds: Mapping[str, object]) -> list[Any]:
+        """The outputs for these inputs, in order; a sequence is a list of arrays."""
+        return self.model.run(feeds)
+
+    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+        """Run and copy results into these arrays."""
+        import numpy as np
+
+        names = [info.name for info in self.outputs]
+        for name, result in zip(names, self.run(feeds), strict=True):
+            if name in outputs:
+                np.copyto(np.asarray(outputs[name]), result)
+
+    def profile(self, feeds: Mapping[str, object]) -> Profile:
+        """Run once; the model is one step."""
+        return self.run_profiled(feeds)[1]
+
+    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Any], Profile]:
+        """`run` and `profile` in one."""
+        import time
+
+        start = time.perf_counter_ns()
+        outputs = self.run(feeds)
+        event = Event(0, self.name, "host", 0, time.perf_counter_ns() - start)
+        return outputs, Profile(self.name, (event,))
+
+    def memory(self) -> MemoryUse:
+        """The bytes of the model; what the reference implementation takes is not known."""
+        return MemoryUse(0, 0, 0, self.model.model.ByteSize(), 0)
+
+    def save(self, path: str | os.PathLike[str]) -> NoReturn:  # noqa: ARG002
+        """Refused: a file holds tensors only."""
+        facts = {"model": self.name, "reason": self.model.reason}
+        raise ArtefactError(A121, facts, hint="keep the ONNX file, and compile it where it runs")
+
+
+def _info(info: onnx.ValueInfoProto) -> TensorInfo:
+    kind = _tensor(info.type)
+    dtype: DType | None = kind.dtype if kind is not None else None
+    shape = tuple(
+        int(d.dim_value) if d.HasField("dim_value") else d.dim_param or f"d{k}"
+        for k, d in enumerate(info.type.tensor_type.shape.dim)
+    )
+    name = type_name(dtype) if dtype is not None else _onnx_type_name(info.type)
+    return TensorInfo(info.name, dtype, shape, name)
+
+
+def _onnx_type_name(proto: onnx.TypeProto) -> str:
+    """`seq(tensor(float))` and the like."""
+    from onnx import TensorProto
+
+    which = proto.WhichOneof("value")
+    if which == "sequence_type":
+        return f"seq({_onnx_type_name(proto.sequence_type.elem_type)})"
+    if which == "optional_type":
+        return f"optional({_onnx_type_name(proto.optional_type.elem_type)})"
+    if which == "tensor_type":
+        return f"tensor({TensorProto.DataType.Name(proto.tensor_type.elem_type).lower()})"
+    return str(which or "unknown").removesuffix("_type")
