@@ -21,6 +21,10 @@ from tilewright.tensor import ir as tir
 
 __all__ = ["fetch_ahead", "finish_tile", "split_tile", "tile", "unroll_walk"]
 
+MAX_EXACT_TILES = 6
+"""Up to this size of a tile, what is left over has a tile of its own size."""
+
+
 # Places at which a reduction that waits for memory goes on at once, and how long it must be.
 _STREAMS = 4
 _STREAMED_REDUCTION = 512
@@ -197,7 +201,7 @@ def split_tile(
         return _Split((), (), ()), columns
     extent = extent_of(context, loops.row)
     if extent is None:
-        tiles, row = s.split(loops.row, tuple(range(plan.tile_rows, 0, -1)))
+        tiles, row = s.split(loops.row, _row_tiles(plan.tile_rows))
         return _Split((), (tiles,), (row,)), columns
     cover = covers.uneven(extent, plan.tile_rows)
     tiles, row = s.split(
@@ -208,6 +212,21 @@ def split_tile(
         return _Split((), (tiles,), (row,)), columns
     blocks, tiles = s.split(tiles, plan.row_tiles_per_block)
     return _Split((blocks,), (tiles,), (row,)), columns
+
+
+
+def _row_tiles(tile: int) -> tuple[int, ...]:
+    """Tile sizes that cover any number of rows: the full one, and fewer the smaller they are.
+
+    Every size is a micro-kernel of its own to compile; rows that are left over after full tiles then
+    take two or three of them instead of one.
+    """
+    if tile <= MAX_EXACT_TILES:
+        return tuple(range(tile, 0, -1))
+    sizes = [tile]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // 2))
+    return tuple(sizes)
 
 
 def finish_tile(context: Context, block: str, rows: int) -> None:
