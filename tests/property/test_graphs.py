@@ -1,0 +1,82 @@
+"""Random graphs keep their meaning through every pass, and compiled they compute what they mean."""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from tests.graphs import RandomGraph, graphs
+from tilewright.graph import interpret, verify_graph
+from tilewright.graph.groups import group_nodes
+from tilewright.graph.ops.op import Role
+from tilewright.graph.passes.pipeline import GRAPH_PASSES, optimise
+from tilewright.graph.passes.rewrite import rewrite_graph
+from tilewright.model.assemble import assemble
+from tilewright.model.module import Module, parts_of
+from tilewright.target import Target
+
+
+def assert_same(random: RandomGraph, found: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    note(str(random.graph))
+    for got, want in zip(found, expected, strict=True):
+        assert got.shape == want.shape
+        scale = max(1.0, float(np.abs(want).max(initial=0.0)))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * scale)
+
+
+@given(random=graphs(), seed=st.integers(0, 9))
+def test_every_pass_preserves_meaning(random, seed):
+    feeds = random.feeds(seed)
+    expected = interpret(random.graph, feeds)
+    for rule in GRAPH_PASSES:
+        changed = verify_graph(rewrite_graph(random.graph, rule))
+        note(f"{rule.__name__}\n{changed}")
+        assert_same(random, interpret(changed, feeds), expected)
+
+
+@given(random=graphs(nodes=12), seed=st.integers(0, 9))
+def test_all_passes_together_preserve_meaning_and_come_to_an_end(random, seed):
+    feeds = random.feeds(seed)
+    changed = optimise(random.graph)
+    assert_same(random, interpret(changed, feeds), interpret(random.graph, feeds))
+    again = optimise(changed)
+    assert [str(n.op) for n in again.nodes] == [str(n.op) for n in changed.nodes]
+
+
+@given(random=graphs(nodes=12))
+def test_groups_can_run_one_after_another(random):
+    graph = optimise(random.graph)
+    known = {*graph.inputs, *graph.constants}
+    done = 0
+    for group in group_nodes(graph):
+        for value in group.inputs():
+            assert _root(graph, value) in known
+        for node in group.nodes:
+            known.update(node.outputs)
+            done += 1
+    assert done == sum(node.op.role is not Role.VIEW for node in graph.nodes)
+
+
+def _root(graph, value):
+    producers = graph.producers()
+    while value in producers and producers[value].op.role is Role.VIEW:
+        (value,) = producers[value].inputs
+    return value
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@given(random=graphs(), seed=st.integers(0, 9))
+@hypothesis.settings(max_examples=15)
+def test_compiled_graphs_compute_what_they_mean(random, seed, threads):
+    feeds = random.feeds(seed)
+    graph = optimise(random.graph)
+    target = Target.host()
+    made = assemble(graph, target, threads)
+    module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
+    found = module.run(feeds)
+    assert_same(random, found, interpret(random.graph, feeds))
+    again = module.run(feeds)
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, again, strict=True))
