@@ -25,6 +25,9 @@ EPSILON: Final = 1e-5
 def inputs(workload: Workload) -> Arrays:
     """Contiguous float32 arrays by name, the same in every process."""
     rng = np.random.default_rng(zlib.crc32(workload.name.encode()))
+    if workload.convolution is not None:
+        parts = workload.convolution.shapes
+        return {name: rng.uniform(-1, 1, shape).astype("f4") for name, shape in parts.items()}
     shapes: dict[str, tuple[int, ...]]
     match workload.op:
         case "matmul" | "batched":
@@ -41,6 +44,8 @@ def inputs(workload: Workload) -> Arrays:
 
 def reference(workload: Workload, arrays: Arrays) -> Any:
     """The result as an array of float64."""
+    if workload.convolution is not None:
+        return workload.convolution.reference(arrays)
     wide: dict[str, Any] = {name: array.astype("f8") for name, array in arrays.items()}
     match workload.op:
         case "matmul" | "batched":

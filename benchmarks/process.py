@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -34,17 +35,19 @@ class EngineGoneError(Exception):
 class EngineProcess:
     """The parent's end of one engine. Stopped except while a request is under way."""
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(
+        self, name: str, threads: int, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
         request_read, request_write = os.pipe()
         answer_read, answer_write = os.pipe()
         command = [sys.executable, "-m", "benchmarks.worker", name, str(threads)]
-        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+        variables = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), **(environment or {})}
         self._process = subprocess.Popen(
             [*command, str(request_read), str(answer_write)],
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, **variables},
             pass_fds=(request_read, answer_write),
             stdout=self.log,
             stderr=self.log,

@@ -46,4 +46,4 @@ def _cpu_seconds(pid: int) -> float:
     except OSError:
         return 0.0
     fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return sum(map(int, fields[11:15])) / TICKS  # its own, and that of children it waited for

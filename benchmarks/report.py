@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from benchmarks.kinds import AnyWorkload
 from benchmarks.turns import Outcome
-from benchmarks.workloads import Workload
 
-__all__ = ["Row", "summary", "table"]
+__all__ = ["SUBJECT", "Row", "aligned", "complaints", "geomean", "lost_variants", "number"]
+__all__ += ["noise", "summary", "table"]
 
 SUBJECT: Final = "tilewright"
 QUIET_CPUS: Final = 0.1
@@ -21,7 +22,7 @@ QUIET_CPUS: Final = 0.1
 class Row:
     """One workload at one thread count. Ratios above one: the subject is faster than all peers."""
 
-    workload: Workload
+    workload: AnyWorkload
     threads: int
     outcomes: dict[str, Outcome]
     peers: frozenset[str]
@@ -99,13 +100,14 @@ def _summarize(group: str, threads: int, rows: list[Row]) -> dict[str, Any]:
         "rows": len(rows),
         "compared": len(known),
         "noisy": sum(row.is_noisy for row in rows),
-        "geomean_min": _geomean(ratio for ratio, _ in known),
-        "geomean_median": _geomean(medians),
+        "geomean_min": geomean(ratio for ratio, _ in known),
+        "geomean_median": geomean(medians),
         "worst": {"ratio": min(known)[0], "workload": min(known)[1]} if known else None,
     }
 
 
-def _geomean(ratios: Iterable[float]) -> float | None:
+def geomean(ratios: Iterable[float]) -> float | None:
+    """The geometric mean; None without figures."""
     logs = [math.log(ratio) for ratio in ratios]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
@@ -122,19 +124,19 @@ def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
                 str(row.threads),
                 *(_time(row.outcomes.get(engine)) for engine in engines),
                 best[0] if best else "-",
-                _number(row.ratio("min_s")),
-                _number(row.ratio("median_s")),
-                _number(row.share_of_peak(SUBJECT), 100, 1),
-                _number(row.share_of_peak(best[0]) if best else None, 100, 1)
+                number(row.ratio("min_s")),
+                number(row.ratio("median_s")),
+                number(row.share_of_peak(SUBJECT), 100, 1),
+                number(row.share_of_peak(best[0]) if best else None, 100, 1)
                 + (" ~" if row.is_noisy else ""),
             ]
         )
     return "\n".join(
-        [*_aligned(lines), "", *_footnotes(rows), *_complaints(rows), *_lost_variants(rows)]
+        [*aligned(lines), "", *_footnotes(rows), *complaints(rows), *lost_variants(rows)]
     )
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """The first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
@@ -152,14 +154,18 @@ def _footnotes(rows: Sequence[Row]) -> list[str]:
         if item["compared"]
     ]
     lines.append("times: best turn in µs; ratio: best peer / tilewright, above 1 is faster")
-    if busy := sum(row.is_noisy for row in rows):
-        lines.append(
-            f"~ other processes used the machine during {busy} of {len(rows)} rows: no claim"
-        )
-    return lines
+    return lines + noise(rows)
 
 
-def _complaints(rows: Sequence[Row]) -> list[str]:
+def noise(rows: Sequence[Row]) -> list[str]:
+    """A warning, if rows have the mark of being noisy."""
+    busy = sum(row.is_noisy for row in rows)
+    text = f"~ other processes used the machine during {busy} of {len(rows)} rows: no claim"
+    return [text] if busy else []
+
+
+def complaints(rows: Sequence[Row]) -> list[str]:
+    """What went wrong, where and why."""
     return [
         f"{row.workload.name}: {name} {outcome.state} "
         f"({outcome.why or f'relative error {outcome.error:.2e}'})"
@@ -169,7 +175,7 @@ def _complaints(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _lost_variants(rows: Sequence[Row]) -> list[str]:
+def lost_variants(rows: Sequence[Row]) -> list[str]:
     """Each lost variant once: it tends to be lost for every workload."""
     lost = {
         f"{name} ran without {variant}"
@@ -186,5 +192,6 @@ def _time(outcome: Outcome | None) -> str:
     return f"{outcome.min_s * 1e6:.1f}" if outcome.state == "ok" else outcome.state
 
 
-def _number(value: float | None, scale: float = 1, digits: int = 3) -> str:
+def number(value: float | None, scale: float = 1, digits: int = 3) -> str:
+    """A figure as text, `-` if there is none."""
     return "-" if value is None else f"{value * scale:.{digits}f}"

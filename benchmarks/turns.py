@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.kinds import AnyWorkload
 from benchmarks.process import LOAD_SECONDS, EngineGoneError, EngineProcess
-from benchmarks.workloads import Workload
 
 __all__ = ["Outcome", "Settings", "compete"]
 
@@ -68,7 +68,7 @@ class Contest:
         self.outcomes: dict[str, Outcome] = {}
         self.lost: dict[str, tuple[str, ...]] = {}
 
-    def load(self, workload: Workload, reference: str | None) -> None:
+    def load(self, workload: AnyWorkload, reference: str | None) -> None:
         for name, process in list(self.processes.items()):
             try:
                 answer = process.ask(
@@ -127,7 +127,7 @@ class Contest:
 
 def compete(
     processes: dict[str, EngineProcess],
-    workload: Workload,
+    workload: AnyWorkload,
     reference: str | None,
     settings: Settings,
 ) -> dict[str, Outcome]:

@@ -19,14 +19,13 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
+from benchmarks import kinds
 from benchmarks.engines import Builder, Runner
-from benchmarks.numbers import TOLERANCE, Arrays, error_of, inputs
-from benchmarks.workloads import Workload
+from benchmarks.memory import Memory
 
 SAMPLE_SECONDS: Final = 40e-6
 """A sample holds as many calls as fill this time, so that the clock costs less than 0.2 %."""
+FOOTPRINT_RUNS: Final = 3
 PR_SET_PDEATHSIG: Final = 1
 
 
@@ -35,17 +34,17 @@ class Worker:
     """The engine, and the workload that is loaded at present."""
 
     engine: Any
-    workload: Workload | None = None
+    workload: kinds.AnyWorkload | None = None
     expected: Any = None
-    arrays: Arrays = field(default_factory=dict)  # kept: engines hold their addresses alone
+    arrays: dict[str, Any] = field(default_factory=dict)  # kept: engines hold their addresses alone
     runners: dict[str, Runner] = field(default_factory=dict)
 
     def load(self, workload: dict[str, Any], reference: str | None) -> dict[str, Any]:
         """Build every variant, and check its result before anything is timed."""
         self.unload()
-        self.workload = Workload.from_dict(workload)
-        self.expected = np.load(reference) if reference else None
-        self.arrays = inputs(self.workload)
+        self.workload = kinds.read(workload)
+        self.expected = kinds.read_reference(reference)
+        self.arrays = kinds.inputs(self.workload)
         builders = self.engine.variants(self.workload)
         return {"variants": {name: self._build(name, b) for name, b in builders.items()}}
 
@@ -55,20 +54,24 @@ class Worker:
             runner = builder(self.arrays)
             runner.run()
             prepare_ms = 1e3 * (time.perf_counter() - start)
+            runner.settle()
             error = self._error(runner)
         except Exception as problem:  # noqa: BLE001 (an engine may fail in any way it likes)
             traceback.print_exc()
-            return {"state": "failed", "why": f"{type(problem).__name__}: {problem}"[:300]}
+            return {"state": "failed", "why": _reason(problem)}
         if self.workload and self.workload.group == "compile":
             runner = Runner(lambda: builder(self.arrays), runner.output)
         self.runners[name] = runner
-        state = "ok" if error <= TOLERANCE else "wrong"
+        state = "ok" if error <= self._tolerance() else "wrong"
         return {"state": state, "error": error, "prepare_ms": prepare_ms, "flops": runner.flops}
 
     def _error(self, runner: Runner) -> float:
-        if self.expected is None or runner.self_timed:
+        if self.workload is None or self.expected is None or runner.self_timed:
             return 0.0
-        return error_of(runner.output(), self.expected)
+        return kinds.error_of(self.workload, runner.output(), self.expected)
+
+    def _tolerance(self) -> float:
+        return kinds.tolerance(self.workload) if self.workload else 0.0
 
     def turn(self, variant: str, seconds: float) -> dict[str, Any]:
         """Run for about this long; what comes first warms the caches and is not counted."""
@@ -85,6 +88,35 @@ class Worker:
         """Whether the result is still right after all those turns."""
         return {"error": self._error(self.runners[variant])}
 
+    def deploy(self, workload: dict[str, Any], scratch: str) -> dict[str, Any]:
+        """Make what another process can open, if this engine has such a thing."""
+        prepare = getattr(self.engine, "deploy", None)
+        return prepare(kinds.read(workload), scratch) if prepare else {}
+
+    def footprint(self, workload: dict[str, Any], scratch: str) -> dict[str, Any]:
+        """Seconds to open a model and memory to run it, for a process that did nothing yet."""
+        model = kinds.read(workload)
+        arrays = kinds.inputs(model)
+        try:
+            before, start = Memory.start(), time.perf_counter()
+            run = self.engine.open_model(model, arrays, scratch)
+            load_s = time.perf_counter() - start
+            loaded, start = Memory.now(), time.perf_counter()
+            run()
+            first_s = time.perf_counter() - start
+            for _ in range(FOOTPRINT_RUNS):
+                run()
+        except Exception as problem:  # noqa: BLE001 (an engine may fail in any way it likes)
+            traceback.print_exc()
+            return {"why": _reason(problem)}
+        return {
+            "load_s": load_s,
+            "first_run_s": first_s,
+            "loaded_bytes": loaded.resident - before.resident,
+            "resident_bytes": Memory.now().resident - before.resident,
+            "peak_bytes": Memory.now().peak - before.resident,
+        }
+
     def unload(self) -> dict[str, Any]:
         """Forget the workload and free its memory."""
         self.runners.clear()
@@ -92,6 +124,11 @@ class Worker:
         self.expected = self.workload = None
         gc.collect()
         return {}
+
+
+def _reason(problem: Exception) -> str:
+    """One line of a table."""
+    return " ".join(f"{type(problem).__name__}: {problem}".split())[:300]
 
 
 def _warm_up(runner: Runner, seconds: float) -> float:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
+from benchmarks.convolutions import CONVOLUTIONS, OPS, Convolution
+
 __all__ = ["CHAIN", "WORKLOADS", "Workload", "select"]
 
 CHAIN: Final = (("mul", "s"), ("add", "b"), ("relu", ""), ("sub", "x"), ("sigmoid", ""))
@@ -21,7 +23,8 @@ class Workload:
     """One op on one shape.
 
     `matmul` has shape (M, N, K) and a constant B; `batched` (batch, M, N, K) and no constant;
-    the row-wise ops (rows, columns). `trace` applies a schedule and has no arrays.
+    the row-wise ops (rows, columns); convolutions are what `Convolution` says. `trace` applies a
+    schedule and has no arrays.
     """
 
     group: str
@@ -37,8 +40,15 @@ class Workload:
         return f"{self.op} {'x'.join(map(str, self.shape))}"
 
     @property
+    def convolution(self) -> Convolution | None:
+        """The workload in the words of a convolution, if it is one."""
+        return Convolution.of(self.op, self.shape) if self.op in OPS else None
+
+    @property
     def result_shape(self) -> tuple[int, ...]:
         """Shape of the one output."""
+        if self.convolution is not None:
+            return self.convolution.result_shape
         if self.op in {"matmul", "batched"}:
             return self.shape[:-1]
         return self.shape
@@ -46,11 +56,15 @@ class Workload:
     @property
     def flops(self) -> int:
         """Multiply-adds count twice; 0 where the figure says nothing."""
+        if self.convolution is not None:
+            return self.convolution.flops
         return 2 * math.prod(self.shape) if self.op in {"matmul", "batched"} else 0
 
     @property
     def bytes(self) -> int:
         """Bytes that must be read and written at least."""
+        if self.convolution is not None:
+            return self.convolution.bytes
         match self.op:
             case "matmul" | "batched":
                 *batch, m, n, k = self.shape
@@ -95,6 +109,7 @@ WORKLOADS: Final = (
     *(Workload("matmul", "matmul", shape) for shape in MATMULS),
     *(Workload("matmul", "batched", shape) for shape in BATCHED),
     *(Workload("rowwise", op, shape) for op in ROWWISE_OPS for shape in ROWWISE_SHAPES),
+    *(Workload("conv", op, shape) for op, shape in CONVOLUTIONS),
     *(Workload("compile", "matmul", shape) for shape in COMPILED),
     Workload("compile", "trace", (30,)),
 )

@@ -1,131 +1,79 @@
-"""Write a few tensor programs, let tilewright schedule and compile them, check them, time them.
+"""Compile two models, check their results, time them beside whatever peers are installed.
 
-Run with `make demo`, or `python examples/demo.py` in an environment that has tilewright.
+Run with `make demo`, or `python examples/demo.py` in an environment that has tilewright. Then the
+same compiler from below: tensor programs of a few lines, and how near they come to the limit of
+this machine.
 """
 
 from __future__ import annotations
 
-import math
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
 
 import tilewright as tw
-from tilewright.llvm.calibrate import FmaPeak, Team
-from tilewright.llvm.probes import compile_probes
+from tilewright.contest.turns import TOLERANCE, compete, distance
 
-SECONDS = 1.0  # of timing for each program
-
-
-def matmul(m: int, n: int, k: int) -> tw.Func:
-    """C = A·B, as a person writes it."""
-    A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
-    r = tw.reduce_axis(k, "k")
-    C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
-    return tw.func("matmul", [A, B], [C])
+SECONDS = 1.5  # of timing for each engine and model
+PEERS = {"onnxruntime": "onnxruntime", "openvino": "openvino", "torch": "onnx2torch"}
 
 
-def dense_gelu(m: int, n: int, k: int) -> tw.Func:
-    """gelu(A·B + bias): what follows the sum happens while it is still in registers."""
-    A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
-    bias = tw.placeholder("bias", (n,))
-    r = tw.reduce_axis(k, "k")
-    C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
-    D = tw.compute("D", (m, n), lambda i, j: tw.call("gelu", C[i, j] + bias[j]))
-    return tw.func("dense_gelu", [A, B, bias], [D])
+def check(name: str, model: onnx.ModelProto, module: tw.Module, feeds: dict) -> None:
+    """Results must be those of the reference implementation that comes with ONNX."""
+    error = distance(module.run(feeds), ReferenceEvaluator(model).run(None, feeds))
+    shapes = ", ".join(f"{key} {list(array.shape)}" for key, array in feeds.items())
+    assert error < TOLERANCE, f"{name} is wrong by {error} for {shapes}"
+    print(f"  right for {shapes}: {error:.0e} away from the ONNX reference")
 
 
-def softmax(rows: int, n: int) -> tw.Func:
-    """Softmax over the last axis."""
-    X = tw.placeholder("X", (rows, n))
-    a, b = tw.reduce_axis(n, "a"), tw.reduce_axis(n, "b")
-    top = tw.compute("top", (rows,), lambda i: tw.max_over(X[i, a], a))
-    power = tw.compute("power", (rows, n), lambda i, j: tw.call("exp", X[i, j] - top[i]))
-    total = tw.compute("total", (rows,), lambda i: tw.sum_over(power[i, b], b))
-    scale = tw.compute("scale", (rows,), lambda i: 1.0 / total[i])
-    Y = tw.compute("Y", (rows, n), lambda i, j: power[i, j] * scale[i])
-    return tw.func("softmax", [X], [Y])
-
-
-def exact_gelu(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
-
-
-def exact_softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-def time_by_turns(kernel: tw.Kernel, inputs: list, limit: Callable[[], float]) -> list[float]:
-    """Best seconds of the kernel, and the best rate of what limits it, measured by turns.
-
-    Both see the same moments: whatever else the machine does, the comparison holds.
-    """
-    kernel.time(inputs, repeat=1, min_ns=50_000_000)  # caches, clock and memory wake up
-    best, rate, end = math.inf, 0.0, time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        rate = max(rate, limit())
-        best = min(best, *kernel.time(inputs, repeat=3, min_ns=2_000_000))
-    return [best / 1e9, rate]
-
-
-class Table:
-    """Compiles programs, and prints a line for each."""
-
-    def __init__(self) -> None:
-        self.target = tw.Target.host()
-        self.peak = FmaPeak(self.target, compile_probes(self.target), Team(1))
-        bits = f"{self.target.vector_bytes * 8}-bit vectors"
-        print(f"tilewright {tw.__version__} on {self.target.cpu}, {bits}; one core\n")
-        print(f"{'program':<30}{'compile':>9}{'run':>11}{'rate':>17}{'of limit':>10}{'error':>10}")
-
-    def line(self, name: str, func: tw.Func, constants: dict, inputs: list, exact: np.ndarray,
-             work: float, unit: str, limit: Callable[[], float]) -> None:  # fmt: skip
-        start = time.perf_counter()
-        kernel = tw.build(func, target=self.target, threads=1, constants=constants)
-        compile_ms = (time.perf_counter() - start) * 1e3
-        error = np.abs(kernel(*inputs) - exact).max()
-        assert error < 1e-3, f"{name} is wrong by {error}"
-        seconds, best = time_by_turns(kernel, inputs, limit)
-        rate = work / seconds / 1e9
-        print(
-            f"{name:<30}{compile_ms:>6.0f} ms{seconds * 1e6:>8.0f} µs{rate:>9.1f} {unit:<7}"
-            f"{rate / best:>10.0%}{error:>10.0e}"
-        )
+def contest(model: onnx.ModelProto, module: tw.Module, feeds: dict) -> None:
+    """Medians by turns, each engine in a process of its own."""
+    peers = [name for name, package in PEERS.items() if find_spec(package)]
+    with tempfile.TemporaryDirectory() as folder:
+        file, compiled = Path(folder, "model.onnx"), Path(folder, "model.tw")
+        onnx.save(model, file)
+        module.save(compiled)
+        paths = {"tilewright": compiled} | dict.fromkeys(peers, file)
+        outcomes = compete(paths, feeds, module.threads, SECONDS, lambda _: None)
+    own = outcomes[0]
+    for outcome in outcomes:
+        if outcome.problem:
+            print(f"  {outcome.engine:<12} {outcome.problem}")
+            continue
+        ratio = f"{outcome.median_s / own.median_s:.2f} times as long" if outcome is not own else ""
+        print(f"  {outcome.engine:<12}{outcome.median_s * 1e3:>8.2f} ms   {ratio}")
+        assert not outcome.differs, f"{outcome.engine} gives other results: {outcome.error}"
 
 
 def main() -> None:
+    sys.path.insert(0, str(Path(__file__).parent))  # an isolated Python does not look there
+    import models
+    import programs
+
     rng = np.random.default_rng(0)
-    table = Table()
-    for m, n, k in ((128, 768, 768), (512, 512, 512), (333, 777, 555)):
-        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
-        exact = a.astype(np.float64) @ b
-        table.line(f"matmul {m}×{n}×{k}", matmul(m, n, k), {"B": b}, [a], exact,
-                   2 * m * n * k, "GFLOP/s", table.peak.run)  # fmt: skip
-
-    m, n, k = 128, 768, 768
-    a, b = rng.standard_normal((m, k), np.float32) / 8, rng.standard_normal((k, n), np.float32) / 8
-    bias = rng.standard_normal(n, np.float32)
-    exact = exact_gelu(a.astype(np.float64) @ b + bias)
-    table.line(f"gelu(A·B + bias) {m}×{n}×{k}", dense_gelu(m, n, k), {"B": b, "bias": bias}, [a],
-               exact, 2 * m * n * k, "GFLOP/s", table.peak.run)  # fmt: skip
-
-    x = rng.standard_normal((1024, 768), np.float32)
-    copy = np.empty_like(x)
-
-    def copy_rate() -> float:
+    image = rng.standard_normal((2, 3, 224, 224), np.float32)
+    ids = rng.integers(0, 2000, (3, 128))
+    cases = [
+        ("ResNet-18", models.resnet18(), [{"image": image[:1]}]),
+        ("transformer", models.transformer(), [{"ids": ids[:1]}, {"ids": ids[:, :33]}]),
+    ]
+    for name, model, runs in cases:
         start = time.perf_counter()
-        np.copyto(copy, x)
-        return 2 * x.nbytes / (time.perf_counter() - start) / 1e9
-
-    table.line("softmax 1024×768", softmax(1024, 768), {}, [x], exact_softmax(x.astype(np.float64)),
-               2 * x.nbytes, "GB/s", copy_rate)  # fmt: skip
-    print(
-        "\nThe limit: a loop of nothing but multiply-adds; for softmax, copying the same bytes.\n"
-        "Nothing was tuned. To see how a kernel comes about, step by step:\n"
-        "    tilewright show matmul:128,768,768 --constants B --steps"
-    )
+        module = tw.compile(model, cache=False)
+        seconds = time.perf_counter() - start
+        kernels = len(module.executable.program.kernels)
+        print(f"{name}: {kernels} kernels for every size, compiled in {seconds:.1f} s")
+        for feeds in runs:
+            check(name, model, module, feeds)
+        contest(model, module, runs[0])
+        print()
+    programs.main()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,11 @@
 
 A builder takes the input arrays and gives a `Runner`. An engine with several ways tries each of
 them in the first rounds and goes on with its fastest, so that peers are met at their best.
+
+An engine whose memory and time to load a model are of interest also has
+
+    def open_model(workload, arrays, scratch) → what runs the model once
+    def deploy(workload, scratch)     optional: in an earlier process, write what is opened then
 """
 
 from __future__ import annotations
@@ -28,15 +33,18 @@ ENGINES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Something to time. `run` does the work once; `output` shows the result of the last run.
+    """Something to time. `run` does the work once; `output` shows the result of the last run: an
+    array, or the list of all outputs of a model.
 
-    A runner that is `self_timed` returns its seconds from `run`, for `flops` operations.
+    A runner that is `self_timed` returns its seconds from `run`, for `flops` operations. `settle`
+    waits for what building left in the background, before anything is timed.
     """
 
     run: Callable[[], Any]
-    output: Callable[[], NDArray[Any]]
+    output: Callable[[], NDArray[Any] | list[NDArray[Any]]]
     self_timed: bool = False
     flops: int = 0
+    settle: Callable[[], None] = lambda: None
 
 
 Builder = Callable[[Arrays], Runner]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from typing import Any, Final
 
 import torch
 
 from benchmarks.engines import NOTHING, Runner, Variants
+from benchmarks.engines.torch import module_runner
+from benchmarks.kinds import AnyWorkload
+from benchmarks.models.workload import ModelWorkload
 from benchmarks.numbers import EPSILON, Arrays
-from benchmarks.workloads import CHAIN, Workload
+from benchmarks.workloads import CHAIN
 
 PEER: Final = True
 
@@ -23,10 +27,14 @@ def start(threads: int) -> dict[str, str]:
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     inductor.cpp.threads = threads
+    inductor.compile_threads = 1  # compile in this process: its CPU time is then known to be ours
+    inductor.freezing = True  # weights are constants: the way to deploy a model
     return {"torch": torch.__version__, "compiler": compiler}
 
 
-def variants(workload: Workload) -> Variants:
+def variants(workload: AnyWorkload) -> Variants:
+    if isinstance(workload, ModelWorkload):
+        return {"compile": partial(_build_model, workload)} if workload.model.exporters else NOTHING
     function = _FUNCTIONS.get(workload.op)
     if function is None or workload.group == "compile":
         return NOTHING
@@ -37,6 +45,11 @@ def variants(workload: Workload) -> Variants:
         return Runner(lambda: compiled(**tensors), lambda: compiled(**tensors).numpy())
 
     return {"compile": build}
+
+
+def _build_model(workload: ModelWorkload, arrays: Arrays) -> Runner:
+    torch._dynamo.reset()  # models share classes, and one function is compiled a few times only
+    return module_runner(torch.compile(workload.model.module(), dynamic=False), arrays)
 
 
 def _softmax(x: Any) -> Any:

@@ -1,7 +1,8 @@
-"""ONNX Runtime: one-node models (B as an initializer), inputs and outputs bound once."""
+"""ONNX Runtime: models, or one-node models (B as an initializer); inputs and outputs bound once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -10,7 +11,10 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
+from benchmarks.convolutions import Convolution, channels_first, channels_last
 from benchmarks.engines import NOTHING, Runner, Variants, empty
+from benchmarks.kinds import AnyWorkload
+from benchmarks.models.workload import ModelWorkload
 from benchmarks.numbers import EPSILON, Arrays, inputs
 from benchmarks.workloads import CHAIN, Workload
 
@@ -22,11 +26,16 @@ _options = ort.SessionOptions()
 def start(threads: int) -> dict[str, str]:
     _options.intra_op_num_threads = threads
     _options.inter_op_num_threads = 1
+    _options.log_severity_level = 3
     _options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     return {"onnxruntime": ort.__version__, "onnx": onnx.__version__}
 
 
-def variants(workload: Workload) -> Variants:
+def variants(workload: AnyWorkload) -> Variants:
+    if isinstance(workload, ModelWorkload):
+        return {"bound": partial(_build_model, workload)}
+    if workload.convolution is not None:
+        return {"bound": partial(_build_convolution, workload.convolution)}
     if workload.op not in _NODES:
         return NOTHING
     return {"bound": partial(_build, workload)}
@@ -34,13 +43,70 @@ def variants(workload: Workload) -> Variants:
 
 def _build(workload: Workload, arrays: Arrays) -> Runner:
     out = empty(*workload.result_shape)
-    session = ort.InferenceSession(_model(workload), _options, providers=["CPUExecutionProvider"])
+    session = _session(_model(workload))
     binding = session.io_binding()
     for name in _input_names(workload):
         array = arrays[name]
         binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
     binding.bind_output("y", "cpu", 0, np.float32, out.shape, out.ctypes.data)
     return Runner(partial(session.run_with_iobinding, binding), lambda: out)
+
+
+def _build_convolution(conv: Convolution, arrays: Arrays) -> Runner:
+    """One node and its activation, channels first as ONNX has it."""
+    x = channels_first(arrays["x"])
+    batch, *space, filters = conv.result_shape
+    out = empty(batch, filters, *space)
+    op = "ConvTranspose" if conv.op == "transposed" else "Conv"
+    attributes = {"strides": conv.strides, "pads": conv.pads, "group": conv.groups}
+    f32 = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [
+            helper.make_node(op, ["x", "w", "b"], ["sums"], **attributes),
+            helper.make_node("Relu", ["sums"], ["y"]),
+        ],
+        "benchmark",
+        [helper.make_tensor_value_info("x", f32, x.shape)],
+        [helper.make_tensor_value_info("y", f32, out.shape)],
+        [numpy_helper.from_array(arrays[name], name) for name in "wb"],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    session = _session(bytes(model.SerializeToString()))
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, np.float32, x.shape, x.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.float32, out.shape, out.ctypes.data)
+    run = partial(_run_bound, session, binding, x)
+    return Runner(run, lambda: channels_last(out))
+
+
+def _run_bound(session: Any, binding: Any, _kept: Any) -> None:
+    """Run with arrays that are bound by their addresses alone, and must live as long."""
+    session.run_with_iobinding(binding)
+
+
+def _build_model(workload: ModelWorkload, arrays: Arrays) -> Runner:
+    session = _session(workload.path)
+    binding = session.io_binding()
+    for name, array in arrays.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+    names = [output.name for output in session.get_outputs()]
+    for name in names:
+        binding.bind_output(name, "cpu")
+    session.run_with_iobinding(binding)
+    values = binding.get_outputs()  # memory for the outputs: their shapes are known from now on
+    for name, value in zip(names, values, strict=True):
+        binding.bind_ortvalue_output(name, value)
+    run = partial(session.run_with_iobinding, binding)
+    return Runner(run, lambda: [value.numpy() for value in values])
+
+
+def open_model(workload: ModelWorkload, arrays: Arrays, _scratch: str) -> Callable[[], Any]:
+    """The way of a user: a session, and calls with arrays."""
+    return partial(_session(workload.path).run, None, arrays)
+
+
+def _session(model: str | bytes) -> Any:
+    return ort.InferenceSession(model, _options, providers=["CPUExecutionProvider"])
 
 
 def _input_names(workload: Workload) -> tuple[str, ...]:

@@ -1,19 +1,27 @@
-"""tilewright through its public face: ten-line programs, the analytic draft, no tuning."""
+"""tilewright through its public face: small programs and models, the analytic draft, no tuning."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
 import tilewright as tw
 from benchmarks.engines import NOTHING, Runner, Variants, empty
+from benchmarks.kinds import AnyWorkload
+from benchmarks.models.workload import ModelWorkload
 from benchmarks.numbers import Arrays
 from benchmarks.programs import PROGRAMS, with_consumers
 from benchmarks.workloads import Workload
+from tilewright import options
 
 PEER: Final = False
+ARTEFACT: Final = "model.tw"
 
 _threads: list[int] = []
 
@@ -25,7 +33,9 @@ def start(threads: int) -> dict[str, str]:
     return {"tilewright": tw.__version__}
 
 
-def variants(workload: Workload) -> Variants:
+def variants(workload: AnyWorkload) -> Variants:
+    if isinstance(workload, ModelWorkload):
+        return {"draft": partial(_build_model, workload)}
     if workload.op == "trace":
         return {"replay": partial(_trace, workload.shape[0])}
     return {"draft": partial(_build, workload)} if workload.op in PROGRAMS else NOTHING
@@ -37,6 +47,47 @@ def _build(workload: Workload, arrays: Arrays) -> Runner:
     kernel = tw.build(program.func, threads=_threads[0], constants=constants)
     out = empty(*workload.result_shape)
     return Runner(partial(kernel, *(arrays[name] for name in program.inputs), out), lambda: out)
+
+
+def _build_model(workload: ModelWorkload, arrays: Arrays) -> Runner:
+    module = _compile(workload)
+    results: list[list[Any]] = [[]]
+
+    def run() -> None:
+        results[0] = module.run(arrays)
+
+    return Runner(run, lambda: results[0], settle=_settle)
+
+
+def _compile(workload: ModelWorkload) -> tw.Module:
+    """With a cache for this workload alone: no other model has compiled kernels for it."""
+    folder = options.cache_dir() / f"{workload.name} on {_threads[0]}"
+    return tw.compile(workload.path, threads=_threads[0], cache=folder)
+
+
+def _settle() -> None:
+    """Let the cache be written: it would go on while others have their turn, and be cut off."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def deploy(workload: ModelWorkload, scratch: str) -> dict[str, Any]:
+    """Compile and write the artefact, which a process that never compiled will open."""
+    start = time.perf_counter()
+    module = _compile(workload)
+    compile_s = time.perf_counter() - start
+    path = Path(scratch) / ARTEFACT
+    module.save(path)
+    return {
+        "compile_again_s": compile_s,
+        "artefact_bytes": path.stat().st_size,
+        "by_reference": module.by_reference,
+    }
+
+
+def open_model(_workload: ModelWorkload, arrays: Arrays, scratch: str) -> Callable[[], Any]:
+    return partial(tw.load(Path(scratch) / ARTEFACT).run, arrays)
 
 
 def _trace(steps: int, _arrays: Arrays) -> Runner:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import torch
 
+from benchmarks.convolutions import Convolution, channels_first, channels_last
 from benchmarks.engines import NOTHING, Builder, Runner, Variants
+from benchmarks.kinds import AnyWorkload
+from benchmarks.models.workload import ModelWorkload
 from benchmarks.numbers import EPSILON, Arrays
-from benchmarks.workloads import CHAIN, Workload
+from benchmarks.workloads import CHAIN
 
 PEER: Final = True
 
@@ -22,10 +26,58 @@ def start(threads: int) -> dict[str, str]:
     return {"torch": torch.__version__}
 
 
-def variants(workload: Workload) -> Variants:
+def variants(workload: AnyWorkload) -> Variants:
+    if isinstance(workload, ModelWorkload):
+        return _model_variants(workload)
     if workload.group == "compile":
         return NOTHING
+    if workload.convolution is not None:
+        orders = {"plain": torch.contiguous_format}
+        if workload.convolution.rank == 2:
+            orders["channels-last"] = torch.channels_last
+        conv = workload.convolution
+        return {name: partial(_build_convolution, conv, order) for name, order in orders.items()}
     return {name: _builder(make) for name, make in MAKERS.get(workload.op, {}).items()}
+
+
+def _build_convolution(conv: Convolution, order: Any, arrays: Arrays) -> Runner:
+    x = torch.from_numpy(channels_first(arrays["x"])).contiguous(memory_format=order)
+    w = torch.from_numpy(arrays["w"]).contiguous(memory_format=order)
+    bias, functional = torch.from_numpy(arrays["b"]), torch.nn.functional
+    options = {"stride": conv.stride, "padding": conv.padding, "groups": conv.groups}
+    name = f"conv_transpose{conv.rank}d" if conv.op == "transposed" else f"conv{conv.rank}d"
+    convolve = partial(getattr(functional, name), x, w, bias, **options)
+
+    def run() -> Any:
+        return convolve().relu_()
+
+    return Runner(run, lambda: channels_last(run().numpy()))
+
+
+def _model_variants(workload: ModelWorkload) -> Variants:
+    """A module that sees pictures is tried in both orders of memory."""
+    if not workload.model.exporters:
+        return NOTHING
+    orders = {"eager": torch.contiguous_format, "channels-last": torch.channels_last}
+    if len(workload.model.inputs[0].dims) != 4:
+        del orders["channels-last"]
+    return {name: partial(_build_model, workload, order) for name, order in orders.items()}
+
+
+def _build_model(workload: ModelWorkload, order: Any, arrays: Arrays) -> Runner:
+    return module_runner(workload.model.module().to(memory_format=order), arrays)
+
+
+def module_runner(module: Any, arrays: Arrays) -> Runner:
+    """Calls of a module with tensors that share the memory of the arrays."""
+    run = partial(module, *map(torch.from_numpy, arrays.values()))
+
+    def output() -> list[Any]:
+        result = run()
+        tensors = [result] if isinstance(result, torch.Tensor) else result
+        return [tensor.contiguous().numpy() for tensor in tensors]
+
+    return Runner(run, output)
 
 
 def _builder(make: Make) -> Builder:

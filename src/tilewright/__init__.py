@@ -1,9 +1,16 @@
 """tilewright: a tensor compiler that is fast at once.
 
-A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
-r = tw.reduce_axis(k)
-C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
-kernel = tw.build(tw.func("matmul", [A, B], [C]))
+Models:
+
+    module = tw.compile("model.onnx")
+    outputs = module.run({"x": x})
+
+Tensor programs:
+
+    A, B = tw.placeholder("A", (m, k)), tw.placeholder("B", (k, n))
+    r = tw.reduce_axis(k)
+    C = tw.compute("C", (m, n), lambda i, j: tw.sum_over(A[i, r] * B[r, j], r))
+    kernel = tw.build(tw.func("matmul", [A, B], [C]))
 """
 
 from tilewright.build import build
@@ -27,6 +34,22 @@ from tilewright.errors import TilewrightError, TilewrightWarning, UserError
 from tilewright.model.compiler import compile_model as compile  # noqa: A004  (the word of the field)
 from tilewright.model.module import Module
 from tilewright.model.module import load_module as load
+from tilewright.model.session import (
+    InferenceSession,
+    NodeArg,
+    get_all_providers,
+    get_available_providers,
+    get_device,
+)
+from tilewright.model.session_options import (
+    ExecutionMode,
+    ExecutionOrder,
+    GraphOptimizationLevel,
+    RunOptions,
+    SessionOptions,
+    set_default_logger_severity,
+)
+from tilewright.model.values import OrtValue
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import Kernel
 from tilewright.schedule import Schedule, Step, Trace
@@ -53,11 +76,19 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DType",
+    "ExecutionMode",
+    "ExecutionOrder",
     "Func",
+    "GraphOptimizationLevel",
+    "InferenceSession",
     "Kernel",
     "Module",
+    "NodeArg",
+    "OrtValue",
     "Pipeline",
+    "RunOptions",
     "Schedule",
+    "SessionOptions",
     "Step",
     "Target",
     "Tensor",
@@ -75,6 +106,9 @@ __all__ = [
     "f32",
     "f64",
     "func",
+    "get_all_providers",
+    "get_available_providers",
+    "get_device",
     "i16",
     "i32",
     "i64",
@@ -88,6 +122,7 @@ __all__ = [
     "product_over",
     "reduce_axis",
     "select",
+    "set_default_logger_severity",
     "size",
     "sum_over",
     "u16",

@@ -28,6 +28,7 @@ def check_lowering(
     types: Sequence[TensorType],
     arrays: Sequence[Array],
     sizes: Mapping[tir.Var, int] | None = None,
+    threads: int | None = None,
 ) -> None:
     """Compiled code gives what `evaluate` says."""
 
@@ -35,7 +36,7 @@ def check_lowering(
         return evaluate_size(dim, sizes or {})
 
     expected = op.evaluate(arrays, size_of)
-    kernel = tilewright.build(lowered(op, types))
+    kernel = tilewright.build(lowered(op, types), threads=threads)
     outputs = [np.zeros(np.shape(a), a.dtype) for a in expected]
     kernel(*arrays, *outputs)
     for found, wanted in zip(outputs, expected, strict=True):

@@ -57,6 +57,14 @@ def test_parse_error_crosses_processes_with_its_excerpt():
     assert str(copy) == str(caught.value)
 
 
+def test_error_of_a_module_that_is_not_here_leaves_its_code_free(monkeypatch):
+    text = pickle.dumps(UserError(Code("X902", "`{file}` is damaged"), {"file": "m"}))
+    monkeypatch.delitem(CODES, "X902")
+    copy = pickle.loads(text)
+    assert (copy.code.id, str(copy)) == ("X902", "X902: `m` is damaged")
+    assert Code("X902", "`{file}` is damaged") in CODES.values()
+
+
 def test_codes_have_one_meaning():
     assert CODES["X901"] is SAMPLE
     assert Code("X901", SAMPLE.summary) == SAMPLE

@@ -1,6 +1,7 @@
 """The command line: one file per command, plain text by default, `--json` for programs.
 
-Exit codes: 0 fine, 2 something the caller can fix (no traceback), 70 a bug of tilewright.
+Exit codes: 0 fine, 1 an error with a code that the caller can mend (no traceback), 2 wrong
+arguments, 3 results that differ, 70 a bug of tilewright.
 """
 
 from __future__ import annotations
@@ -8,14 +9,26 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
-from tilewright.cli import doctor, explain, show
+from tilewright.cli import bench, cache, compile, doctor, explain, run, show  # noqa: A004
 from tilewright.errors import InternalError, UserError
 
 __all__ = ["main"]
 
-_COMMANDS = (show, explain, doctor)
+_COMMANDS = (compile, run, bench, show, cache, doctor, explain)
+
+_EPILOG = """\
+examples:
+  tilewright compile model.onnx -o model.tw
+  tilewright run model.tw --size batch=2
+  tilewright bench model.onnx --against onnxruntime
+  tilewright show model.onnx
+
+exit codes: 0 done, 1 an error (its code is printed), 2 wrong arguments, 3 results differ,
+70 a bug of tilewright
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,13 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        return int(arguments.run(arguments))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return int(arguments.run(arguments))
     except UserError as error:
         if arguments.debug:
             raise
         print(f"tilewright: {error}", file=sys.stderr)
         print(f"`tilewright explain {error.code.id}` says more", file=sys.stderr)
-        return 2
+        return 1
     except InternalError as error:
         traceback.print_exc()
         print(f"\ntilewright: this is a bug ({error.code.id}); please report it", file=sys.stderr)
@@ -42,12 +57,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"tilewright: {message}", file=sys.stderr)
+
+
 def _parser() -> argparse.ArgumentParser:
     import tilewright
 
     parser = argparse.ArgumentParser(
         prog="tilewright",
-        description="A tensor compiler: look at programs and schedules, errors, and this machine.",
+        description="A tensor compiler: models and tensor programs become native code.",
+        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=tilewright.__version__)

@@ -1,4 +1,4 @@
-"""`tilewright doctor`: what this machine is, what limits it, and whether everything works."""
+"""`tilewright doctor`: what this machine is, and whether it or a compiled model works."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ import numpy as np
 import tilewright
 from tilewright import options
 from tilewright.build import build
+from tilewright.cli.models import bytes_text, require_file
 from tilewright.llvm.calibrate import calibrated
+from tilewright.model.module import load_module
 from tilewright.runtime import default_threads
+from tilewright.runtime.artefact import open_artefact
 from tilewright.runtime.pool import physical_cores, quota_cpus, usable_cpus
 from tilewright.target import Measured, Target
 from tilewright.tensor import library
@@ -25,7 +29,10 @@ _EXAMPLES = """\
 examples:
   tilewright doctor                 versions, target, threads, a self-test
   tilewright doctor --measure       also measure the multiply-add limit and the bandwidths
+  tilewright doctor model.tw        whether a compiled model is whole, and can run here
   tilewright doctor --json          the same for programs
+
+exit codes: 0 all is well, 1 the file cannot be used, 2 wrong arguments, 70 the self-test failed
 """
 
 
@@ -33,10 +40,11 @@ def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser(
         "doctor",
-        help="describe this machine and check that kernels run",
+        help="describe this machine and check that kernels run, or check a compiled model",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("file", nargs="?", type=Path, help="a compiled model (.tw) to check")
     parser.add_argument("--measure", action="store_true", help="measure and remember rates (≈3 s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -44,19 +52,51 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; 0 if the self-test passed, else 70."""
+    if arguments.file is not None:
+        _print(_examined(arguments.file), as_json=arguments.json)
+        return 0
     target = Target.host()
     if arguments.measure:
         target = calibrated(target)
     error = _self_test()
-    findings = _findings(target, error)
-    if arguments.json:
-        print(json.dumps(findings, indent=2))
-    else:
-        for section, rows in findings.items():
-            print(section)
-            for label, value in rows.items():
-                print(f"  {label:<22} {value}")
+    _print(_findings(target, error), as_json=arguments.json)
     return 0 if error < 1e-4 else 70
+
+
+def _print(findings: dict[str, dict[str, object]], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(findings, indent=2))
+        return
+    for section, rows in findings.items():
+        print(section)
+        for label, value in rows.items():
+            print(f"  {label:<22} {value}")
+
+
+def _examined(path: Path) -> dict[str, dict[str, object]]:
+    """A compiled model, whose every byte was compared with its checksum."""
+    require_file(path)
+    module = load_module(path, verify=True)
+    program, use = module.executable.program, module.memory()
+    data = open_artefact(path).metadata
+    needs = " ".join(data["target"]["features"])
+    return {
+        str(path): {
+            "state": "whole, and can run on this machine",
+            "compiled by": data["tool"],
+            "compiled for": f"{data['target']['name']} ({data['target']['arch']}) {needs}".strip(),
+            "threads": module.threads,
+        },
+        module.name: {
+            "inputs": ", ".join(map(str, module.inputs)),
+            "outputs": ", ".join(map(str, module.outputs)),
+            "steps": len(program.steps),
+            "kernels": len(program.kernels),
+            "steps in Python": len(module.by_reference),
+            "weights": bytes_text(use.weights_bytes),
+            "code": bytes_text(use.image_bytes),
+        },
+    }
 
 
 def _self_test() -> float:
@@ -76,6 +116,7 @@ def _findings(target: Target, error: float) -> dict[str, dict[str, object]]:
             "python": platform.python_version(),
             "llvmlite": metadata.version("llvmlite"),
             "numpy": np.__version__,
+            "onnx": metadata.version("onnx"),
         },
         "target": {
             "cpu": target.cpu,

@@ -1,4 +1,4 @@
-"""`tilewright show`: a program at any stage of the path, and on from an edited stage."""
+"""`tilewright show`: a model's kernels, or a program at any stage and on from an edited one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tilewright.cli.models import add_input_arguments, is_model
+from tilewright.cli.show_model import show_model
 from tilewright.errors import Code, UserError
 from tilewright.pipeline import STAGES, Pipeline, dump_to
 from tilewright.runtime import default_threads
@@ -25,7 +27,14 @@ K011 = Code("K011", "`{name}` cannot be made from {found}")
 K012 = Code("K012", "the file `{path}` cannot be read: {problem}")
 
 _EXAMPLES = """\
-examples:
+examples of models:
+  tilewright show model.onnx                              kernels with times and limits, memory
+  tilewright show model.onnx --graph --size batch=4       the graph after all passes
+  tilewright show model.onnx --trace out.json             one run for a viewer of Chrome traces
+  tilewright show model.onnx --stage llvm --kernel 3      a kernel at a stage of the path
+  tilewright show model.tw --json                         a compiled model, for programs
+
+examples of tensor programs:
   tilewright show --list                                  stages and ready programs
   tilewright show matmul:128,768,768                      the program as the draft schedules it
   tilewright show matmul:128,768,768 --constants B --until assembly
@@ -41,24 +50,35 @@ def add_to(commands: Any) -> None:
     """Add the command's parser."""
     parser = commands.add_parser(
         "show",
-        help="print a program at any stage, from tensor IR to assembly",
-        description="Print a program at a stage of the path.",
+        help="show a model's kernels, or a program at any stage, from tensor IR to assembly",
+        description="Show a model, or print a tensor program at a stage of the path.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     names = [stage.name for stage in STAGES]
-    parser.add_argument("program", nargs="?", help="a file (.tir, .ll) or name:sizes")
-    parser.add_argument("--until", default=None, metavar="STAGE", help="stop here")
+    parser.add_argument("program", nargs="?", help="a file (.onnx, .tw, .tir, .ll) or name:sizes")
+    parser.add_argument("--until", "--stage", default=None, metavar="STAGE", help="stop here")
     parser.add_argument("--from", dest="start", default=None, metavar="STAGE", help="file's stage")
-    parser.add_argument("--trace", default="draft", help="draft, none, or a file with a trace")
+    parser.add_argument(
+        "--trace",
+        default="draft",
+        help="programs: draft, none, or a file with a trace; models: write a Chrome trace here",
+    )
     parser.add_argument("--steps", action="store_true", help="print the trace as Python instead")
-    parser.add_argument("--json", action="store_true", help="with --steps: the trace as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON; programs: with --steps")
     parser.add_argument("--target", default="host", help="for example x86-64-v3, aarch64+dotprod")
     parser.add_argument("--threads", type=int, default=None, help="threads to schedule for")
     parser.add_argument("--constants", default="", help="parameters that are known ahead: B,bias")
     parser.add_argument("--all", dest="folder", type=Path, help="write every stage to this folder")
     parser.add_argument("--times", action="store_true", help="print what each stage took")
     parser.add_argument("--list", action="store_true", help="list stages and ready programs")
+    models = parser.add_argument_group("models")
+    models.add_argument("--graph", action="store_true", help="print the graph after all passes")
+    models.add_argument("--kernels", action="store_true", help="print kernels with their times")
+    models.add_argument("--memory", action="store_true", help="print where memory goes")
+    models.add_argument("--kernel", type=int, default=None, help="with --stage: only this one")
+    models.add_argument("--no-cache", action="store_true", help="compile every kernel anew")
+    add_input_arguments(models)
     parser.set_defaults(run=run, stages=names)
 
 
@@ -67,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list or arguments.program is None:
         _print_lists()
         return 0
+    if is_model(arguments.program):
+        return show_model(arguments)
     pipeline = Pipeline(
         Target.named(arguments.target),
         threads=arguments.threads or default_threads(),

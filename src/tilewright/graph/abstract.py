@@ -1,7 +1,7 @@
 """Sizes as a kernel sees them: what only ever occurs together is one size.
 
-A product over `batch·seq` rows does not care what they are made of: inside of its kernel they are `n0`,
-and every model with rows of any kind shares the kernel.
+A product over `batch·seq` rows does not care what they are made of: inside of its kernel they are
+`n0`, and every model with rows of any kind shares the kernel.
 """
 
 from __future__ import annotations

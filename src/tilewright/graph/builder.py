@@ -5,9 +5,9 @@
     y = b.map(lambda v: tir.maximum(v, 0.0), b.matmul(x, b.constant(weights)))
     graph = b.graph([y])
 
-A node whose inputs are constants becomes a constant. Integer tensors computed from shapes have *known
-contents*, expressions over sizes, so that `Shape → Gather → Concat → Reshape` gives the new shape and no
-node at all.
+A node whose inputs are constants becomes a constant. Integer tensors computed from shapes have
+*known contents*, expressions over sizes, so that `Shape → Gather → Concat → Reshape` gives the new
+shape and no node at all.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tilewright.graph.ops import (
     axis,
     computed_as,
 )
+from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
     as_shape,
     broadcast,
@@ -47,6 +48,7 @@ from tilewright.graph.sizes import (
     variables,
 )
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import fold_identity
 from tilewright.tensor.visit import walk
 
 __all__ = ["Builder"]
@@ -230,8 +232,12 @@ class Builder:
     def reduce(
         self, fold: tir.Fold, x: Value, axes: Sequence[int], *, keepdims: bool = True
     ) -> Value:
-        """A fold over some dimensions."""
-        folded = self.add(Reduce(fold, tuple(axes)), x) if axes else x
+        """A fold over some dimensions; of nothing it is the value that changes nothing."""
+        if any(fixed(x.shape[k]) == 0 for k in axes):
+            start = self.constant(fold_identity(fold, x.dtype).value, "start", x.dtype)
+            folded = self.expand(start, reduced_shape(x.shape, axes))
+        else:
+            folded = self.add(Reduce(fold, tuple(axes)), x) if axes else x
         if keepdims or not axes:
             return folded
         kept = [d for position, d in enumerate(x.shape) if position not in axes]
@@ -241,7 +247,12 @@ class Builder:
         self, left: str, right: str, result: str, a: Value, b: Value, dtype: DType | None = None
     ) -> Value:
         """A sum of products with dimensions named by letters; as `dtype`, or that of `a`."""
-        return self.add(Contract(left, right, result, dtype or a.dtype), a, b)
+        op = Contract(left, right, result, dtype or a.dtype)
+        summed = zip(left, a.shape, strict=True)
+        if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
+            (kind,) = op.infer([a.type, b.type])
+            return self.expand(self.constant(0, "zero", kind.dtype), kind.shape)
+        return self.add(op, a, b)
 
     def matmul(self, a: Value, b: Value, dtype: DType | None = None) -> Value:
         """NumPy's `a @ b`; as `dtype`, or that of `a`.
@@ -310,9 +321,9 @@ def _tidied(array: Array) -> Array | None:
     """Elements in canonical form as index expressions; None if one is not integer arithmetic."""
     result = np.empty(array.shape, dtype=object)
     for place in np.ndindex(*array.shape):
-        element = array[place]
+        element: object = array.item(place)
         if not isinstance(element, tir.Expr):
-            result[place] = tir.Const(int(element))
+            result[place] = tir.Const(int(element))  # type: ignore[call-overload]
             continue
         plain = _without_casts(element)
         if plain is None:
@@ -327,8 +338,7 @@ def _without_casts(expr: tir.Expr) -> tir.Expr | None:
 
     def change(part: object) -> tir.Expr | None:
         if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_integer:
-            inner = _without_casts(part.value)
-            return inner
+            return _without_casts(part.value)
         if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_bool:
             return tir.Select(part.value, tir.Const(1), tir.Const(0))
         if isinstance(part, tir.Const) and part.dtype.is_integer and part.dtype != i64:

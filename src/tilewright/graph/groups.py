@@ -1,8 +1,8 @@
 """Which nodes run in one kernel.
 
-Nodes are visited from the outputs back. A node joins the group of its consumers if all of them are in
-one group and their recipes can work together; no other path can then lead from it into the group, so
-groups never wait for each other in a circle.
+Nodes are visited from the outputs back. A node joins the group of its consumers if all of them are
+in one group and their recipes can work together; no other path can then lead from it into the
+group, so groups never wait for each other in a circle.
 
     anchor  a contraction or window, with maps of its result (its epilogue)
     rows    reductions over the trailing dimensions and maps around them: softmax, norms
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tilewright.graph.ir import Graph, Node, Shape, Value
-from tilewright.graph.ops import Expand, Reduce, Remap
+from tilewright.graph.ops import Expand, Gather, Reduce, Remap
 from tilewright.graph.ops.op import Role
 from tilewright.graph.sizes import count, fixed, same_shape
 
@@ -195,7 +195,7 @@ def _read_once_each(node: Node, readers: Iterable[Node]) -> bool:
     """Whether no reader computes an element of the node's result more than once."""
     size = count(node.output.shape)
     for reader in readers:
-        if isinstance(reader.op, Expand | Remap) and count(reader.output.shape) > size:
+        if isinstance(reader.op, Expand | Gather | Remap) and count(reader.output.shape) > size:
             return False
         if reader.op.role is Role.MAP and not same_shape(node.output.shape, reader.output.shape):
             return False
@@ -256,8 +256,8 @@ def _enter(group: Group, node: Node) -> None:
         else:
             group.kind = GroupKind.ANCHOR
     elif group.kind is GroupKind.MAP and not same_shape(node.outputs[0].shape, group.shape):
-        source = group.reduction_behind(node)
-        lead = None if source is None else _lead_of(source)
+        behind = group.reduction_behind(node)
+        lead = None if behind is None else _lead_of(behind)
         if lead is not None and node.op.role is Role.MAP:
             group.kind, group.lead, group.row = GroupKind.ROWS, lead, group.shape[lead:]
     elif op.role is Role.ANCHOR:

@@ -103,7 +103,7 @@ class Graph:
         return {value: node for node in self.nodes for value in node.outputs}
 
     def consumers(self) -> dict[Value, list[Node]]:
-        """The nodes that read each value, once for each node; values that nobody reads have none."""
+        """The nodes that read each value, once for each node; none for those that nobody reads."""
         found: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for value in dict.fromkeys(node.inputs):

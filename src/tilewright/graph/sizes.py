@@ -1,7 +1,7 @@
 """Arithmetic on dimensions: one canonical form, equality, broadcasting.
 
-Sizes are at least one while kernels run (`runtime` skips kernels on empty arrays), which the analyzer
-is told, so that for example `max(batch, 1)` is `batch`.
+Sizes are at least one while kernels run (`runtime` skips kernels on empty arrays), which the
+analyzer is told, so that for example `max(batch, 1)` is `batch`.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ def locate(
             ((product, coefficient),) = terms.items()
             start = innermost.get(product[0]) if len(product) == 1 else None
             if start is not None and coefficient * size not in SCALES:
+                pointer = _opaque(w, pointer) if _has_quotients(index) else pointer
                 pointer = _moved(w, pointer, start, coefficient, element, size, depth)
                 continue
         pointer = _displaced(w, element, pointer, sum_of(w, terms))
@@ -84,15 +85,24 @@ def _displaced(w: Writer, element: str, pointer: Value, offset: Value) -> Value:
 def _moved(
     w: Writer, pointer: Value, start: Value, step: int, element: str, size: int, depth: int
 ) -> Value:
-    """A pointer that advances by `step` elements, which no address can scale a register by.
-
-    How it came about is hidden: LLVM's strength reduction would take the sum behind each of several
-    pointers apart and try their terms in all combinations, for a tenth of a second and no gain.
-    """
+    """A pointer that advances by `step` elements, which no address can scale a register by."""
     if start.text != "0":
         pointer = _displaced(w, element, pointer, w.binary("mul", start, step))
-    pointer = w.pure("ptr", f"freeze ptr {pointer.text}", pointer)
     return w.moving(pointer, step * size, depth)
+
+
+def _has_quotients(index: Linear) -> bool:
+    """Whether terms are more than loop variables and sizes, which have names."""
+    return any(value.text.startswith("%.") for product in index.terms for value in product)
+
+
+def _opaque(w: Writer, pointer: Value) -> Value:
+    """The pointer without its history.
+
+    LLVM's strength reduction would take the sum behind each of several pointers apart, and try its
+    quotients in all combinations: a tenth of a second and no gain.
+    """
+    return w.pure("ptr", f"freeze ptr {pointer.text}", pointer)
 
 
 def sum_of(w: Writer, terms: Terms) -> Value:

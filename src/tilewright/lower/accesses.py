@@ -78,7 +78,7 @@ class _Collector:
         loops: tuple[tuple[tir.Var, tir.Expr], ...],
         conditions: tuple[tir.Expr, ...],
     ) -> None:
-        for load in loads_in(exprs):
+        for load in dict.fromkeys(loads_in(exprs)):  # what is read twice is one access
             if load.buffer in self.found:
                 self.add(load.buffer, load.indices, loops, conditions, writes=False)
 

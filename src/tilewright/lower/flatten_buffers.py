@@ -104,7 +104,7 @@ def _joined(
 def _whole(
     outer: tir.Expr, outer_size: tir.Expr, inner: tir.Expr, inner_size: tir.Expr
 ) -> tir.Expr | None:
-    """x for `x // s` and `x % s`; `x % (t * s)` for `x // s % t` and `x % s`."""
+    """The x of `x // s` and `x % s`; `x % (t * s)` for `x // s % t` and `x % s`."""
     if type(inner) is not tir.FloorMod or not _same(inner.b, inner_size):
         return None
     high, cut = outer, False

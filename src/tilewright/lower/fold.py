@@ -241,8 +241,9 @@ class _Substitution:
 
     def select(self, node: tir.Select) -> Node:
         cond = self.visit(node.cond)
-        if type(cond) is tir.Const:
-            return self.visit(node.if_true if cond.value else node.if_false)
+        known = cond.value if type(cond) is tir.Broadcast else cond  # the same in all lanes
+        if type(known) is tir.Const:
+            return self.visit(node.if_true if known.value else node.if_false)
         a, b = self.visit(node.if_true), self.visit(node.if_false)
         same = cond is node.cond and a is node.if_true and b is node.if_false
         return node if same else tir.Select(cond, a, b)  # type: ignore[arg-type]

@@ -63,9 +63,7 @@ def assemble(
     """Compile all kernels of a graph and put them together."""
     plan = planned.plan_graph(graph)
     tasks = {
-        step: task_of(
-            step.group, step.outputs, plan.constants, _threads_for(step.group, threads)
-        )
+        step: task_of(step.group, step.outputs, plan.constants, _threads_for(step.group, threads))
         for step in plan.steps
         if isinstance(step, planned.KernelStep)
     }
@@ -128,10 +126,7 @@ class _Assembler:
         ranges = [(places[a], places[b] - 1) for a, b in self.plan.loops]
         lives = stretched(lifetimes(touches, waiting), ranges)
         self._place_all(lives)
-        made = [
-            self._step(step, places, wait)
-            for step, wait in zip(steps, waiting, strict=True)
-        ]
+        made = [self._step(step, places, wait) for step, wait in zip(steps, waiting, strict=True)]
         outputs = tuple(
             self._port(name, value)
             for name, value in zip(self.graph.output_names, self.graph.outputs, strict=True)
@@ -186,7 +181,10 @@ class _Assembler:
         return tuple(self.plan.root(w) for w in wholes if w not in self.plan.constants)
 
     def _step(
-        self, step: planned.PlanStep, places: dict[planned.Label, int], wait: bool  # noqa: FBT001
+        self,
+        step: planned.PlanStep,
+        places: dict[planned.Label, int],
+        wait: bool,  # noqa: FBT001
     ) -> rt.Step:
         match step:
             case planned.KernelStep():
@@ -213,7 +211,7 @@ class _Assembler:
         labels = dict.fromkeys(node.label for node in group.nodes if node.label)
         kernel = self.kernels[task.key]
         flops = self.sizes.postfix(flops_of(group.nodes))
-        moved = self.sizes.postfix(moved_bytes(task.params))
+        moved = self.sizes.postfix(moved_bytes(group.nodes, task.params))
         label = " ".join(labels)
         return rt.Call(kernel, tuple(buffers), tuple(numbers), wait, label, flops, moved)
 

@@ -71,7 +71,7 @@ def compile_model(
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     machine.require_runs_on(Target.host())
     if caches is None:
-        return compile_parts(model, machine, count, None, tell).module()
+        return compile_parts(model, machine, count, None, tell, accuracy).module()
     tell(Progress("look into the cache"))
     key = compile_key(_digests(model, caches), machine, count, {"accuracy": accuracy})
     with caches.models.turn(key):
@@ -79,7 +79,7 @@ def compile_model(
         if found is not None:
             warn_of_reference(found.by_reference)
             return found
-        made = compile_parts(model, machine, count, caches, tell)
+        made = compile_parts(model, machine, count, caches, tell, accuracy)
         if isinstance(made, Compilation):
             # In the background: bringing a large model to the disk takes longer than compiling it.
             put, parts = caches.models.put, made.parts
@@ -115,13 +115,21 @@ class NotCompiled:
 
 
 def compile_parts(
-    model: Source, target: Target, threads: int, caches: Caches | None, tell: Tell
+    model: Source,
+    target: Target,
+    threads: int,
+    caches: Caches | None,
+    tell: Tell,
+    accuracy: str = "default",
 ) -> Compilation | NotCompiled:
     """Compile, without a look into the cache of models; the machine need not be this one."""
     from tilewright.frontend.onnx import import_model, read_model
     from tilewright.frontend.onnx.registry import Unknown
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.passes.pipeline import optimise
+    from tilewright.graph.passes.rewrite import rewrite_graph
+    from tilewright.graph.passes.winograd import use_winograd
+    from tilewright.graph.verify import verify_graph
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
     from tilewright.model.plan import can_plan
@@ -144,6 +152,8 @@ def compile_parts(
         graph = whole
     tell(Progress("optimise"))
     graph = optimise(graph)
+    if accuracy == "default":
+        graph = verify_graph(rewrite_graph(graph, use_winograd))
     store = KernelStore(caches.kernels, target) if caches is not None else None
     made = assemble(
         graph, target, threads, store, lambda done, all_: tell(Progress("kernels", done, all_))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from tilewright.dtypes import u8
 from tilewright.graph.abstract import abstract_sizes
@@ -88,7 +89,7 @@ def task_of(
     fixed = frozenset(names[v] for v in inputs if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
     own = tuple(sizes.of(size) for size in program_sizes(program))
-    params = (*inputs, *(outputs[:1] * carriers), *outputs)
+    params = (*inputs, *([outputs[0]] * carriers), *outputs)
     return KernelTask(program, params, fixed, own, threads, key)
 
 
@@ -108,7 +109,9 @@ def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
 
 def compile_task(task: KernelTask, target: Target) -> Compiled:
     """Draft, lower and compile one program."""
-    program = task.program.with_fields(name=f"k{task.key.partition('-')[0]}_{len(task.constants)}")
+    program = task.program.with_fields(
+        name=f"k{blake2b(task.key.encode(), digest_size=10).hexdigest()}"
+    )
     schedule = draft(program, target, task.threads, task.constants)
     scheduled = schedule.func
     require_features(scheduled, target)
@@ -131,4 +134,3 @@ def compile_task(task: KernelTask, target: Target) -> Compiled:
         packings,
         lowered.remarks,
     )
-

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tilewright.graph.ir import Graph
     from tilewright.model.assemble import Assembled
 
-__all__ = ["Module", "TensorInfo", "load_module", "parts_of"]
+__all__ = ["Module", "TensorInfo", "infos_of", "load_module", "parts_of"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
 
@@ -67,11 +67,11 @@ class Module:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        return _infos(self.executable.program.inputs)
+        return infos_of(self.executable.program.inputs)
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
-        return _infos(self.executable.program.outputs)
+        return infos_of(self.executable.program.outputs)
 
     @property
     def meta(self) -> ModelMeta:
@@ -196,5 +196,6 @@ def _function(path: Path, kind: str, payload: str) -> Callable[..., Sequence[Arr
     return _FUNCTIONS[kind](base64.b64decode(payload))
 
 
-def _infos(ports: Sequence[Port]) -> tuple[TensorInfo, ...]:
+def infos_of(ports: Sequence[Port]) -> tuple[TensorInfo, ...]:
+    """What callers see of inputs or outputs."""
     return tuple(TensorInfo(p.name, p.dtype, p.shown, type_name(p.dtype)) for p in ports)

@@ -1,8 +1,8 @@
 """What a program does, step by step, before anything is compiled.
 
-Groups of nodes are kernels; branches and loops are unfolded into steps with jumps, their graphs being
-planned the same way. Values name memory here, and a step may write a value again: what a loop carries is
-copied back at the end of each iteration.
+Groups of nodes are kernels; branches and loops are unfolded into steps with jumps, their graphs
+being planned the same way. Values name memory here, and a step may write a value again: what a loop
+carries is copied back at the end of each iteration.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from tilewright.graph.groups import Group, GroupKind, group_nodes
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
 from tilewright.graph.ops import Map, argument, computed_as
+from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
+from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.op import Role
 from tilewright.graph.sizes import same_shape, variables
@@ -128,6 +130,9 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
             case Loop():
                 _plan_loop(plan, first, first.op)
             case _:
+                if isinstance(first.op, Compact | Count):
+                    size, number = first.op.size, first.inputs[-1]
+                    plan.steps.append(Enter(plan.new_segment(size), ((size, number),)))
                 left = group.outputs(graph, consumers) or tuple(group.nodes[-1].outputs)
                 plan.steps.append(KernelStep(group, left))
 
@@ -259,9 +264,7 @@ def can_plan(graph: Graph) -> Iterator[str]:
         if isinstance(node.op, Loop):
             loop = node.op
             first = 1 if loop.tested else 0
-            pairs = zip(
-                loop.body.inputs[: loop.carried], loop.body.outputs[first:], strict=False
-            )
+            pairs = zip(loop.body.inputs[: loop.carried], loop.body.outputs[first:], strict=False)
             starts = zip(loop.body.inputs[: loop.carried], node.inputs[2:], strict=False)
             if not all(same_shape(a.shape, b.shape) for a, b in (*pairs, *starts)):
                 yield f"a loop changes the shape of what it carries ({node.label})"
@@ -269,5 +272,3 @@ def can_plan(graph: Graph) -> Iterator[str]:
         elif isinstance(node.op, If):
             yield from can_plan(node.op.then)
             yield from can_plan(node.op.otherwise)
-
-

@@ -5,10 +5,10 @@ Together with the rates of a machine they say how fast a kernel could be at best
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tilewright.graph.ir import Node, Value
-from tilewright.graph.ops import Contract
+from tilewright.graph.ops import Contract, Gather
 from tilewright.graph.ops.attend import Attend
 from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.sizes import product, tidy
@@ -25,12 +25,26 @@ def flops_of(nodes: Iterable[Node]) -> tir.Expr:
     return tidy(total)
 
 
-def moved_bytes(values: Iterable[Value]) -> tir.Expr:
-    """Bytes of all these values, each read or written once."""
+def moved_bytes(nodes: Sequence[Node], params: Iterable[Value]) -> tir.Expr:
+    """Bytes of all parameters, each read or written once; of a table, what is looked up in it."""
+    tables = _tables(nodes)
     total: tir.Expr = tir.Const(0)
-    for value in dict.fromkeys(values):
-        total = total + product((*value.shape, tir.Const(value.dtype.size_bytes)))
+    for value in dict.fromkeys(params):
+        for part in tables.get(value, [value]):
+            total = total + product((*part.shape, tir.Const(part.dtype.size_bytes)))
     return tidy(total)
+
+
+def _tables(nodes: Sequence[Node]) -> dict[Value, list[Value]]:
+    """What is looked up in values that are read in no other way."""
+    found: dict[Value, list[Value]] = {}
+    otherwise: set[Value] = set()
+    for node in nodes:
+        is_lookup = isinstance(node.op, Gather)
+        if is_lookup:
+            found.setdefault(node.inputs[0], []).append(node.output)
+        otherwise.update(node.inputs[1:] if is_lookup else node.inputs)
+    return {value: parts for value, parts in found.items() if value not in otherwise}
 
 
 def _multiply_adds(node: Node) -> tir.Expr:

@@ -60,13 +60,14 @@ _CHUNK: Final = 1 << 22
 class Parts:
     """What goes into a file. `weights` are pieces of bytes that follow each other without a gap.
 
-    `program` and the values of `extra` are data of JSON; `tool` names the compiler's version.
+    `program` and the values of `extra` are data of JSON; `tool` names the compiler's version. The
+    target may be what an open file says of it.
     """
 
     program: Any
     code: bytes
     weights: Sequence[Any]
-    target: Target
+    target: Target | Mapping[str, Any]
     tool: str
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,15 +127,19 @@ def write(path: Path, parts: Parts) -> None:
 
 def _metadata(parts: Parts) -> bytes:
     target = parts.target
-    needed = {
+    needed = _needed(target) if isinstance(target, Target) else dict(target)
+    data = {"tool": parts.tool, "target": needed, "program": parts.program, "extra": parts.extra}
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _needed(target: Target) -> dict[str, Any]:
+    return {
         "arch": target.arch,
         "features": sorted(target.code_features),
         "name": target.name,
         "cpu": target.cpu,
         "triple": target.triple,
     }
-    data = {"tool": parts.tool, "target": needed, "program": parts.program, "extra": parts.extra}
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _layout(sizes: Sequence[int]) -> tuple[list[int], int]:

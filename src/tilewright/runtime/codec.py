@@ -95,7 +95,7 @@ def _read_program(data: Json) -> Program:
 
 
 def _write(value: Any) -> Json:
-    kind = type(value)
+    kind: Any = type(value)
     if kind is int or kind is str or kind is bool or value is None:
         return value
     if kind is tuple:

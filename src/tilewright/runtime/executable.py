@@ -85,16 +85,14 @@ class Executable(_native.Program):
         if self.threads > 1:
             pool.tell_usable_cpus()
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
-        """Run and leave results in these arrays, by output name; others are not kept."""
-        if self._try_run(feeds, outputs) is None:
-            arrays, targets = self._reader.read_both(feeds, outputs)
-            self._require_fit(self._try_run(arrays, targets))
-
     def profile(self, feeds: Mapping[str, object]) -> Profile:
         """Run once and note when each step began and ended on the first thread."""
+        return self.run_profiled(feeds)[1]
+
+    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
+        """`run` and `profile` in one."""
         answer = self._require_fit(self._try_profile(self._reader.read(feeds)))
-        return Profile.of(self.program, *answer[1:])
+        return answer[0], Profile.of(self.program, *answer[1:])
 
     def memory(self) -> MemoryUse:
         """What the executable holds now; frames of calls under way are included."""
@@ -109,7 +107,11 @@ class Executable(_native.Program):
 
     def _run_slowly(self, feeds: Mapping[str, object]) -> list[Array]:
         """Called from C when the feeds do not fit as they are."""
-        return self._require_fit(self._try_run(self._reader.read(feeds), None))
+        return self._require_fit(self._try_run(self._reader.read(feeds)))
+
+    def _run_into_slowly(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+        """The same with arrays to write to."""
+        self._require_fit(self._try_run_into(*self._reader.read_both(feeds, outputs)))
 
     def _require_functions(self) -> None:
         used = [step.function for step in self.program.steps if isinstance(step, Host)]

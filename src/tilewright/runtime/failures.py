@@ -7,7 +7,7 @@ import enum
 from tilewright.errors import ArtefactError, CallError, Code, UserError
 from tilewright.runtime.checks import C005
 from tilewright.runtime.kernel import C013, C014, C015, Status
-from tilewright.runtime.program import Call, Program
+from tilewright.runtime.program import Call, Place, Program
 
 __all__ = ["Outcome", "failure"]
 
@@ -74,7 +74,9 @@ def _not_run(program: Program, threads: int, status: int) -> CallError:
             return CallError(C026, {"model": program.name}, hint="free memory")
         case Status.NO_THREADS:
             facts = {"kernel": program.name, "needed": f"{threads} threads"}
-            return CallError(C014, facts, hint="raise the limit (`ulimit -u`), or use fewer threads")
+            return CallError(
+                C014, facts, hint="raise the limit (`ulimit -u`), or use fewer threads"
+            )
         case Status.NESTED:
             hint = "let the outer kernel return first"
             return CallError(C015, {"kernel": program.name}, hint=hint)
@@ -94,7 +96,10 @@ def _bad_buffer(program: Program, outcome: Outcome, which: int, value: int) -> s
     if outcome is Outcome.NO_BUFFER:
         reader = f"step {which} ({_step(program, which)})" if which >= 0 else "an output"
         return f"{reader} needs `{program.buffers[value].name}`, which has no memory"
-    return f"`{program.buffers[which].name}` does not have room for {_bytes(value)}"
+    name = program.buffers[which].name
+    if program.buffers[which].place is Place.HOST:
+        return f"`{name}`, which a Python function makes, must have {_bytes(value)}"
+    return f"`{name}` does not have room for {_bytes(value)}"
 
 
 def _bytes(value: int) -> str:

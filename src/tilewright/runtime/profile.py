@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,8 +49,13 @@ class Profile:
         return cls(program.name, tuple(found))
 
     def chrome_trace(self) -> dict[str, object]:
-        """For `json.dump` and a viewer of Chrome traces; times there are in microseconds."""
-        events = [
+        """For `json.dump` and a viewer of Chrome traces."""
+        events = self.chrome_events()
+        return {"displayTimeUnit": "ns", "otherData": {"model": self.model}, "traceEvents": events}
+
+    def chrome_events(self) -> list[dict[str, Any]]:
+        """The events of a Chrome trace; times are in microseconds."""
+        return [
             {
                 "name": event.label,
                 "cat": event.kernel,
@@ -67,7 +72,6 @@ class Profile:
             }
             for event in self.events
         ]
-        return {"displayTimeUnit": "ns", "otherData": {"model": self.model}, "traceEvents": events}
 
 
 def _event(program: Program, sizes: tuple[int, ...], at: int, begin: int, end: int) -> Event:

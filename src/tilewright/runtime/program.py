@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from tilewright.dtypes import DType
 
-__all__ = ["Assign", "Buffer", "Call", "Enter", "Host", "Jump", "KernelCode", "Operand", "Place", "Port"]
-__all__ += ["Program", "Size", "SizeExpr", "SizeOp", "Step"]
+__all__ = ["Assign", "Buffer", "Call", "Enter", "Host", "Jump", "KernelCode", "Operand", "Place"]
+__all__ += ["Port", "Program", "Size", "SizeExpr", "SizeOp", "Step"]
 
 
 class SizeOp(enum.IntEnum):

@@ -2,7 +2,8 @@
 
 Attention runs as a whole. Of the rest, elementwise producers are inlined, what remains is put into
 groups that run together (a contraction with its epilogue, a chain of row-wise blocks, a single
-block), and each group gets the recipe that fits its structure. No measurement and no search: the parameters come from the model of the machine.
+block), and each group gets the recipe that fits its structure. No measurement and no search: the
+parameters come from the model of the machine.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 
 from tilewright.errors import UserError
 from tilewright.schedule.recipes.attention import schedule_attentions
+from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction import schedule_contraction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
@@ -67,6 +69,9 @@ def _recipe(context: Context, group: Group) -> None:
             else:
                 schedule_across(context, group.blocks[-1], group.epilogue)
         case Kind.ELEMENTWISE:
-            schedule_elementwise(context, group.blocks[0])
+            if len(group.blocks) == 2:
+                schedule_choices(context, *group.blocks, group.epilogue)
+            else:
+                schedule_elementwise(context, group.blocks[0])
         case Kind.OPAQUE:
             pass

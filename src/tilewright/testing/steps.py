@@ -222,6 +222,16 @@ def _iterator(draw: st.DrawFn, names: Names) -> Arguments:
     return {"block": block.name, "iterator": draw(st.sampled_from(own)), "size": size}
 
 
+def _rounding(draw: st.DrawFn, names: Names) -> Arguments:
+    block = names.blocks[_one(draw, names.blocks)]
+    own = [it.var.name for it in block.iters] or ["none"]
+    return {
+        "block": block.name,
+        "iterator": draw(st.sampled_from(own)),
+        "multiple": draw(st.integers(1, 5)),
+    }
+
+
 def _of_rank(draw: st.DrawFn, names: Names, least: int) -> tir.Buffer:
     """A buffer of at least so many dimensions, if there is one."""
     fitting = [b for b in names.buffers.values() if len(b.shape) >= least]
@@ -256,6 +266,7 @@ _MAKERS: dict[str, Callable[[st.DrawFn, Names], Arguments]] = {
     "tensorize": _instruction,
     "fuse_iters": _iterators,
     "split_iter": _iterator,
+    "round_up": _rounding,
     "set_scope": _scope,
     "cache_read": _reader,
     "reindex": _reader,

@@ -10,10 +10,20 @@ from benchmarks.programs import PROGRAMS
 from benchmarks.workloads import Workload
 from tilewright.tensor.interpret import interpret
 
+SHAPES = {
+    "matmul": (3, 4, 5),
+    "batched": (2, 3, 4, 5),
+    "conv1d": (5, 3, 2, 3, 2, 1),
+    "conv2d": (5, 3, 2, 3, 1, 1),
+    "conv3d": (3, 4, 2, 3, 3, 1, 1),
+    "depthwise": (6, 3, 3, 2, 1),
+    "transposed": (3, 2, 3, 4, 2, 1),
+}
+
 
 @pytest.mark.parametrize("op", PROGRAMS)
 def test_program_means_the_reference(op):
-    shape = {"matmul": (3, 4, 5), "batched": (2, 3, 4, 5)}.get(op, (3, 7))
+    shape = SHAPES.get(op, (3, 7))
     workload = Workload("test", op, shape)
     arrays = inputs(workload)
     program = PROGRAMS[op](*shape)

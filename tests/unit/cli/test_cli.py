@@ -20,6 +20,28 @@ def test_without_arguments_it_shows_the_help(capsys):
     assert "show" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "command", ["compile", "run", "bench", "show", "cache", "doctor", "explain"]
+)
+def test_every_command_has_help_with_examples(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert f"tilewright {command} " in text
+    assert "examples" in text
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["compile"], ["run", "m.onnx", "--threads", "0"], ["cache", "burn"]]
+)
+def test_wrong_arguments_end_with_code_two(arguments, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "usage: tilewright" in capsys.readouterr().err
+
+
 def test_show_lists_stages_and_programs(capsys):
     assert main(["show", "--list"]) == 0
     text = capsys.readouterr().out
@@ -74,8 +96,8 @@ def test_show_writes_assembly_for_another_machine(capsys):
         (["show", "matmul:8,8,8", "--trace", "missing.json"], "K012"),
     ],
 )
-def test_mistakes_end_with_code_two_and_no_traceback(arguments, code, capsys):
-    assert main(arguments) == 2
+def test_mistakes_end_with_code_one_and_no_traceback(arguments, code, capsys):
+    assert main(arguments) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"tilewright: {code}")
     assert "Traceback" not in error
@@ -111,7 +133,7 @@ def test_explain_lists_all_codes():
 
 
 def test_errors_point_to_their_explanation(capsys):
-    assert main(["explain", "S999"]) == 2
+    assert main(["explain", "S999"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("tilewright: K013: there is no error `S999`")
     assert error.endswith("`tilewright explain K013` says more\n")

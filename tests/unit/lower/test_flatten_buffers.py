@@ -74,3 +74,23 @@ def test_flat_programs_stay_the_same_object():
     """
     made = applied(flatten_buffers, text)
     assert applied(flatten_buffers, made) is made
+
+
+def test_digits_by_symbolic_sizes_come_together(golden):
+    text = """
+        def f(A: f32[m, n], C: f32[l, m, n, 3]):
+            for x in range(l * (m * n)):
+                for k in range(3):
+                    C[x // (m * n), x // n % m, x % n, k] = A[x // n % m, x % n]
+    """
+    made = applied(flatten_buffers, text, size_values={"l": 2, "m": 3, "n": 4})
+    assert golden == made
+
+
+def test_digits_of_another_size_stay_apart(golden):
+    text = """
+        def f(A: f32[m, n], C: f32[m, n]):
+            for x in range(m * n):
+                C[x // n, x % n] = A[x // n, (x + 1) % n]
+    """
+    assert golden == applied(flatten_buffers, text, size_values={"m": 3, "n": 4})

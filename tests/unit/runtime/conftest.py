@@ -63,3 +63,15 @@ def add(make_kernel):
 @pytest.fixture
 def matmul(make_kernel):
     return make_kernel("matmul", "a: f32[M, K]; b: f32[K, N]; -> c: f32[M, N]")
+
+
+@pytest.fixture(scope="session")
+def entry(library: ctypes.CDLL) -> Callable[[str], int]:
+    """The address of a function of kernels.c."""
+
+    def find(name: str) -> int:
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    return find

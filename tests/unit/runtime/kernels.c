@@ -158,3 +158,32 @@ KERNEL(call_back) {
     function();
     return 0;
 }
+
+/* x[N] → count[1]: how many elements are positive */
+KERNEL(count_positive) {
+    (void)context;
+    const float *x = buffers[0];
+    int64_t count = 0;
+    for (int64_t i = 0; i < sizes[0]; i++)
+        count += x[i] > 0;
+    *(int64_t *)buffers[1] = count;
+    return 0;
+}
+
+/* x[N], chosen[M] → y[M]: the positive elements of x, in order */
+KERNEL(take_positive) {
+    (void)context;
+    const float *x = buffers[0];
+    float *y = buffers[1];
+    for (int64_t i = 0, next = 0; i < sizes[0]; i++)
+        if (x[i] > 0)
+            y[next++] = x[i];
+    return 0;
+}
+
+/* x[N], limit[1] → flag[1] of bytes: whether the first element is below the limit */
+KERNEL(is_below) {
+    (void)sizes, (void)context;
+    *(unsigned char *)buffers[2] = *(const float *)buffers[0] < *(const float *)buffers[1];
+    return 0;
+}

@@ -1,5 +1,5 @@
 from tests.unit.tensor import samples
-from tilewright.dtypes import f32, index
+from tilewright.dtypes import f32, i32, index
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor import library
@@ -76,6 +76,22 @@ def test_index_that_grows_in_steps_gives_a_box():
 def test_index_that_depends_on_data_gives_the_whole_dimension():
     c = tir.Buffer("C", (tir.Const(8),), index)
     assert box((c[i], t), (4, 1)) == ["A[0:64, t]", "C[0:4]"]
+    d = tir.Buffer("D", (tir.Const(8),), i32)
+    assert box((d[i].to(index), t), (4, 1)) == ["A[0:64, t]", "D[0:4]"]
+
+
+def test_index_that_private_memory_holds_gives_the_whole_dimension():
+    state = tir.Buffer("S", (tir.Const(1),), index)
+    steps = (tir.Store(state, (tir.Const(0),), i), tir.Store(A, (state[0], j), B[state[0]]))
+    reads, writes = block_regions((), tir.Alloc(state, tir.Seq(steps)))
+    assert texts(reads) == ["B[0:64]"]
+    assert texts(writes) == ["A[0:64, j]"]
+
+
+def test_index_that_a_leaf_reads_stays_as_it_is():
+    c = tir.Buffer("C", (tir.Const(8),), index)
+    _, writes = block_regions((), tir.Store(A, (c[i], j), B[j]))
+    assert texts(writes) == ["A[C[i], j]"]
 
 
 def test_inner_blocks_speak_through_their_signature():
@@ -118,6 +134,32 @@ def test_update_without_init_reads_its_own_output():
     assert not reads_own_output(block)
     assert reads_own_output(block.with_fields(init=None))
     assert not reads_own_output(make_block("B", (), (), tir.Store(B, (i,), A[i, i])))
+
+
+def fill(extent, place):
+    """Loops over `i` that store zero to `A[place]`."""
+    return tir.For(i, tir.as_index(extent), tir.Store(A, place, tir.const(0.0, f32)))
+
+
+def test_what_a_body_gives_values_to_first_is_not_its_own_output():
+    where = tir.Buffer("C", (tir.Const(64),), index)
+    update = tir.For(j, tir.Const(64), tir.Store(A, (t, where[j]), A[t, where[j]] + 1.0))
+
+    def reads_own(*parts):
+        return reads_own_output(
+            make_block("B", (tir.Iter(t, tir.Const(64)),), (t,), tir.Seq(parts))
+        )
+
+    whole = fill(64, (t, i))
+    assert not reads_own(whole, update)
+    assert reads_own(update, whole)  # too late
+    assert reads_own(fill(63, (t, i)), update)  # too little
+    assert reads_own(fill(64, (t, 63 - i)), update)  # not plain to see
+    assert reads_own(fill(64, (i, i)), update)  # a diagonal
+    assert reads_own(fill(64, (tir.Const(0), i)), update)  # another row
+    assert reads_own(tir.If(B[0] < 0.0, whole), update)  # perhaps never
+    private = tir.Alloc(tir.Buffer("D", (tir.Const(4),), f32), tir.Seq((whole, update)))
+    assert not reads_own_output(make_block("B", (tir.Iter(t, tir.Const(64)),), (t,), private))
 
 
 def test_blocks_do_not_show_what_is_inside():

@@ -15,6 +15,7 @@ from tilewright.explain.examples import (
     path,
     reductions,
     running,
+    softmaxes,
     targets,
     texts,
     well_formed,
@@ -22,7 +23,7 @@ from tilewright.explain.examples import (
 
 __all__ = ["EXAMPLES"]
 
-_STEPS = (loops, moving, copying, reductions, layouts, instructions)
+_STEPS = (loops, moving, copying, reductions, softmaxes, layouts, instructions)
 _PROGRAMS = (well_formed, levels, meaning, running)
 
 EXAMPLES: dict[str, Example] = {

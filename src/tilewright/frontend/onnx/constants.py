@@ -6,13 +6,16 @@ import math
 
 import numpy as np
 
-from tilewright.dtypes import DType, dtype_of
+from tilewright.dtypes import DType, dtype_of, i64
+from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
+from tilewright.graph.ops.count import Count
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call
 
 __all__: list[str] = []
 
@@ -43,11 +46,26 @@ def _known_type(node: OnnxNode, attribute: str) -> Array:
 @onnx_op("ConstantOfShape")
 def constant_of_shape(b: Builder, node: OnnxNode, shape: Value) -> Value:
     """One value everywhere."""
-    dims = b.integers(shape)
-    if dims is None:
-        node.decline("the shape depends on data")
     held = _known_type(node, "value") if node.has("value") else np.zeros(1, np.float32)
-    return b.expand(b.constant(held.reshape(())), dims)
+    value = b.constant(held.reshape(()), "value")
+    dims = b.integers(shape)
+    if dims is not None:
+        return b.expand(value, dims)
+    rank = fixed(shape.shape[0])
+    if rank is None:
+        node.decline("the rank depends on data")
+    return b.map(lambda v, *_: v, value, *(_along(b, shape, k, rank) for k in range(rank)))
+
+
+def _along(b: Builder, shape: Value, k: int, rank: int) -> Value:
+    """A tensor of any content that is as long in dimension k as data says, and one elsewhere."""
+    numbers = _counted_by(b, b.remap(shape, (1,), lambda _: (k,)))
+    return b.reshape(numbers, [*(1,) * k, *numbers.shape, *(1,) * (rank - k - 1)])
+
+
+def _counted_by(b: Builder, length: Value) -> Value:
+    """The numbers below one that data tells."""
+    return b.add(Count(tir.Var("length")), converted(b, length, i64))
 
 
 @onnx_op("EyeLike")
@@ -67,9 +85,23 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
         first, end, by = (b.constants[v].item() for v in (start, limit, step))
         return b.constant(_numbers(first, end, by), "range", start.dtype)
     parts = [p for v in (start, limit, step) if (p := b.integers(v)) is not None]
-    if len(parts) < 3:
-        node.decline("the length depends on data", expand=False)
-    return _counted(b, parts[0][0], parts[1][0], parts[2][0], start.dtype)
+    if len(parts) == 3:
+        return _counted(b, parts[0][0], parts[1][0], parts[2][0], start.dtype)
+    length = b.map(_steps, start, limit, step, dtype=i64)
+    return b.map(
+        lambda i, first, by: first + i.to(first.dtype) * by,
+        _counted_by(b, length),
+        start,
+        step,
+        dtype=start.dtype,
+    )
+
+
+def _steps(start: tir.Expr, limit: tir.Expr, step: tir.Expr) -> tir.Expr:
+    """How many steps lie between, rounded up; none if the step leads away."""
+    if not start.dtype.is_float:
+        return tir.maximum(-((start - limit).to(i64) // step.to(i64)), 0)
+    return tir.maximum(call("ceil", (limit - start) / step), 0).to(i64)
 
 
 def _counted(b: Builder, start: tir.Expr, limit: tir.Expr, step: tir.Expr, dtype: DType) -> Value:

@@ -98,9 +98,7 @@ def loop_(
     graph = node.graph("body")
     initial = tensors(carried)
 
-    def body(
-        inner: Builder, step: Value, values: Sequence[Value], outside: Outside
-    ) -> Turn:
+    def body(inner: Builder, step: Value, values: Sequence[Value], outside: Outside) -> Turn:
         always = inner.constant(np.bool_(1))
         found = tensors(node.build(graph, inner, outside, [step, always, *values]))
         return Turn(found[1 : 1 + len(values)], found[1 + len(values) :], found[0])
@@ -125,30 +123,18 @@ def _looped(
 
 
 @onnx_op("Scan")
-def scan(b: Builder, node: OnnxNode, *inputs: Value) -> Sequence[Value]:
+def scan(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     """A body for each element of tensors along an axis, forwards or backwards."""
     if node.opset < 9:
-        node.decline("the batch of opset 8")
-    graph, count = node.graph("body"), node.int("num_scan_inputs")
-    states, scanned = list(inputs[: len(inputs) - count]), inputs[len(inputs) - count :]
-    results = len(graph.output) - len(states)
+        return _batched_scan(b, node, *inputs)
+    values = tensors(inputs)
+    count = node.int("num_scan_inputs")
+    states, scanned = values[: len(values) - count], values[len(values) - count :]
+    results = len(node.graph("body").output) - len(states)
     axes = node.ints("scan_input_axes") or [0] * count
-    backward = node.ints("scan_input_directions") or [0] * count
     axes = [normal_axis(a, x.rank) for a, x in zip(axes, scanned, strict=True)]
-    length = scanned[0].shape[axes[0]]
-
-    def body(
-        inner: Builder, step: Value, values: Sequence[Value], outside: Outside
-    ) -> Turn:
-        place = _place(inner, step)
-        parts = [
-            _part(inner, outside(x), axis, x.shape[axis] - 1 - place if back else place)
-            for x, axis, back in zip(scanned, axes, backward, strict=True)
-        ]
-        found = tensors(node.build(graph, inner, outside, [*values, *parts]))
-        return Turn(found[: len(values)], found[len(values) :])
-
-    found = _looped(b, node, body, b.sizes([length]), states)
+    backward = node.ints("scan_input_directions") or [0] * count
+    found = _scanned(b, node, states, list(zip(scanned, axes, backward, strict=True)))
     stacked = found[len(states) :]
     out_axes = node.ints("scan_output_axes") or [0] * results
     reverse = node.ints("scan_output_directions") or [0] * results
@@ -157,6 +143,49 @@ def scan(b: Builder, node: OnnxNode, *inputs: Value) -> Sequence[Value]:
         for x, axis, back in zip(stacked, out_axes, reverse, strict=True)
     ]
     return [*found[: len(states)], *arranged]
+
+
+def _batched_scan(
+    b: Builder, node: OnnxNode, lengths: Value | None, *inputs: Value | None
+) -> Sequence[Value]:
+    """Before opset 9 there is a batch in front of all inputs, and the axis is the one behind it."""
+    if lengths is not None:
+        node.decline("sequences of different lengths")
+    values, count = tensors(inputs), node.int("num_scan_inputs")
+    backward = node.ints("directions") or [0] * count
+
+    def body(inner: Builder, step: Value, _: Sequence[Value], outside: Outside) -> Turn:
+        place = _place(inner, step)
+        parts = [_part(inner, outside(x), 0, place) for x in values]
+        states, scanned = parts[: len(parts) - count], parts[len(parts) - count :]
+        sides = [(x, 0, back) for x, back in zip(scanned, backward, strict=True)]
+        return Turn([], _scanned(inner, node, states, sides, outside))
+
+    return _looped(b, node, body, b.sizes([values[0].shape[0]]), [])
+
+
+def _scanned(
+    b: Builder,
+    node: OnnxNode,
+    states: Sequence[Value],
+    scanned: Sequence[tuple[Value, int, int]],
+    around: Outside = lambda v: v,
+) -> list[Value]:
+    """The last states, then all results stacked; tensors come with their axis and direction."""
+    graph = node.graph("body")
+    first, first_axis, _ = scanned[0]
+
+    def body(inner: Builder, step: Value, values: Sequence[Value], outside: Outside) -> Turn:
+        place = _place(inner, step)
+        parts = [
+            _part(inner, outside(x), axis, x.shape[axis] - 1 - place if back else place)
+            for x, axis, back in scanned
+        ]
+        reach = lambda v: outside(around(v))  # noqa: E731
+        found = tensors(node.build(graph, inner, reach, [*values, *parts]))
+        return Turn(found[: len(values)], found[len(values) :])
+
+    return _looped(b, node, body, b.sizes([first.shape[first_axis]]), states)
 
 
 def _place(b: Builder, step: Value) -> tir.Expr:

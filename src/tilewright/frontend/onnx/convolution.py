@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dtypes import DType, i32
+from tilewright.errors import GraphError
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.windows import channels_first, channels_last, place_windows
 from tilewright.graph import Builder, Value
-from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.ops.window import G030, Conv, ConvTranspose
 from tilewright.graph.sizes import fixed, sized, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call
@@ -30,7 +31,7 @@ def conv(b: Builder, node: OnnxNode, x: Value, w: Value, bias: Value | None = No
 
 def _convolved(b: Builder, node: OnnxNode, x: Value, w: Value, dtype: DType) -> Value:
     """Channels-last data through the windows of a node."""
-    filters, per_group, *kernel = _weights(node, w, x)
+    _, per_group, *kernel = _weights(node, w, x)
     windows = place_windows(node, x.shape[1:-1], kernel)
     groups = node.int("group", 1)
     x = _with_channels(b, x, per_group * groups)
@@ -40,8 +41,11 @@ def _convolved(b: Builder, node: OnnxNode, x: Value, w: Value, dtype: DType) -> 
 
 def _weights(node: OnnxNode, w: Value, x: Value) -> tuple[int, ...]:
     shape = sized(w.shape)
-    if shape is None or len(shape) != x.rank:
+    if shape is None:
         node.decline("weights of unknown shape")
+    if len(shape) != x.rank or len(shape) < 3:
+        facts = {"weights": ", ".join(map(str, shape)), "channels": x.type, "groups": "any"}
+        raise GraphError(G030, facts)
     return shape
 
 

@@ -6,7 +6,7 @@ letter leaves as soon as no operand to come and not the result needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from string import ascii_letters
 
@@ -36,9 +36,9 @@ def einsum(b: Builder, node: OnnxNode, *inputs: Value) -> Value:
     terms = _without_ones(b, terms)
     while len(terms) > 1:
         first, second, *rest = terms
-        needed = {*result, *(c for t in rest for c in t.letters)}
+        needed = dict.fromkeys([*result, *(c for t in rest for c in t.letters)])
         terms = [_multiplied(b, first, second, needed), *rest]
-    last = _summed(b, terms[0], set(result))
+    last = _summed(b, terms[0], result)
     return b.transpose(last.value, [last.letters.index(c) for c in result])
 
 
@@ -79,24 +79,27 @@ def _without_ones(b: Builder, terms: Sequence[Term]) -> list[Term]:
     return kept
 
 
-def _summed(b: Builder, term: Term, needed: set[str]) -> Term:
+def _summed(b: Builder, term: Term, needed: Container[str]) -> Term:
     """The letters that nobody needs are summed over."""
     axes = [k for k, c in enumerate(term.letters) if c not in needed]
     total = b.reduce(tir.Fold.ADD, term.value, axes, keepdims=False)
     return Term("".join(c for c in term.letters if c in needed), total)
 
 
-def _multiplied(b: Builder, first: Term, second: Term, needed: set[str]) -> Term:
-    """The product of two operands, summed over what both have and nobody else needs."""
-    first = _summed(b, first, needed | {*second.letters})
-    second = _summed(b, second, needed | {*first.letters})
+def _multiplied(b: Builder, first: Term, second: Term, needed: Collection[str]) -> Term:
+    """The product of two operands, summed over what both have and nobody else needs.
+
+    Its dimensions are in the order of `needed`, so that the last product needs no transpose.
+    """
+    first = _summed(b, first, {*needed, *second.letters})
+    second = _summed(b, second, {*needed, *first.letters})
     both = "".join(dict.fromkeys(first.letters + second.letters))
-    result = "".join(c for c in both if c in needed)
-    if result != both:
+    result = "".join(c for c in needed if c in both)
+    if len(result) < len(both):
         made = b.contract(first.letters, second.letters, result, first.value, second.value)
         return Term(result, made)
-    x, y = (_spread(b, t, both) for t in (first, second))
-    return Term(both, b.map(lambda v, w: v * w, x, y))
+    x, y = (_spread(b, t, result) for t in (first, second))
+    return Term(result, b.map(lambda v, w: v * w, x, y))
 
 
 def _spread(b: Builder, term: Term, letters: str) -> Value:

@@ -1,4 +1,4 @@
-"""The activations of recurrent layers: named in attributes, with parameters that are taken in order."""
+"""The activations of recurrent layers: named in attributes, their parameters taken in order."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _gate(node: OnnxNode, name: str, alphas: Iterator[float], betas: Iterator[fl
         default, function = WITH_ALPHA[name]
         alpha = next(alphas, default)
         return lambda x: function(x, alpha)
-    if name in WITH_BOTH:
-        first, second, both = WITH_BOTH[name]
-        a, b = next(alphas, first), next(betas, second)
-        return lambda x: both(x, a, b)
-    node.decline(f"activation {name}")
+    if name not in WITH_BOTH:
+        node.decline(f"activation {name}")
+    first, second, both = WITH_BOTH[name]
+    a, b = next(alphas, first), next(betas, second)
+    return lambda x: both(x, a, b)
 
 
 def _clipped(node: OnnxNode, gate: Gate) -> Gate:

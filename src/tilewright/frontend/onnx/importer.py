@@ -1,7 +1,7 @@
 """An ONNX model becomes a graph: one walk over its nodes, a handler for each.
 
-A node without a handler is replaced by the body of its ONNX function, if it has one; what is left runs
-on the ONNX reference implementation (`reference.py`) as a node of its own.
+A node without a handler is replaced by the body of its ONNX function, if it has one; what is left
+runs on the ONNX reference implementation (`reference.py`) as a node of its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
     except FileNotFoundError:
         facts = {"what": source, "problem": "there is no such file"}
         raise ModelError(M001, facts) from None
-    except Exception as problem:  # noqa: BLE001  (whatever the parser raises, the file is not a model)
+    except Exception as problem:  # whatever the parser raises, the file is not a model
         shown = source if not isinstance(source, bytes) else f"{len(source)} bytes"
         raise ModelError(M001, {"what": shown, "problem": problem}) from problem
 
@@ -92,8 +92,8 @@ class Importer:
 
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
-    ) -> list[Item]:
-        """Import nodes one after another; their results enter `scope`. The items with `wanted` names.
+    ) -> Sequence[Item]:
+        """Import nodes one after another into `scope`; gives the items with the `wanted` names.
 
         Where the branches of a condition differ in rank, what follows goes into both of them.
         """
@@ -119,8 +119,12 @@ class Importer:
             inner = Nested(scope, outside)
             inner.update(zip(proto.output, results, strict=False))
             around, self.builder = self.builder, builder
+            before = dict(self.by_reference)
             try:
                 return self.walk(nodes, wanted, inner)
+            except Exception:
+                self.by_reference = before
+                raise
             finally:
                 self.builder = around
 
@@ -190,9 +194,7 @@ class Importer:
             except TilewrightError as problem:
                 facts = {"node": node.label, "op": node.op, "opset": node.opset}
                 shown = ", ".join("none" if v is None else str(v) for v in inputs)
-                raise ModelError(
-                    M004, {**facts, "problem": problem, "inputs": shown}
-                ) from problem
+                raise ModelError(M004, {**facts, "problem": problem, "inputs": shown}) from problem
         values = [v for v in inputs if not isinstance(v, Tensors)]
         body = function_body(self.local_functions, domain, node, values)
         if body is not None:
@@ -207,7 +209,7 @@ class Importer:
     def _inlined(
         self, body: onnx.FunctionProto, node: OnnxNode, inputs: Sequence[Item]
     ) -> Sequence[Item]:
-        """The nodes of an ONNX function in place of its call; inputs that are left out are nothing."""
+        """The nodes of an ONNX function in place of its call."""
         scope: Scope = dict.fromkeys(body.input)
         scope.update(zip(body.input, inputs, strict=False))
         opsets, self.opsets = self.opsets, dict(self.opsets)
@@ -225,7 +227,8 @@ class Importer:
         kind = info.type.WhichOneof("value") or "nothing"
         tensor = info.type.tensor_type
         if kind != "tensor_type" or not tensor.HasField("shape"):
-            problem = "a tensor of any rank" if kind == "tensor_type" else kind
+            other = kind.removesuffix("_type").replace("optional", "optional value")
+            problem = "a tensor of any rank" if kind == "tensor_type" else f"a {other}"
             raise Unknown(f"the input `{info.name}` is {problem}")
         try:
             dtype = dtype_of_onnx(tensor.elem_type)

@@ -43,13 +43,15 @@ def invert(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("BitShift")
 def bit_shift(b: Builder, node: OnnxNode, x: Value, amount: Value) -> Value:
-    """Bits moved left or right; beyond their number only the sign is left, of a right shift."""
+    """Bits moved left or right; by too much only the sign is left, and that by a right shift."""
     left = node.string("direction") == "LEFT"
 
     def body(v: tir.Expr, n: tir.Expr) -> tir.Expr:
-        held = tir.minimum(n, v.dtype.bits - 1)
+        last = v.dtype.bits - 1
+        fits = (n >= 0) & (n <= last) if n.dtype.is_signed else n <= last
+        held = select(fits, n, last)
         moved = v << held if left else v >> held
-        return moved if v.dtype.is_signed and not left else select(n < v.dtype.bits, moved, 0)
+        return moved if v.dtype.is_signed and not left else select(fits, moved, 0)
 
     return b.map(body, x, amount)
 

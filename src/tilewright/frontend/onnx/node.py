@@ -42,8 +42,9 @@ BuildGraph = Callable[
 class OnnxNode:
     """One node; `opset` is the version of its domain, `attributes` are converted.
 
-    `build(graph, builder, outside, inputs)` imports a graph inside of the node with a builder, which may
-    be that of the node or one of its own; `outside` brings values from around the node into it.
+    `build(graph, builder, outside, inputs)` imports a graph inside of the node with a builder,
+    which may be that of the node or one of its own; `outside` brings values from around the node
+    into it.
     """
 
     proto: onnx.NodeProto
@@ -82,7 +83,7 @@ class OnnxNode:
     def float(self, name: str, default: float = 0.0) -> float:
         return float(self.attributes.get(name, default))
 
-    def ints(self, name: str, default: Sequence[int] | None = None) -> list[Any] | None:
+    def ints(self, name: str, default: Sequence[Any] | None = None) -> list[Any] | None:
         found = self.attributes.get(name, default)
         return None if found is None else [int(v) for v in found]
 
@@ -103,9 +104,9 @@ class OnnxNode:
         found: onnx.GraphProto = self.attributes[name]
         return found
 
-    def decline(self, reason: str, *, expand: bool = True) -> NoReturn:
-        """Leave this node to its function's body, if it may be expanded, or to the reference."""
-        raise Declined(reason, expand=expand)
+    def decline(self, reason: str) -> NoReturn:
+        """Leave this node to the body of its ONNX function, or to the reference implementation."""
+        raise Declined(reason)
 
 
 def _converted(attribute: onnx.AttributeProto) -> Any:

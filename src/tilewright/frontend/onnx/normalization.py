@@ -7,6 +7,7 @@ narrow floats are f32; results are rounded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from tilewright.dtypes import DType, f32
 from tilewright.frontend.onnx.conversions import converted
@@ -180,25 +181,25 @@ def local_response_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Divided by (bias + alpha·mean square of the channels around) ** beta."""
     size, bias = node.int("size"), node.float("bias", 1.0)
     alpha, beta = node.float("alpha", 1e-4) / size, node.float("beta", 0.75)
-    before, channels = (size - 1) // 2, x.shape[1]
-    square = b.map(lambda v: v * v, widened(b, x))
+    first = -((size - 1) // 2)
+    others = [_shifted(b, x, k) for k in range(first, first + size) if k]
 
-    def inside(n: tir.Expr, c: tir.Expr, k: tir.Expr, *rest: tir.Expr) -> tir.Expr:
-        return (c + k >= before) & (c + k < channels + before)
-
-    around = b.remap(
-        square,
-        (x.shape[0], channels, size, *x.shape[2:]),
-        lambda n, c, k, *rest: (n, c + k - before, *rest),
-        inside,
-    )
-    total = b.reduce(tir.Fold.ADD, around, (2,), keepdims=False)
-
-    def body(v: tir.Expr, s: tir.Expr) -> tir.Expr:
-        base = s * alpha + bias
+    def body(v: tir.Expr, *around: tir.Expr) -> tir.Expr:
+        base = reduce(lambda total, w: total + w * w, around, v * v) * alpha + bias
         if beta == 0.75:
             root = call("rsqrt", base)
             return v * root * call("sqrt", root)
         return v * call("pow", base, -beta)
 
-    return b.map(body, x, total, dtype=x.dtype)
+    return b.map(body, x, *others)
+
+
+def _shifted(b: Builder, x: Value, by: int) -> Value:
+    """The channels that lie `by` further on, zero where there are none."""
+    channels = x.shape[1]
+    return b.remap(
+        x,
+        x.shape,
+        lambda n, c, *rest: (n, c + by, *rest),
+        lambda _, c, *__: (c + by >= 0) & (c + by < channels),
+    )

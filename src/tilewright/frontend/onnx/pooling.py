@@ -49,9 +49,7 @@ def _windows(node: OnnxNode, last: Value) -> Windows:
     return place_windows(node, last.shape[1:-1], kernel, ceil=bool(node.int("ceil_mode")))
 
 
-def _folded(
-    b: Builder, fold: tir.Fold, last: Value, windows: Windows, fill: float = 0
-) -> Value:
+def _folded(b: Builder, fold: tir.Fold, last: Value, windows: Windows, fill: float = 0) -> Value:
     data, pads = windows.bordered(b, last, fill)
     return b.add(Pool(fold, windows.kernel, windows.strides, windows.dilations, pads), data)
 

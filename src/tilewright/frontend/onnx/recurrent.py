@@ -1,7 +1,7 @@
 """Recurrent layers: LSTM, GRU, RNN.
 
-The products with the inputs of all time steps are one matrix product in front; a loop over time is left
-with one product of the hidden state, and the gates.
+The products with the inputs of all time steps are one matrix product in front; a loop over time is
+left with one product of the hidden state, and the gates.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ class Layer:
         return b.reshape(found, (*x.shape[:-1], found.shape[-1]))
 
     def run(
-        self, initial: Sequence[Value | None], hoisted: Callable[[int], Value], cell: Callable[[int], Cell]
+        self,
+        initial: Sequence[Value | None],
+        hoisted: Callable[[int], Value],
+        cell: Callable[[int], Cell],
     ) -> list[Value]:
         """The hidden states of all time steps, then the last states, as ONNX arranges them."""
         first = 1 if self.node.string("direction", "forward") == "reverse" else 0
@@ -147,7 +150,9 @@ class Layer:
         return finals, whole
 
 
-def _while(b: Builder, place: tir.Expr, lengths: Value, new: Value, old: Value | None = None) -> Value:
+def _while(
+    b: Builder, place: tir.Expr, lengths: Value, new: Value, old: Value | None = None
+) -> Value:
     """`new` within a sequence, `old` (zero) behind its end."""
     if old is None:
         return b.map(lambda n, v: select(place < n.to(i64), v, 0), lengths, new)
@@ -191,7 +196,7 @@ def rnn(
     lengths: Value | None = None,
     initial: Value | None = None,
 ) -> Sequence[Value]:
-    """h = f(x·W + h·R + bias)."""
+    """The new state is f(x·W + h·R + bias)."""
     layer = _layer(b, node, x, w, r, bias, lengths, 1)
     functions = activations(node, ["Tanh"], layer.directions)
 
@@ -243,7 +248,7 @@ def gru(
 
 
 def _gru_after(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Gate) -> Cell:
-    """h' = g(xh + reset·(h·Rh + bias)): one product for all gates."""
+    """The candidate is g(xh + reset·(h·Rh + bias)): one product for all gates."""
 
     def step(b: Builder, here: Value, states: Sequence[Value], outside: Outside) -> list[Value]:
         (h,) = states
@@ -251,9 +256,10 @@ def _gru_after(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Gat
         x, s = layer.parts(here, 3, b), layer.parts(found, 3, b)
         last = s[2] if bias is None else b.map(lambda v, c: v + c, s[2], outside(bias))
 
-        def blend(xz, xr, xh, sz, sr, sh, h):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        def blend(*args: tir.Expr) -> tir.Expr:
+            xz, xr, xh, sz, sr, sh, old = args
             z = f(xz + sz)
-            return (1 - z) * g(xh + f(xr + sr) * sh) + z * h
+            return (1 - z) * g(xh + f(xr + sr) * sh) + z * old
 
         return [b.map(blend, *x, s[0], s[1], last, h)]
 
@@ -261,7 +267,7 @@ def _gru_after(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Gat
 
 
 def _gru_before(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Gate) -> Cell:
-    """h' = g(xh + (reset·h)·Rh): a product for the gates, one for what is reset."""
+    """The candidate is g(xh + (reset·h)·Rh): a product for the gates, one for what is reset."""
     rows = layer.hidden
     gates = layer.b.remap(weights, (rows * 2, rows), lambda n, k: [n, k])
     rest = layer.b.remap(weights, (rows, rows), lambda n, k: [n + rows * 2, k])
@@ -272,9 +278,10 @@ def _gru_before(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Ga
         reset = b.map(lambda xr, sr, h: f(xr + sr) * h, x[1], s[1], h)
         new = _recurrence(b, reset, outside(rest))
 
-        def blend(xz, sz, xh, sh, h):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        def blend(*args: tir.Expr) -> tir.Expr:
+            xz, sz, xh, sh, old = args
             z = f(xz + sz)
-            return (1 - z) * g(xh + sh) + z * h
+            return (1 - z) * g(xh + sh) + z * old
 
         return [b.map(blend, x[0], s[0], x[2], new, h)]
 

@@ -89,7 +89,7 @@ def reduction(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
     if axes is not None:
         named = b.numbers(axes)
         if named is None and fixed(axes.shape[0]) != 0:
-            node.decline("the axes depend on data", expand=False)
+            node.decline("the axes depend on data")
     if not named and node.int("noop_with_empty_axes"):
         return _without_axes(b, node, x)
     over = sorted({normal_axis(a, x.rank) for a in named or range(x.rank)})
@@ -142,7 +142,7 @@ def cumulative(b: Builder, node: OnnxNode, x: Value, axis: Value) -> Value:
     """Running sums or products."""
     named = b.numbers(axis)
     if named is None:
-        node.decline("the axis depends on data", expand=False)
+        node.decline("the axis depends on data")
     fold = tir.Fold.ADD if node.op == "CumSum" else tir.Fold.MUL
     exclusive, reverse = bool(node.int("exclusive")), bool(node.int("reverse"))
     return b.add(Cumulate(fold, normal_axis(named[0], x.rank), exclusive, reverse), x)

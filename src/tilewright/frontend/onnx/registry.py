@@ -4,9 +4,10 @@
     def relu(b: Builder, node: OnnxNode, x: Value) -> Value:
         return b.map(lambda v: tir.maximum(v, 0), x)
 
-A handler takes the builder, the node and one value for each input (None where an optional one is left
-out, and for missing trailing ones), and returns a value for each output. It calls `node.decline(reason)`
-for what it cannot express: the node then runs on the ONNX reference implementation.
+A handler takes the builder, the node and one value for each input (None where an optional one is
+left out, and for missing trailing ones), and returns a value for each output. It calls
+`node.decline(reason)` for what it cannot express: the node then runs on the ONNX reference
+implementation.
 """
 
 from __future__ import annotations
@@ -32,19 +33,10 @@ class Unknown(Exception):  # noqa: N818  (a signal: the whole model must run on 
 
 
 class Declined(Exception):  # noqa: N818  (a signal to the importer, not an error)
-    """A handler cannot express this node; the text says why.
-
-    `expand` tells whether the body of the operator's ONNX function, if it has one, may stand for it.
-    """
-
-    def __init__(self, reason: str, *, expand: bool = True) -> None:
-        super().__init__(reason)
-        self.expand = expand
+    """A handler cannot express this node; the text says why."""
 
 
-def onnx_op(
-    *names: str, domain: str = "", sequences: bool = False
-) -> Callable[[Handler], Handler]:
+def onnx_op(*names: str, domain: str = "", sequences: bool = False) -> Callable[[Handler], Handler]:
     """Register a handler for one or several operators; may inputs be `sequences`?"""
 
     def register(handler: Handler) -> Handler:

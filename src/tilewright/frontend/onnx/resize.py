@@ -8,7 +8,7 @@ table is a matrix and resizing a product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import floor
 
@@ -119,20 +119,40 @@ def _by_sizes(
     before = [x.shape[a] for a in axes]
     policy = node.string("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
-        numbers = [(fixed(w), fixed(d)) for w, d in zip(wanted, before, strict=True)]
-        ratios = [w / d for w, d in numbers if w is not None and d]
-        if len(ratios) < len(numbers):
-            return node.decline("an aspect ratio is kept of symbolic sizes")
-        ratio = min(ratios) if policy == "not_larger" else max(ratios)
-        wanted = [tir.Const(floor((d or 0) * ratio + 0.5)) for _, d in numbers]
+        return _by_ratio(node, axes, before, wanted, min if policy == "not_larger" else max)
     plan = []
     for position, old, new in zip(axes, before, wanted, strict=True):
-        counts = (fixed(old), fixed(new))
-        known = None not in counts and counts[0]
-        number = tir.const(float(np.float32((counts[1] or 0) / (counts[0] or 1))), f32)
-        scale = number if known else new.to(f32) / old.to(f32)
+        scale = new.to(f32) / old.to(f32)
+        n, m = fixed(old), fixed(new)
+        if n and m is not None:
+            scale = tir.const(float(np.float32(m) / np.float32(n)), f32)
         plan.append(Along(position, old, new, scale, new.to(f32)))
     return plan
+
+
+def _by_ratio(
+    node: OnnxNode,
+    axes: Sequence[int],
+    before: Sequence[tir.Expr],
+    wanted: Sequence[tir.Expr],
+    choose: Callable[[Sequence[float]], float],
+) -> list[Along]:
+    """One scale for all dimensions: the least or greatest of those that the sizes ask for."""
+    old, new = [fixed(d) for d in before], [fixed(d) for d in wanted]
+    ratios = [m / n for n, m in zip(old, new, strict=True) if n and m is not None]
+    if len(ratios) < len(before):
+        return node.decline("an aspect ratio is kept of symbolic sizes")
+    scale = tir.const(choose(ratios), f32)
+    return [
+        Along(
+            position,
+            dim,
+            tir.Const(floor((n or 0) * choose(ratios) + 0.5)),
+            scale,
+            dim.to(f32) * scale,
+        )
+        for position, dim, n in zip(axes, before, old, strict=True)
+    ]
 
 
 def _nearest(b: Builder, x: Value, plan: Sequence[Along], mode: str, rounding: str) -> Value:

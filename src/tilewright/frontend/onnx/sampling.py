@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import product
 
 from tilewright.dtypes import f32, i64
+from tilewright.frontend.onnx.coordinates import cubic_weight, linear_weight
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
-from tilewright.frontend.onnx.coordinates import cubic_weight, linear_weight
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather

@@ -1,7 +1,7 @@
 """What names of a model stand for while it is imported.
 
-A name is a value of the graph, a sequence of values whose number is known (there are no sequences when a
-model runs), or nothing: an optional input that was left out.
+A name is a value of the graph, a sequence of values whose number is known (there are no sequences
+when a model runs), or nothing: an optional input that was left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Scope = MutableMapping[str, Item]
 
 
 class Nested(dict[str, Item]):
-    """The scope of a graph inside of a node: own names, then those around it, brought in on demand."""
+    """The scope of a graph inside of a node: own names, then those around it, brought in on
+    demand.
+    """
 
     def __init__(self, around: Scope, outside: Callable[[Value], Value]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """A whole model on the ONNX reference implementation.
 
-The last resort for models that have no graph: sequences, optionals or strings among their inputs, or
-results of which not even the rank is known before they run (`Unknown`).
+The last resort for models that have no graph: sequences, optionals or strings among their inputs,
+or results of which not even the rank is known before they run (`Unknown`).
 """
 
 from __future__ import annotations
@@ -72,5 +72,7 @@ def _type_text(kind: onnx.TypeProto) -> str:
     element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
     if not tensor.HasField("shape"):
         return f"{element}[...]"
-    dims = [d.dim_param or (d.dim_value if d.HasField("dim_value") else "?") for d in tensor.shape.dim]
+    dims = [
+        d.dim_param or (d.dim_value if d.HasField("dim_value") else "?") for d in tensor.shape.dim
+    ]
     return f"{element}[{', '.join(map(str, dims))}]"

@@ -1,7 +1,7 @@
 """Where the windows of a convolution or a pooling lie: kernels, strides, borders of every mode.
 
-Borders are numbers of the operator wherever they do not depend on sizes. A border that does (`SAME` with
-strides over symbolic sizes) is made by a `Remap` in front.
+Borders are numbers of the operator wherever they do not depend on sizes. A border that does
+(`SAME` with strides over symbolic sizes) is made by a `Remap` in front.
 """
 
 from __future__ import annotations

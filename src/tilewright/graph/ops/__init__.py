@@ -10,5 +10,6 @@ from tilewright.graph.ops.scan import Cumulate
 from tilewright.graph.ops.sizes_op import Sizes
 from tilewright.graph.ops.tabulate import Tabulate
 
-__all__ = ["ArgReduce", "Concat", "Contract", "Cumulate", "Expand", "Map", "Op", "Reduce", "Remap", "Reshape"]
-__all__ += ["Gather", "picked", "Sizes", "Tabulate", "Transpose", "argument", "axis", "computed_as"]
+__all__ = ["ArgReduce", "Concat", "Contract", "Cumulate", "Expand", "Gather", "Map", "Op", "Reduce"]
+__all__ += ["Remap", "Reshape", "Sizes", "Tabulate", "Transpose"]
+__all__ += ["argument", "axis", "computed_as", "picked"]

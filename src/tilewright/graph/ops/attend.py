@@ -99,9 +99,12 @@ class Attend(Op):
         return [np.einsum(f"bhsd->{self.layouts[3]}", found).astype(arrays[0].dtype)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        q, k, v, *masks = inputs
         result = attend(
-            *inputs[:3],
-            mask=list(inputs[3:]),
+            q,
+            k,
+            v,
+            masks,
             scale=self.scale,
             causal=self.causal,
             offset=self.offset,
@@ -138,7 +141,7 @@ def _guarded(result: Tensor) -> Tensor:
 def _heads_first(array: Array, layout: str) -> Array:
     taken = tuple(int(c) if c.isdigit() else slice(None) for c in layout)
     letters = "".join(c for c in layout if not c.isdigit())
-    return np.einsum(f"{letters}->bhsd", array[taken])
+    return np.transpose(array[taken], [letters.index(c) for c in "bhsd"])
 
 
 def _named(shape: Shape, layout: str) -> dict[str, tir.Expr]:

@@ -1,7 +1,7 @@
 """`Contract`: the sum over products of two tensors, with dimensions named by letters as in einsum.
 
-Matrix products of every rank, outer products and dot products are contractions; a transpose in front
-of one is only other letters.
+Matrix products of every rank, outer products and dot products are contractions; a transpose in
+front of one is only other letters.
 """
 
 from __future__ import annotations

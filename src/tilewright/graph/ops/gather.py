@@ -17,7 +17,7 @@ from tilewright.dtypes import index
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.map import evaluate_expr
 from tilewright.graph.ops.movement import axis
-from tilewright.graph.ops.op import Op, SizeOf
+from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute
 from tilewright.tensor.visit import substitute, walk
@@ -42,6 +42,8 @@ class Gather(Op):
     negative place counts from the end. Places outside of the tensor are undefined in ONNX; here
     the nearest element is taken, so that nothing else is ever read.
     """
+
+    role = Role.MOVE
 
     shape: Shape
     reads: tuple[Read, ...]

@@ -19,8 +19,9 @@ __all__ = ["Host"]
 class Host(Op):
     """A Python function of arrays.
 
-    `payload` says it in bytes, in a form of the given `kind` (an ONNX node, for example), so that it can
-    be stored. Dimensions that only the results tell are size variables of their own in `results`.
+    `payload` says it in bytes, in a form of the given `kind` (an ONNX node, for example), so that
+    it can be stored. Dimensions that only the results tell are size variables of their own in
+    `results`.
     """
 
     kind: str

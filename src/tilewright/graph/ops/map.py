@@ -1,8 +1,8 @@
 """`Map`: any elementwise function of any number of tensors, with NumPy's broadcasting.
 
-The function is a scalar expression of the tensor IR over the variables `argument(0)`, `argument(1)`,
-…: relu is `max(arg0, 0)`. All activations, arithmetic, comparisons, casts and selections are maps, and
-a chain of maps is a map again.
+The function is a scalar expression of the tensor IR over the variables `argument(0)`,
+`argument(1)`, …: relu is `max(arg0, 0)`. All activations, arithmetic, comparisons, casts and
+selections are maps, and a chain of maps is a map again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Map(Op):
         found = [self._argument(position) for position in range(len(arrays))]
         for place in np.ndindex(*shape):
             values = {
-                var: tir.as_expr(grid[place], var.dtype).to(var.dtype)
+                var: tir.as_expr(grid.item(place), var.dtype).to(var.dtype)
                 for var, grid in zip(found, grids, strict=True)
                 if var is not None
             }

@@ -1,8 +1,9 @@
 """Operators that move elements and compute nothing.
 
-`Reshape`, `Transpose` and `Expand` keep their names because passes move and cancel them; every other
-movement whose places are known without data (slices, padding, flips, tiling, nearest-neighbour resizing,
-depth-to-space, …) is a `Remap`: an index expression for each dimension of the source.
+`Reshape`, `Transpose` and `Expand` keep their names because passes move and cancel them; every
+other movement whose places are known without data (slices, padding, flips, tiling,
+nearest-neighbour resizing, depth-to-space, …) is a `Remap`: an index expression for each dimension
+of the source.
 """
 
 from __future__ import annotations
@@ -56,23 +57,51 @@ class Reshape(Op):
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         (source,) = inputs
 
+        parts = _parts(source.shape, self.shape)
+
         def element(*indices: tir.Expr) -> tir.Expr:
-            flat: tir.Expr = tir.Const(0)
-            for dim, index in zip(self.shape, indices, strict=True):
-                flat = flat * dim + index
-            return source[_digits(flat, source.shape)]
+            places: list[tir.Expr] = []
+            for before, after in parts:
+                flat: tir.Expr = tir.Const(0)
+                for dim, index in zip(self.shape[after], indices[after], strict=True):
+                    flat = flat * dim + index
+                places += _digits(flat, source.shape[before])
+            return source[tuple(places)]
 
         return [_copied(names[0], self.shape, element, source)]
 
 
+def _parts(before: Shape, after: Shape) -> list[tuple[slice, slice]]:
+    """Stretches of dimensions that hold the same elements, as short as they can be told apart.
+
+    `[n, s, 768]` as `[n, s, 12, 64]` keeps two dimensions and cuts only the third.
+    """
+    parts: list[tuple[slice, slice]] = []
+    first, start = 0, 0
+    for end in range(1, len(after) + 1):
+        taken = product(after[start:end])
+        last = next(
+            (
+                k
+                for k in range(first, len(before) + 1)
+                if dims_equal(product(before[first:k]), taken)
+            ),
+            None,
+        )
+        if last is not None and end < len(after):
+            parts.append((slice(first, last), slice(start, end)))
+            first, start = last, end
+    return [*parts, (slice(first, len(before)), slice(start, len(after)))]
+
+
 def _digits(flat: tir.Expr, shape: Sequence[tir.Expr]) -> tuple[tir.Expr, ...]:
     """The place of the element with this number in row-major order."""
-    result: list[tir.Expr] = []
-    for position, dim in enumerate(reversed(shape)):
-        is_first = position == len(shape) - 1
-        result.append(flat if is_first else flat % dim)
-        flat = flat // dim
-    return tuple(reversed(result))
+    result: list[tir.Expr] = [tir.Const(0)] * len(shape)
+    several = [k for k, dim in enumerate(shape) if fixed(dim) != 1]
+    for k in reversed(several):
+        result[k] = flat if k == several[0] else flat % shape[k]
+        flat = flat // shape[k]
+    return tuple(result)
 
 
 def _copied(name: str, shape: Shape, element: object, source: Tensor) -> Tensor:
@@ -113,7 +142,7 @@ class Transpose(Op):
 
 @dataclass(frozen=True)
 class Expand(Op):
-    """Broadcast to a shape: dimensions of size one are repeated, missing ones are added in front."""
+    """Broadcast to a shape: dimensions of size one are repeated, missing ones added in front."""
 
     role = Role.MOVE
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import Contract, Map, Reshape, argument, computed_as
@@ -62,15 +63,15 @@ def _apply(b: Rewriter, logits: Logits, node: Node, main: tir.Var, shape: Shape)
         return False
     for step in steps:
         match step:
-            case ("scale", factor):
-                if not _scale(b, logits, factor):
+            case float():
+                if not _scale(b, logits, step):
                     return False
-            case ("tanh", _):
+            case None:
                 if logits.softcap is not None or logits.masks:
                     return False
                 logits.softcap = 1.0
-            case ("mask", other):
-                logits.masks.append((_as_value(b, node, other), shape))
+            case _:
+                logits.masks.append((_as_value(b, node, step), shape))
     return True
 
 
@@ -91,10 +92,11 @@ def _scaled(b: Rewriter, mask: Value, factor: float) -> Value:
     return mask if mask.dtype.is_bool else b.map(lambda v: v * factor, mask)
 
 
-Step = tuple[str, object]
+Step = float | tir.Expr | None
+"""A factor, what is added, or (None) a tanh."""
 
 
-def _steps(expr: tir.Expr, main: tir.Var) -> list[tuple[str, object]] | None:
+def _steps(expr: tir.Expr, main: tir.Var) -> list[Step] | None:
     """What an expression does to its main argument, from the inside out; None if something else."""
     if expr is main:
         return []
@@ -113,21 +115,21 @@ def _outermost(expr: tir.Expr, main: tir.Var) -> tuple[tir.Expr | None, list[Ste
         case tir.Cast(value=inner):
             return (inner, []) if expr.dtype.is_float and inner.dtype.is_float else (None, [])
         case tir.Call(name="tanh", args=(inner,)):
-            return inner, [("tanh", None)]
+            return inner, [None]
         case tir.Mul(a=a, b=tir.Const(value=c)) | tir.Mul(a=tir.Const(value=c), b=a):
-            return a, [("scale", float(c))]
+            return a, [float(c)]
         case tir.Div(a=a, b=tir.Const(value=c)):
-            return (a, [("scale", 1 / float(c))]) if c else (None, [])
+            return (a, [1 / float(c)]) if c else (None, [])
         case tir.Add(a=a, b=other) | tir.Add(a=other, b=a) if main not in free_vars(other):
-            return a, [("mask", other)]
+            return a, [other]
         case tir.Sub(a=a, b=other) if main not in free_vars(other):
-            return a, [("mask", -other)]
+            return a, [-other]
         case tir.Select(cond=cond, if_true=a, if_false=tir.Const(value=low)) if low <= NEVER:
             zero = tir.const(0, a.dtype)
-            return a, [("mask", tir.Select(cond, zero, tir.const(low, a.dtype)))]
+            return a, [tir.Select(cond, zero, tir.const(low, a.dtype))]
         case tir.Select(cond=cond, if_true=tir.Const(value=low), if_false=a) if low <= NEVER:
             zero = tir.const(0, a.dtype)
-            return a, [("mask", tir.Select(cond, tir.const(low, a.dtype), zero))]
+            return a, [tir.Select(cond, tir.const(low, a.dtype), zero)]
     return None, []
 
 
@@ -174,11 +176,10 @@ def _without_factor(b: Rewriter, node: Node, value: Value) -> tuple[Value, float
         if source.dtype != value.dtype or not same_shape(source.shape, value.shape):
             continue
         steps = _steps(literal_body(b, node, keep=main), main)
-        if steps and all(kind == "scale" for kind, _ in steps):
+        factors = [step for step in steps or () if isinstance(step, float)]
+        if factors and len(factors) == len(steps or ()):
             inner, factor = unscaled(b, source)
-            for _, c in steps:
-                factor *= float(c)  # type: ignore[arg-type]
-            return inner, factor
+            return inner, factor * prod(factors)
     return value, 1.0
 
 

@@ -47,9 +47,12 @@ class Masks:
         offsets = {part: offset for part in parts if (offset := self._offset(part)) is not None}
         needed = [p for p in parts if p not in offsets or not self._sees_all(offsets[p])]
         causal = next((p for p in needed if p in offsets), None)
-        if low == -math.inf or (alone and needed == [causal] and _holds(offsets[causal] >= 0)):
-            self.causal = offsets[causal] if causal is not None else self.causal
-            self.kept += [p for p in needed if p is not causal]
+        seeing = causal is not None and len(needed) == 1 and _holds(offsets[causal] >= 0)
+        if low == -math.inf or (alone and seeing):
+            if causal is not None and self.causal is None:
+                self.causal = offsets[causal]
+                needed.remove(causal)
+            self.kept += needed
         elif len(needed) == len(parts):
             self.kept.append(mask)
         elif needed:

@@ -1,7 +1,7 @@
-"""Reshapes move down through maps and reductions, so that these work on the shape of their producer.
+"""Reshapes move down through maps and reductions: these then have the shape of their producer.
 
-A product over stacked rows is flat; its bias, activation and residual then are flat too, and run in its
-registers:
+A product over stacked rows is flat; its bias, activation and residual then are flat too, and run in
+its registers:
 
 Before:  contract [b·s, n] → reshape [b, s, n] → map(+ bias) → map(gelu)
 After:   contract [b·s, n] → map(+ bias) → map(gelu) → reshape [b, s, n]

@@ -1,8 +1,8 @@
 """The driver of the graph passes: a graph is built anew, node by node, through a rule.
 
-A rule sees a node with its inputs in the new graph and gives values for its outputs, or None to keep it
-as it is. It may look at what computes its inputs (`Rewriter.producer`). Building goes through `Builder`,
-so constants fold and equal nodes are shared at every step.
+A rule sees a node with its inputs in the new graph and gives values for its outputs, or None to
+keep it as it is. It may look at what computes its inputs (`Rewriter.producer`). Building goes
+through `Builder`, so constants fold and equal nodes are shared at every step.
 """
 
 from __future__ import annotations

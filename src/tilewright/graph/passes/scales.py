@@ -1,7 +1,7 @@
 """Factors of channels become part of the weights in front of them.
 
-A batch normalisation behind a convolution, a product or another one of these scales each channel by a
-constant, which costs nothing when the weights are scaled instead:
+A batch normalisation behind a convolution, a product or another one of these scales each channel by
+a constant, which costs nothing when the weights are scaled instead:
 
 Before:  y = conv x, w; z = map(arg0 * arg1) y, [channels]
 After:   z = conv x, (w · channels)

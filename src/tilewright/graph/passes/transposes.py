@@ -1,7 +1,7 @@
 """Transposes move down through the nodes behind them until two meet and cancel.
 
-A convolution runs channels-last between two transposes; after this pass a network of convolutions has
-one in front and one at its end:
+A convolution runs channels-last between two transposes; after this pass a network of convolutions
+has one in front and one at its end:
 
 Before:  conv → T → relu → T⁻¹ → conv → T
 After:   conv → relu → conv → T
@@ -249,4 +249,6 @@ def _into_contract(b: Rewriter, op: Contract, inputs: Sequence[Value]) -> Value 
             order, source = found
             letters[side] = "".join(letters[side][order.index(d)] for d in range(len(order)))
             values[side], changed = source, True
-    return b.add(Contract(*letters, op.result, op.dtype), *values) if changed else None
+    return (
+        b.add(Contract(letters[0], letters[1], op.result, op.dtype), *values) if changed else None
+    )

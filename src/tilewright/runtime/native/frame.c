@@ -150,21 +150,34 @@ static bool compute_bytes(tw_frame *frame, int64_t segment) {
     return true;
 }
 
+/* Whether every buffer of the arena is as large as it was when they were placed. */
+static bool has_same_items(const tw_frame *frame, const tw_segment *segment) {
+    for (int64_t i = 0; i < segment->item_count; i++)
+        if (segment->items[i].wanted_bytes != frame->bytes[segment->items[i].buffer])
+            return false;
+    return segment->arena.data != NULL;
+}
+
 static bool place_arena(tw_frame *frame, tw_segment *segment) {
     const tw_program *program = frame->program;
     int64_t largest = -1, total = 0;
+    if (has_same_items(frame, segment))
+        return true;
     for (int64_t i = 0; i < segment->item_count; i++) {
         tw_item *item = &segment->items[i];
         const tw_buffer *buffer = &program->tables.buffers[item->buffer];
         bool alone = program->threads == 1;
-        item->bytes = frame->bytes[item->buffer];
+        item->wanted_bytes = frame->bytes[item->buffer];
         item->first = alone ? buffer->first : program->epochs[buffer->first];
         item->last = alone ? buffer->last : program->epochs[buffer->last];
-        if (largest < 0 || item->bytes > frame->bytes[largest])
+        if (largest < 0 || item->wanted_bytes > frame->bytes[largest])
             largest = item->buffer;
     }
-    if (!tw_plan(segment->items, segment->item_count, frame->placed, &total) || total > PTRDIFF_MAX)
+    if (!tw_plan(segment->items, segment->item_count, frame->placed, &total)
+        || total > PTRDIFF_MAX - TW_ALIGNMENT) {
+        tw_arena_release(&segment->arena); /* what was placed before is gone */
         return tw_fail(frame, TW_BAD_BYTES, largest, INT64_MAX);
+    }
     if (!tw_arena_reserve(&segment->arena, (size_t)total + TW_ALIGNMENT))
         return tw_fail(frame, TW_OUT_OF_MEMORY, largest, total);
     for (int64_t i = 0; i < segment->item_count; i++)
@@ -260,14 +273,16 @@ static bool reserve_scratch(tw_frame *frame) {
     return true;
 }
 
-/* Memory that was given is as large as the program says; an output that nobody gave is made. */
+/* Memory that was given is as large as the program says; an output that nobody gave, or gave too
+ * little for, is made. What Python makes has exactly the bytes of its array. */
 static bool settle(tw_frame *frame, int64_t i) {
-    int64_t place = frame->program->tables.buffers[i].place, bytes = frame->bytes[i];
-    if (frame->given[i] >= 0)
-        return frame->given[i] >= bytes || tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
+    int64_t place = frame->program->tables.buffers[i].place;
+    int64_t bytes = frame->bytes[i], given = frame->given[i];
     if (place == TW_INPUT)
-        return tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
-    if (place != TW_OUTPUT)
+        return given >= bytes || tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
+    if (place == TW_HOST_MADE)
+        return given < 0 || given == bytes || tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
+    if (given >= bytes)
         return true;
     tw_free(frame->made[i]);
     frame->made[i] = frame->pointers[i] = tw_alloc((size_t)bytes);

@@ -51,7 +51,7 @@ static void insert(tw_item *item, tw_item **placed, int64_t count) {
 static bool round_up(tw_item *items, int64_t count) {
     int64_t sum = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (__builtin_add_overflow(items[i].bytes, TW_ALIGNMENT - 1, &items[i].bytes))
+        if (__builtin_add_overflow(items[i].wanted_bytes, TW_ALIGNMENT - 1, &items[i].bytes))
             return false;
         items[i].bytes -= items[i].bytes % TW_ALIGNMENT;
         if (__builtin_add_overflow(sum, items[i].bytes, &sum))

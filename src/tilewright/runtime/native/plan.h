@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 typedef struct tw_item {
-    int64_t bytes;       /* not negative */
-    int64_t first, last; /* alive from … to, both included */
-    int64_t buffer;      /* whose memory it is */
-    int64_t offset;      /* the answer: a multiple of TW_ALIGNMENT */
+    int64_t wanted_bytes; /* not negative */
+    int64_t first, last;  /* alive from … to, both included */
+    int64_t buffer;       /* whose memory it is */
+    int64_t bytes;        /* the answer: where it is, and with how much room; both are multiples of */
+    int64_t offset;       /* TW_ALIGNMENT */
 } tw_item;
 
 /* Set all offsets and the bytes needed in all. Items are reordered; the result does not depend on

@@ -53,6 +53,29 @@ static void find_batches(tw_program *program) {
         program->epochs[at] = starts_batch(tables, at) ? ++epoch : epoch;
 }
 
+/* Whether a parallel call may come at or after a step, by way of whatever jumps. */
+static bool leads_to_parallel(const tw_tables *tables, int64_t at) {
+    for (int64_t i = tables->step_count - 1; i >= at; i--) {
+        const tw_step *step = &tables->steps[i];
+        if (step->kind == TW_CALL && tables->kernels[step->what].is_parallel)
+            return true;
+        if (step->kind == TW_JUMP && step->what < at) {
+            at = step->what; /* all from there on, looked at from the end again */
+            i = tables->step_count;
+        }
+    }
+    return false;
+}
+
+static void find_final_batches(tw_program *program) {
+    bool is_final = true;
+    for (int64_t at = program->tables.step_count - 1; at >= 0; at--) {
+        tw_batch *batch = &program->batches[at];
+        is_final = is_final && !leads_to_parallel(&program->tables, batch->end);
+        batch->is_final = is_final;
+    }
+}
+
 static void find_scopes(tw_program *program) {
     const tw_tables *tables = &program->tables;
     for (int64_t at = 0; at < tables->step_count; at++) {
@@ -122,6 +145,7 @@ tw_program *tw_program_new(
         return NULL;
     }
     find_batches(program);
+    find_final_batches(program);
     find_scopes(program);
     order_parts(program);
     find_guests(program);

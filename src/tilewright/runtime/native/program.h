@@ -65,6 +65,7 @@ typedef struct tw_tables {
 typedef struct tw_batch {
     int64_t end;
     bool is_parallel; /* some call in it is */
+    bool is_final;    /* no parallel call can come after it */
 } tw_batch;
 
 typedef struct tw_program {

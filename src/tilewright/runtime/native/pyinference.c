@@ -301,11 +301,12 @@ static PyObject *fetch_outputs(PyObject *object, tw_seat *seat) {
 static int copy_outputs(PyObject *object, tw_seat *seat) {
     tw_program_object *self = tw_as_program(object);
     for (Py_ssize_t i = 0; i < self->outputs.params.count; i++) {
-        if (!seat->is_copied[i])
+        int64_t buffer = self->outputs.buffers[i];
+        bool is_elsewhere = seat->is_copied[i] || seat->frame->made[buffer] != NULL;
+        if (!seat->is_given[i] || !is_elsewhere)
             continue;
         const tw_param *param = &self->outputs.params.items[i];
         const Py_buffer *view = &seat->outputs[i];
-        int64_t buffer = self->outputs.buffers[i];
         for (int d = 0; d < param->rank; d++)
             if (view->shape[d] != extent_of(param, d, seat->frame->sizes)) {
                 fail(object, (tw_trouble){TW_BAD_OUTPUT, i, d});
@@ -356,6 +357,30 @@ PyObject *tw_inference_run(PyObject *object, PyObject *feeds) {
     return arrays;
 }
 
+/* 1: done; 0: declined; -1: exception. */
+static int infer_into(PyObject *object, PyObject *feeds, PyObject *outputs) {
+    tw_program_object *self = tw_as_program(object);
+    tw_seat *seat = is_ready(object) ? tw_seat_take(self) : NULL;
+    if (seat == NULL)
+        return -1;
+    int good = infer(object, seat, feeds, outputs);
+    tw_seat_leave(self, seat);
+    return good;
+}
+
+PyObject *tw_inference_run_into(PyObject *object, PyObject *args) {
+    PyObject *feeds, *outputs;
+    if (!PyArg_ParseTuple(args, "OO:run_into", &feeds, &outputs))
+        return NULL;
+    int good = infer_into(object, feeds, outputs);
+    PyObject *nothing = good == 1 ? Py_NewRef(Py_None) : NULL;
+    if (good == 0)
+        nothing = PyObject_CallMethod(object, "_run_into_slowly", "OO", feeds, outputs);
+    if (nothing == NULL)
+        tw_trim_traceback(object);
+    return nothing;
+}
+
 static bool start_profile(tw_frame *frame) {
     int64_t room = 2 * frame->program->tables.step_count + 16;
     frame->events = malloc((size_t)room * sizeof *frame->events);
@@ -369,21 +394,25 @@ static void end_profile(tw_frame *frame) {
     frame->event_room = 0;
 }
 
-PyObject *tw_inference_try(PyObject *object, PyObject *args) {
-    PyObject *feeds, *outputs;
-    if (!PyArg_ParseTuple(args, "OO:_try_run", &feeds, &outputs))
-        return NULL;
+PyObject *tw_inference_try(PyObject *object, PyObject *feeds) {
     tw_program_object *self = tw_as_program(object);
     tw_seat *seat = is_ready(object) ? tw_seat_take(self) : NULL;
     if (seat == NULL)
         return NULL;
-    bool has_outputs = outputs != Py_None;
-    int good = infer(object, seat, feeds, has_outputs ? outputs : NULL);
+    int good = infer(object, seat, feeds, NULL);
     PyObject *arrays = good == 0 ? Py_NewRef(Py_None) : NULL;
     if (good == 1)
-        arrays = has_outputs ? PyList_New(0) : fetch_outputs(object, seat);
+        arrays = fetch_outputs(object, seat);
     tw_seat_leave(self, seat);
     return arrays;
+}
+
+PyObject *tw_inference_try_into(PyObject *object, PyObject *args) {
+    PyObject *feeds, *outputs;
+    if (!PyArg_ParseTuple(args, "OO:_try_run_into", &feeds, &outputs))
+        return NULL;
+    int good = infer_into(object, feeds, outputs);
+    return good < 0 ? NULL : Py_NewRef(good == 0 ? Py_None : Py_True);
 }
 
 /* (arrays, events, sizes) of what has been run. */

@@ -205,14 +205,18 @@ static int program_traverse(PyObject *object, visitproc visit, void *arg) {
     return stop ? stop : tw_params_traverse(&self->outputs.params, visit, arg);
 }
 
-static int program_clear(PyObject *object) {
-    tw_program_object *self = tw_as_program(object);
+static void free_seats(tw_program_object *self) {
     while (self->free_seats != NULL) {
         tw_seat *gone = self->free_seats;
         self->free_seats = gone->next;
         free_seat(self, gone);
     }
     self->free_count = 0;
+}
+
+static int program_clear(PyObject *object) {
+    tw_program_object *self = tw_as_program(object);
+    free_seats(self);
     tw_program_free(self->program);
     self->program = NULL;
     clear_ports(&self->inputs);
@@ -242,10 +246,20 @@ static PyObject *program_memory(PyObject *object, PyObject *unused) {
     return Py_BuildValue("nnn", frames, (Py_ssize_t)arenas, (Py_ssize_t)scratch);
 }
 
+static PyObject *program_trim(PyObject *object, PyObject *unused) {
+    (void)unused;
+    free_seats(tw_as_program(object));
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef METHODS[] = {
     {"run", tw_inference_run, METH_O, "Outputs for a dictionary of arrays by input name."},
-    {"_try_run", tw_inference_try, METH_VARARGS,
-     "(feeds, outputs or None) -> arrays, none if outputs are given; None if they do not fit."},
+    {"run_into", tw_inference_run_into, METH_VARARGS,
+     "(feeds, outputs): leave results in these arrays, by output name; others are not kept."},
+    {"trim", program_trim, METH_NOARGS, "Free the memory of frames that no call uses now."},
+    {"_try_run", tw_inference_try, METH_O, "feeds -> arrays; None if they do not fit."},
+    {"_try_run_into", tw_inference_try_into, METH_VARARGS,
+     "(feeds, outputs) -> True; None if they do not fit."},
     {"_try_profile", tw_inference_profile, METH_O,
      "feeds -> (arrays, events, sizes); None if they do not fit."},
     {"_memory", program_memory, METH_NOARGS, "(frames, bytes of arenas, bytes of scratch)"},

@@ -180,20 +180,20 @@ static progress walk_alone(tw_frame *frame, const tw_context *context) {
     return AT_END;
 }
 
-static void announce(tw_frame *frame, int64_t turn, int64_t begin, int64_t end, bool is_last) {
-    frame->turns[turn & 1] = (tw_turn){begin, end, is_last};
+static void announce(tw_frame *frame, int64_t turn, int64_t begin, const tw_batch *batch) {
+    frame->turns[turn & 1] = (tw_turn){begin, batch->end, batch->is_final};
 }
 
-/* Thread 0 of a team, from a parallel batch on that the others know already. */
-static progress lead(tw_frame *frame, tw_context *context, int64_t *turn, bool *is_over) {
+/* Thread 0 of a team, from a parallel batch on that the others know already. GO_ON: that was the
+ * last one, the others go home, and what is left needs no team. */
+static progress lead(tw_frame *frame, tw_context *context, int64_t *turn) {
     const tw_program *program = frame->program;
-    int64_t count = program->tables.step_count;
     bool is_announced = true, others_run = true;
-    while (frame->at < count) {
+    for (;;) {
         const tw_batch *batch = &program->batches[frame->at];
         bool is_call = program->tables.steps[frame->at].kind == TW_CALL;
         if (is_call && batch->is_parallel && !is_announced) {
-            announce(frame, ++*turn, frame->at, batch->end, batch->end == count);
+            announce(frame, ++*turn, frame->at, batch);
             context->barrier(context);
             others_run = true;
         } else if (others_run && !is_announced) {
@@ -207,14 +207,16 @@ static progress lead(tw_frame *frame, tw_context *context, int64_t *turn, bool *
             progress made = control(frame);
             if (made != GO_ON)
                 return made;
-            continue;
+        } else {
+            if (!run_batch(frame, frame->at, batch->end, context))
+                return BROKEN;
+            frame->at = batch->end;
+            if (batch->is_parallel && batch->is_final)
+                return GO_ON;
         }
-        *is_over = batch->is_parallel && batch->end == count;
-        if (!run_batch(frame, frame->at, batch->end, context))
-            return BROKEN;
-        frame->at = batch->end;
+        if (frame->at == program->tables.step_count)
+            return AT_END;
     }
-    return AT_END;
 }
 
 static int32_t follow_leader(tw_frame *frame, tw_context *context) {
@@ -241,18 +243,17 @@ static int32_t run_alone(void *const *buffers, const int64_t *sizes, tw_context 
     return 0;
 }
 
-/* Who leaves early drops out of the barrier, which lets the others go on to the last turn. */
+/* Who leaves early drops out of the barrier, which lets the others go on to a last, empty turn. */
 static int32_t run_together(void *const *buffers, const int64_t *sizes, tw_context *context) {
     (void)sizes;
     job *team = buffers[0];
     if (context->thread > 0)
         return follow_leader(team->frame, context);
     int64_t turn = 0;
-    bool is_over = false;
-    team->made = lead(team->frame, context, &turn, &is_over);
-    if (is_over)
-        return team->made == BROKEN ? STOPPED : 0;
-    announce(team->frame, turn + 1, 0, 0, true);
+    team->made = lead(team->frame, context, &turn);
+    if (team->made == GO_ON)
+        return 0;
+    team->frame->turns[(turn + 1) & 1] = (tw_turn){.is_last = true};
     return STOPPED;
 }
 
@@ -268,12 +269,13 @@ static progress run(tw_frame *frame, tw_kernel kernel, int32_t threads) {
 }
 
 tw_outcome tw_walk(tw_frame *frame) {
-    const tw_program *program = frame->program;
-    progress made = run(frame, run_alone, 1);
-    if (made == NEEDS_TEAM) {
-        int64_t end = program->batches[frame->at].end;
-        announce(frame, 0, frame->at, end, end == program->tables.step_count);
-        made = run(frame, run_together, program->threads);
+    progress made = GO_ON;
+    while (made == GO_ON) {
+        made = run(frame, run_alone, 1);
+        if (made != NEEDS_TEAM)
+            continue;
+        announce(frame, 0, frame->at, &frame->program->batches[frame->at]);
+        made = run(frame, run_together, frame->program->threads);
     }
     if (made == AT_HOST)
         return TW_AT_HOST;

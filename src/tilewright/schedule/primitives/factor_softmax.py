@@ -34,10 +34,10 @@ def factor_softmax(func: tir.Func, powers: tir.Block, size: int) -> Edit:
 
     A block of keys then needs nothing from the others: its scores live as long as it is worked on.
     What a block contributes is scaled by the power of its greatest value less that of all blocks,
-    as in online softmax. The last block is filled up with logits of minus infinity. (A greatest
-    value of minus infinity counts as the least number, so that a block which is masked as a whole
-    has the weight of its powers, which are zero.) Sums are taken in another order, so results
-    differ by rounding.
+    as in online softmax. The last block is filled up with logits of minus infinity. (A block's
+    greatest value of minus infinity counts as the least number, so that a block which is masked as
+    a whole adds powers of zero; a row that is masked as a whole is NaN as before.) Sums are taken
+    in another order, so results differ by rounding.
 
     Before:  for k in range(n): M = max(M, X[k])
              for k in range(n): E[k] = exp(X[k] - M)
@@ -46,7 +46,7 @@ def factor_softmax(func: tir.Func, powers: tir.Block, size: int) -> Edit:
              for t, k: E[t, k] = exp(X[t * size + k] - M_part[t])
              for t, k: S_part[t] += E[t, k] * V[t * size + k]
              for t: M = max(M, M_part[t])
-             for t: M_weight[t] = exp(M_part[t] - M)
+             for t: M_weight[t] = exp(M_part[t] - M + (M - M))
              for t: S += M_weight[t] * S_part[t]
     Requires: S201 the block is not inside another block; S280 it computes exp(X - M) where M is the
         maximum of X along its last dimension, and all its readers are sums of the powers, each by
@@ -169,7 +169,9 @@ class _Factored:
         logits, powers = found.logits.writes[0].buffer, found.powers.writes[0].buffer
         larger = {
             logits: logits.with_fields(shape=(*logits.shape[:-1], self.padded)),
-            powers: powers.with_fields(shape=(*powers.shape[:-1], self.blocks, tir.Const(self.size))),
+            powers: powers.with_fields(
+                shape=(*powers.shape[:-1], self.blocks, tir.Const(self.size))
+            ),
         }
         func = replace_buffer(edited(self.func, *changes), larger)
         made = (self.part, *parts, self.weight)
@@ -268,9 +270,7 @@ class _Factored:
     def _peak_part(self) -> tir.Block:
         update = update_of(self.found.peak)
         assert update is not None
-        return self._partial(
-            self.part.name, self.found.peak, self.part, tir.Fold.MAX, update.value
-        )
+        return self._partial(self.part.name, self.found.peak, self.part, tir.Fold.MAX, update.value)
 
     def _fold_part(self, fold: tir.Block, part: tir.Buffer) -> tir.Block:
         """The sum over one block of keys; what it multiplies with has no keys behind the last."""
@@ -297,9 +297,7 @@ class _Factored:
         return make_block(old.name, iters, tuple([it.var for it in iters]), body, init)
 
     def _peak(self) -> tir.Block:
-        return self._combined(
-            self.found.peak, tir.Fold.MAX, lambda at: tir.Load(self.part, at)
-        )
+        return self._combined(self.found.peak, tir.Fold.MAX, lambda at: tir.Load(self.part, at))
 
     def _weights(self) -> tir.Block:
         """What the contribution of each block of keys counts."""
@@ -307,7 +305,9 @@ class _Factored:
         iters = (*rows, block)
         at = tuple([it.var for it in iters])
         here, top = tir.Load(self.part, at), tir.Load(self.peak, at[:-1])
-        value = self._power(self._bounded(here) - self._bounded(top))
+        # The last difference is NaN for a row without any key, and for infinite logits: such rows
+        # have no softmax. Else it is zero.
+        value = self._power(self._bounded(here) - self._bounded(top) + (top - top))
         return make_block(self.weight.name, iters, at, tir.Store(self.weight, at, value))
 
     def _fold(self, fold: tir.Block, part: tir.Buffer) -> tir.Block:

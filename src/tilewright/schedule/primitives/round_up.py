@@ -107,4 +107,3 @@ def _loop(func: tir.Func, block: tir.Block, it: tir.Iter) -> tir.For:
     hint = "round up before the loops are split or fused"
     facts = {"iterator": it.var.name}
     raise ScheduleError(S275, facts, program=func, marks={"block": block}, hint=hint)
-

@@ -52,10 +52,25 @@ def schedule_elementwise(context: Context, block: str) -> None:
     around = [*loops[:-1], *([outer] if outer else [])]
     if not around:
         return
-    threads_over = around[0]
-    if len(around) > 1 and (extent_of(context, around[0]) or 0) < 4 * context.threads:
-        threads_over = s.fuse(*around)
-    parallelize(context, threads_over, cycles)
+    shared = _shared(context, around[:-1] if len(loops) > 1 and outer else around, around)
+    parallelize(context, s.fuse(*shared) if len(shared) > 1 else shared[0], cycles)
+
+
+def _shared(context: Context, whole: list[str], around: list[str]) -> list[str]:
+    """The outer loops that threads divide: as few as give each of them several iterations.
+
+    The last of `around` may walk over tiles. It takes part only if all extents are numbers: to tell
+    from one number which row and which tile it stands for costs more than threads can gain.
+    """
+    if context.threads == 1:
+        return around[:1]
+    wanted, iterations = 4 * context.threads, 1
+    for number, loop in enumerate(whole, start=1):
+        iterations *= extent_of(context, loop) or 1
+        if iterations >= wanted:
+            return whole[:number]
+    symbolic = any(extent_of(context, loop) is None for loop in whole)
+    return whole if symbolic else around
 
 
 def schedule_scattered(context: Context, block: str) -> None:

@@ -12,6 +12,7 @@ from math import prod
 from tilewright.dtypes import index
 from tilewright.errors import UserError
 from tilewright.schedule.handles import names_of
+from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.schedule.recipes.reduction import runs_along
 from tilewright.schedule.recipes.windowed import wants_border
@@ -104,6 +105,9 @@ def _group_from(
     kind = kind_of(block)
     if kind is Kind.CONTRACTION or kind is Kind.WINDOWED:
         return Group(kind, (name,), _epilogue(schedule, block))
+    chooser = _chooser_of(schedule, block)
+    if chooser is not None:
+        return Group(kind, (name, chooser.name), _epilogue(schedule, chooser))
     window = _window_of(schedule, block)
     if window is not None:
         return Group(Kind.WINDOWED, (name, window.name), _epilogue(schedule, window))
@@ -113,6 +117,15 @@ def _group_from(
     if kind is Kind.REDUCTION:
         return Group(Kind.WINDOWED, (name,), _epilogue(schedule, block))
     return Group(kind, (name,))
+
+
+def _chooser_of(schedule: Schedule, block: tir.Block) -> tir.Block | None:
+    """The block that alone reads the results of one that chooses, and chooses itself."""
+    buffer = block.writes[0].buffer
+    if buffer in schedule.func.params or not choices_of(block):
+        return None
+    readers = _readers(schedule, buffer)
+    return readers[0] if len(readers) == 1 and choices_of(readers[0]) else None
 
 
 def _window_of(schedule: Schedule, border: tir.Block) -> tir.Block | None:

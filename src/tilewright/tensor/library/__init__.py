@@ -4,6 +4,7 @@ Every function returns a `Func` over plain loops, without any schedule. Sizes ar
 symbolic (`build.size("n")`). Sums of narrow types accumulate in `f32` or `i32`.
 """
 
+from tilewright.tensor.library.attention import attend, attention
 from tilewright.tensor.library.contraction import batched_matmul, matmul, matvec, outer_product
 from tilewright.tensor.library.convolution import (
     conv1d,
@@ -36,6 +37,8 @@ from tilewright.tensor.library.reduction import (
 
 __all__ = [
     "add",
+    "attend",
+    "attention",
     "average_pool2d",
     "batched_matmul",
     "broadcast_add",

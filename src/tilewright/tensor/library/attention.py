@@ -114,7 +114,9 @@ def attend(
         ),
     )
     total = compute(
-        f"{name}_total", row, with_names("bhq", lambda b, h, i: sum_over(powers[b, h, i, norm], norm))
+        f"{name}_total",
+        row,
+        with_names("bhq", lambda b, h, i: sum_over(powers[b, h, i, norm], norm)),
     )
     r = reduce_axis(sizes[3], "k")
     sums = compute(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.dtypes import i64
+from tilewright.dtypes import i32, i64
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.sweep import region_bounds
@@ -80,6 +80,10 @@ def test_what_depends_on_data_is_not_known():
     spans = region_bounds((table[x], x), [(x, 8)], Analyzer({}))
     assert spans[0] is None
     assert spans[1] == tir.Range(tir.Const(0), tir.Const(8))
+    narrow = tir.Buffer("B", (tir.Const(8),), i32)
+    assert region_bounds((narrow[x].to(i64) + 1,), [(x, 8)], Analyzer({})) == (None,)
+    still = narrow[t].to(i64)  # data, but the same in all steps
+    assert region_bounds((still + x,), [(x, 8)], Analyzer({})) == (tir.Range(still, tir.Const(8)),)
 
 
 def test_what_nothing_bounds_is_not_known():

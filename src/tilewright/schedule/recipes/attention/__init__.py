@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from tilewright.errors import UserError
 from tilewright.schedule.recipes.attention.blocked import schedule_blocked
-from tilewright.schedule.recipes.attention.plan import plan_attention
+from tilewright.schedule.recipes.attention.plan import AttentionPlan, plan_attention
 from tilewright.schedule.recipes.attention.roles import Attention, attentions
 from tilewright.schedule.recipes.attention.single import schedule_single
 from tilewright.schedule.recipes.attention.steps import Steps
 from tilewright.schedule.recipes.attention.whole import schedule_whole
 from tilewright.schedule.recipes.context import Context
 
-__all__ = ["schedule_attention", "schedule_attentions"]
+__all__ = ["apply_plan", "schedule_attention", "schedule_attentions"]
 
 
 def schedule_attentions(context: Context) -> frozenset[str]:
@@ -37,10 +37,14 @@ def schedule_attentions(context: Context) -> frozenset[str]:
 
 def schedule_attention(context: Context, attention: Attention) -> str:
     """Schedule one attention; the loop that all of it is in."""
-    plan = plan_attention(context, attention)
+    return apply_plan(context, attention, plan_attention(context, attention))
+
+
+def apply_plan(context: Context, attention: Attention, plan: AttentionPlan) -> str:
+    """Schedule one attention with these parameters; the loop that all of it is in."""
     steps = Steps(context, attention, plan)
     with context.schedule.together():
-        if plan.is_single:
+        if plan.heads:
             schedule_single(steps)
         elif plan.block:
             schedule_blocked(steps)

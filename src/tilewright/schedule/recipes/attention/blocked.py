@@ -15,6 +15,9 @@ Tiles that a causal mask hides are left out, and so are the keys that fill up th
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from tilewright.errors import ScheduleError
 from tilewright.schedule.recipes.attention.steps import Steps, even
 
 __all__ = ["schedule_blocked"]
@@ -26,7 +29,8 @@ def schedule_blocked(steps: Steps) -> None:
     s.round_up(r.scores, s.block(r.scores).iters[r.batch + 1].var.name, plan.block)
     peak, total, sums, weight = s.factor_softmax(r.powers, plan.block)
     if plan.skips:
-        s.skip_masked(r.powers, plan.keys, plan.queries)
+        with suppress(ScheduleError):  # a mask that does not hide whole tiles is only applied
+            s.skip_masked(r.powers, plan.keys, plan.queries)
     copies = steps.copies()
     inner = (r.scores, r.logits, peak, r.powers, total, sums)
     steps.round_up(*copies, *inner, r.peak, weight, r.total, r.sums)
@@ -36,7 +40,7 @@ def schedule_blocked(steps: Steps) -> None:
     for name in (r.total, weight, r.peak, stored, *reversed(inner), *copies):
         s.compute_at(name, steps.row)
     block = _blocks_of_keys(steps, peak, total, sums)
-    _finish_sums(steps, sums, stored, block)
+    _finish_sums(steps, sums, stored)
     _finish_scores(steps, block)
     for name in (peak, total):
         _finish_fold(steps, name, block, grouped=True)
@@ -74,7 +78,7 @@ def _blocks_of_keys(steps: Steps, peak: str, total: str, sums: str) -> str:
     return str(block)
 
 
-def _finish_sums(steps: Steps, sums: str, stored: str, block: str) -> None:
+def _finish_sums(steps: Steps, sums: str, stored: str) -> None:
     """The second product of one block of keys."""
     s, plan = steps.s, steps.plan
     query, key = steps.loop_along(sums, steps.query), steps.loop_along(sums, steps.key)

@@ -19,7 +19,7 @@ from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import walk
 
-__all__ = ["AttentionPlan", "AttentionShape", "plan_attention"]
+__all__ = ["AttentionPlan", "AttentionShape", "plan_attention", "plan_for"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class AttentionShape:
     causal: bool
     """Whether a condition on the indices of keys and queries hides logits."""
     threads: int
+    group: int = 1
+    """Heads of queries that share a head of keys."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class AttentionPlan:
     """Keys of a block; 0 if they are worked on as a whole."""
     skips: bool
     """Whether some tiles of keys need not be looked at."""
-    is_single: bool = False
-    """Whether queries are worked on one by one."""
+    heads: int = 0
+    """Heads whose few queries are worked on together, without lanes along them; 0: many queries."""
 
 
 # What a symbolic number of queries is taken to be: each of these counts alike.
@@ -87,7 +89,7 @@ _LONGEST_BLOCK = 384
 
 def plan_attention(context: Context, attention: Attention) -> AttentionPlan:
     """The plan for one attention."""
-    return _planned(_shape_of(context, attention), context.target)
+    return plan_for(_shape_of(context, attention), context.target)
 
 
 def _shape_of(context: Context, attention: Attention) -> AttentionShape:
@@ -111,7 +113,18 @@ def _shape_of(context: Context, attention: Attention) -> AttentionShape:
         element_bytes=second.writes[0].buffer.dtype.size_bytes,
         causal=causal,
         threads=context.threads,
+        group=_group(attention),
     )
+
+
+def _group(attention: Attention) -> int:
+    """How many heads share a head of keys, which are indexed by `head // group`."""
+    first = attention.first
+    head = first.block.iters[attention.batch - 1] if attention.batch else None
+    for index in first.right.indices:
+        if isinstance(index, tir.FloorDiv) and head is not None and index.a is head.var:
+            return tir.int_value(index.b) or 1
+    return 1
 
 
 def _has_load(expr: tir.Expr) -> bool:
@@ -119,12 +132,11 @@ def _has_load(expr: tir.Expr) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _planned(shape: AttentionShape, target: Target) -> AttentionPlan:
+def plan_for(shape: AttentionShape, target: Target) -> AttentionPlan:
     """The plan with the fewest predicted cycles."""
     vector = max(1, target.lanes(shape.element_bytes))
     if shape.queries is not None and shape.queries <= _FEW_QUERIES:
-        columns = min(math.ceil(shape.value_features / vector), target.vector_registers // 2)
-        return AttentionPlan(1, 1, vector, 1, columns * vector, 0, skips=False, is_single=True)
+        return _few_queries(shape, target, vector)
     best: tuple[float, AttentionPlan] | None = None
     for count in range(1, _MOST_VECTORS + 1):
         queries = count * vector
@@ -141,6 +153,18 @@ def _planned(shape: AttentionShape, target: Target) -> AttentionPlan:
                 best = cycles, plan
     assert best is not None
     return best[1]
+
+
+def _few_queries(shape: AttentionShape, target: Target, vector: int) -> AttentionPlan:
+    """Sums of all heads that share a key stay in registers together, if these are enough."""
+    room = target.vector_registers - 4
+    queries = shape.queries or 1
+    heads = shape.group if shape.group * queries <= room else 1
+    features = math.ceil(shape.value_features / vector)
+    columns = max(1, min(features, room // (heads * queries)))
+    return AttentionPlan(
+        queries, 1, vector, heads * queries, columns * vector, 0, skips=False, heads=heads
+    )
 
 
 def _key_tiles(target: Target, count: int, features: int) -> Iterator[tuple[int, int, float]]:
@@ -192,19 +216,18 @@ def _block(shape: AttentionShape, target: Target, queries: int, keys: int) -> tu
     if shape.keys is not None and not shape.causal and both * shape.keys <= _WHOLE_SHARE * room:
         return 0, False
     longest = max(keys, min(_LONGEST_BLOCK, int(_BLOCK_SHARE * room / both)) // keys * keys)
-    if shape.keys is None:
+    known = shape.keys
+    if known is None:
         return longest, True
-    tiles, most = math.ceil(shape.keys / keys), longest // keys
+    tiles, most = math.ceil(known / keys), longest // keys
     fewest = math.ceil(tiles / most)
     # Of about as many blocks, those that leave no key over, or else the fewest.
     counts = range(fewest, max(fewest + 1, math.ceil(1.4 * fewest) + 1))
-    blocks = min(counts, key=lambda n: (math.ceil(tiles / n) * n * keys - shape.keys, n))
+    blocks = min(counts, key=lambda n: (math.ceil(tiles / n) * n * keys - known, n))
     return math.ceil(tiles / blocks) * keys, shape.causal
 
 
-def _total(
-    shape: AttentionShape, queries: int, per_key: float, block: int, vector: int
-) -> float:
+def _total(shape: AttentionShape, queries: int, per_key: float, block: int, vector: int) -> float:
     """Cycles of the whole attention; those of several lengths where the length is not known."""
     lengths = _TYPICAL_QUERIES if shape.queries is None else (shape.queries,)
     keys = shape.keys or _TYPICAL_KEYS

@@ -84,8 +84,18 @@ def _from_sums(schedule: Schedule, block: tir.Block) -> Attention | None:
     blocks = (scores, logits, peak, powers, total, block)
     if not all(_is_aligned(b, powers, batch) for b in blocks):
         return None
-    names = [b.name for b in (*blocks, result)]
-    return Attention(*names, first, second, batch)
+    return Attention(
+        scores.name,
+        logits.name,
+        peak.name,
+        powers.name,
+        total.name,
+        block.name,
+        result.name,
+        first,
+        second,
+        batch,
+    )
 
 
 def _sole_writer(schedule: Schedule, buffer: tir.Buffer) -> tir.Block | None:

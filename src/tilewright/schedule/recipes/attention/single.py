@@ -1,11 +1,13 @@
 """Attention of a few queries, as in decoding: memory is the limit, keys and values stream by once.
 
-    for batch, head, query:                               (fused, parallel)
-        for key: score                                    (lanes along the features, then folded)
+    for batch, head of keys:                              (fused, parallel)
+        for key, head that shares it, query: score        (lanes along the features, then folded)
         logits, greatest value, powers, their sum         (lanes along the keys)
-        sums of all features, result                      (registers)
+        for panel of features:
+            for key: sums of all these heads              (registers)
+            result
 
-Lanes along the queries would be mostly empty here; the scores of one query with all keys are short.
+Lanes along the queries would be mostly empty here; the scores of a query with all keys are short.
 """
 
 from __future__ import annotations
@@ -27,25 +29,37 @@ def schedule_single(steps: Steps) -> None:
     """Apply all steps."""
     s, r, context = steps.s, steps.roles, steps.context
     lanes = steps.plan.lanes
-    *around, feature, key = s.loops(r.sums)
-    steps.row = steps.shared = str(s.fuse(*around)) if len(around) > 1 else around[0]
+    *batch, query, feature, key = s.loops(r.sums)
+    rows = [query]
+    if steps.plan.heads > 1:
+        batch[-1], sharing = s.split(batch[-1], steps.plan.heads)
+        rows = [sharing, query]
     panels, lane = s.split(feature, steps.plan.columns)
     s.set_scope(steps.buffer(r.sums), "register")
-    s.reorder(panels, key, lane)
-    *_, column = s.reverse_compute_at(r.result, panels)
-    s.vectorize(column)
+    s.reorder(*batch, panels, key, *rows, lane)
+    steps.row = steps.shared = str(s.fuse(*batch)) if len(batch) > 1 else batch[0]
+    steps.finish_rows(s.reverse_compute_at(r.result, panels))
     for name in (r.total, r.powers, r.peak, r.logits, r.scores):
         s.compute_at(name, steps.row)
-    steps.finish_product(r.sums, key, rows=0)
+    steps.finish_product(r.sums, key, rows=len(rows))
     for name in (r.total, r.peak):
         walk = s.loops(name)[-1]
         s.decompose_reduction(name, walk)
         vector_tail(context, walk, lanes, _FOLDED_VECTORS)
     for name in (r.powers, r.logits):
         vector_tail(context, s.loops(name)[-1], lanes, _VECTORS)
-    *_, key, walk = s.loops(r.scores)
-    _, inner = s.split(key, _KEYS_AT_ONCE)
-    s.unroll(inner)
+    _finish_scores(steps)
+    steps.share()
+
+
+def _finish_scores(steps: Steps) -> None:
+    """The scores of one key with all queries that share it, a few keys at a time."""
+    s, r = steps.s, steps.roles
+    loops = s.loops(r.scores)
+    *around, key, walk = loops[loops.index(steps.row) + 1 :]
+    tiles, inner = s.split(key, _KEYS_AT_ONCE)
+    s.reorder(tiles, inner, *around, walk)
+    for loop in (inner, *around):
+        s.unroll(loop)
     s.decompose_reduction(r.scores, walk)
     s.vectorize(walk)
-    steps.share()

@@ -42,8 +42,8 @@ class Steps:
             query = block.iters[self.roles.batch].var
             loads = [a for a in loads_of(block) if a.buffer in self.s.func.params]
             moving = [a for a in loads if any(query in free_vars(index) for index in a.indices)]
-            for buffer in dict.fromkeys(a.buffer.name for a in moving):
-                made.append(str(self.s.reindex(name, buffer)))
+            names = dict.fromkeys(a.buffer.name for a in moving)
+            made += [str(self.s.reindex(name, buffer)) for buffer in names]
         return tuple(made)
 
     def round_up(self, *blocks: str) -> None:

@@ -54,7 +54,7 @@ def _finish_scores(steps: Steps) -> None:
     s, r, plan = steps.s, steps.roles, steps.plan
     *_, key, query = steps.lanes_last(r.logits, steps.row)
     extent = extent_of(steps.context, key)
-    tiles, rows = s.split(key, (plan.keys, 1) if extent is None else even(extent, plan.keys))
+    tiles, rows = s.split(key, plan.keys if extent is None else even(extent, plan.keys))
     panels, lane = s.split(query, plan.lanes)
     s.reorder(panels, tiles, rows, lane)
     s.set_scope(steps.buffer(r.scores), "register")

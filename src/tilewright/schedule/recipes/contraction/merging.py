@@ -33,7 +33,7 @@ def separate_groups(context: Context, block: str, epilogue: str | None) -> str |
     if found is None:
         return epilogue
     var, size = found
-    copy = epilogue or str(s.cache_write(block, scope="register"))
+    copy = epilogue or str(s.cache_write(block))
     (result,) = s.block(block).writes
     dimension = [part.start for part in result.ranges].index(var)
     own = [d for d in _operand_dimensions(s.block(block), var) if d[0] in context.constants]
@@ -58,22 +58,26 @@ def _operand_dimensions(node: tir.Block, var: tir.Var) -> list[tuple[str, int]]:
 def merge_rows(context: Context, block: str, epilogue: str | None) -> str | None:
     """One iterator for all rows, in the block and in what follows it; the new epilogue.
 
-    Only the outermost may be of symbolic extent: the others are digits of the new one.
+    Only the outermost may be of symbolic extent, as the others are digits of the new one; where
+    the left operand has the same rows, digits come together again and any of them may.
     """
     s = context.schedule
     roles = contraction(s.block(block))
     assert roles is not None
     first, iters = _adjacent_rows(roles)
     known = all(tir.int_value(it.extent) is not None for it in iters[1:])
-    if len(iters) < 2 or not known:
+    if len(iters) < 2 or not (known or _is_dense(roles.left, iters)):
         return epilogue
     before = s.copy()
     try:
-        copy = epilogue or str(s.cache_write(block, scope="register"))
+        copy = epilogue
+        if copy is None and s.block(block).writes[0].buffer in s.func.params:
+            copy = str(s.cache_write(block))
         buffer = s.block(block).writes[0].buffer
-        following = _indices_at(s.block(copy), buffer, first, len(iters))
+        if copy is not None:
+            following = _indices_at(s.block(copy), buffer, first, len(iters))
+            s.fuse_iters(copy, following)
         s.fuse_iters(block, [it.var.name for it in iters])
-        s.fuse_iters(copy, following)
         s.layout_fuse(buffer.name, dim=first, count=len(iters))
     except UserError:
         s.restore(before)
@@ -82,6 +86,14 @@ def merge_rows(context: Context, block: str, epilogue: str | None) -> str | None
         s.restore(before)
         return epilogue
     return copy
+
+
+def _is_dense(load: tir.Load, iters: list[tir.Iter]) -> bool:
+    """Whether an operand has exactly these dimensions, one behind the other."""
+    wanted = [(it.var, it.extent) for it in iters]
+    found = list(zip(load.indices, load.buffer.shape, strict=True))
+    starts = range(len(found) - len(wanted) + 1)
+    return any(found[at : at + len(wanted)] == wanted for at in starts)
 
 
 def _adjacent_rows(roles: Contraction) -> tuple[int, list[tir.Iter]]:

@@ -214,12 +214,11 @@ def split_tile(
     return _Split((blocks,), (tiles,), (row,)), columns
 
 
-
 def _row_tiles(tile: int) -> tuple[int, ...]:
     """Tile sizes that cover any number of rows: the full one, and fewer the smaller they are.
 
-    Every size is a micro-kernel of its own to compile; rows that are left over after full tiles then
-    take two or three of them instead of one.
+    Every size is a micro-kernel of its own to compile; rows that are left over after full tiles
+    then take two or three of them instead of one.
     """
     if tile <= MAX_EXACT_TILES:
         return tuple(range(tile, 0, -1))

@@ -1,0 +1,64 @@
+"""What differs between single operators and models: their inputs, their reference, the check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import numbers
+from benchmarks.models import workload as models
+from benchmarks.models.workload import ModelWorkload
+from benchmarks.workloads import Workload
+
+__all__ = ["AnyWorkload", "error_of", "inputs", "read", "read_reference", "tolerance"]
+__all__ += ["write_reference"]
+
+AnyWorkload = Workload | ModelWorkload
+
+
+def read(data: dict[str, Any]) -> AnyWorkload:
+    """The inverse of `to_dict`."""
+    kind = ModelWorkload if data["group"] == ModelWorkload.group else Workload
+    return kind.from_dict(data)
+
+
+def inputs(workload: AnyWorkload) -> dict[str, Any]:
+    """Arrays by name, the same in every process."""
+    return workload.inputs() if isinstance(workload, ModelWorkload) else numbers.inputs(workload)
+
+
+def tolerance(workload: AnyWorkload) -> float:
+    """The largest error of a result that counts as right."""
+    return workload.tolerance if isinstance(workload, ModelWorkload) else numbers.TOLERANCE
+
+
+def write_reference(workload: AnyWorkload, folder: Path) -> str | None:
+    """The expected result on disk, computed once for all engines; None where there is none."""
+    if isinstance(workload, ModelWorkload):
+        path = folder / "reference.npz"
+        np.savez(path, *models.reference(workload))
+    elif workload.op == "trace":
+        return None
+    else:
+        path = folder / "reference.npy"
+        np.save(path, numbers.reference(workload, numbers.inputs(workload)))
+    return str(path)
+
+
+def read_reference(path: str | None) -> Any:
+    """One array, or the list of all outputs of a model."""
+    if path is None:
+        return None
+    if not path.endswith(".npz"):
+        return np.load(path)
+    with np.load(path) as arrays:
+        return [arrays[name] for name in arrays.files]
+
+
+def error_of(workload: AnyWorkload, result: Any, expected: Any) -> float:
+    """How far a result is from the reference, relative to its largest value."""
+    if isinstance(workload, ModelWorkload):
+        return models.error_of(result, expected)
+    return numbers.error_of(result, expected)

@@ -1,0 +1,63 @@
+"""Image models from the configurations of transformers: classifiers and a segmentation model."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from benchmarks.models.spec import Exported, Input, Model, image
+
+__all__ = ["MODELS"]
+
+LABELS: Final = 1000
+
+
+def build(architecture: str, side: int, **settings: Any) -> Any:
+    """An image model of transformers that gives its logits alone."""
+    import transformers
+
+    from benchmarks.models.torch_modules import FirstResult, seeded
+
+    config = getattr(transformers, f"{architecture.partition('For')[0]}Config")
+    settings = {"num_labels": LABELS, **settings}
+    return seeded(
+        lambda: FirstResult(getattr(transformers, architecture)(config(**settings)), "logits"),
+        *(4, 3, side, side),
+    )
+
+
+def _model(name: str, architecture: str, side: int = 224, **settings: Any) -> Model:
+    return Model(
+        name,
+        "vision",
+        Exported(partial(build, architecture, side, **settings), ("logits",)),
+        (Input("pixel_values", ("batch", 3, side, side), image),),
+        ({"batch": 1}, {"batch": 4}),
+        dynamic=("batch",),
+    )
+
+
+MODELS: Final = (
+    _model("mobilenet-v2", "MobileNetV2ForImageClassification"),
+    _model(
+        "resnet18",
+        "ResNetForImageClassification",
+        embedding_size=64,
+        hidden_sizes=[64, 128, 256, 512],
+        depths=[2, 2, 2, 2],
+        layer_type="basic",
+    ),
+    _model("resnet50", "ResNetForImageClassification"),
+    _model(
+        "efficientnet-b0",
+        "EfficientNetForImageClassification",
+        image_size=224,
+        width_coefficient=1.0,
+        depth_coefficient=1.0,
+        hidden_dim=1280,
+    ),
+    _model("convnext-tiny", "ConvNextForImageClassification"),
+    _model("vit-base", "ViTForImageClassification"),
+    _model("swin-tiny", "SwinForImageClassification"),
+    _model("segformer-b0", "SegformerForSemanticSegmentation", side=512, num_labels=150),
+)

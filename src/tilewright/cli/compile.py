@@ -1,0 +1,112 @@
+"""`tilewright compile`: a model into a file that runs without the compiler."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from tilewright.cli.models import (
+    add_command,
+    add_compile_arguments,
+    bytes_text,
+    open_module,
+    require_file,
+    time_text,
+)
+from tilewright.cli.progress import ProgressLine
+from tilewright.errors import ArtefactError, TargetError
+from tilewright.model.compiler import NotCompiled, compile_parts
+from tilewright.model.module import infos_of
+from tilewright.model.whole import A121
+from tilewright.runtime import default_threads
+from tilewright.runtime.artefact import SUFFIX, save
+from tilewright.target import Target
+
+__all__ = ["add_to"]
+
+_EXAMPLES = """\
+examples:
+  tilewright compile model.onnx                       writes model.tw
+  tilewright compile model.onnx -o m.tw --threads 4
+  tilewright compile model.onnx --target x86-64-v3    for all machines with AVX2
+  tilewright compile model.onnx --target aarch64      for machines of another kind
+  tilewright compile model.onnx --json                what was made, for programs
+
+exit codes: 0 done, 1 the model cannot be compiled, 2 wrong arguments
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command's parser."""
+    parser = add_command(commands, "compile", "compile an ONNX model into a file", _EXAMPLES)
+    parser.add_argument("model", help="an ONNX file")
+    parser.add_argument("-o", "--output", type=Path, default=None, help="default: MODEL with .tw")
+    add_compile_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile and write."""
+    path = Path(arguments.model)
+    output = arguments.output or Path(path.with_suffix(SUFFIX).name)
+    start = time.perf_counter()
+    if _runs_here(arguments.target):
+        module = open_module(arguments)
+        module.save(output)
+        facts: dict[str, Any] = {
+            "inputs": [str(info) for info in module.inputs],
+            "outputs": [str(info) for info in module.outputs],
+            "kernels": len(module.executable.program.kernels),
+            "by_reference": module.by_reference,
+            "threads": module.threads,
+        }
+    else:
+        facts = _for_another_machine(arguments, path, output)
+    facts |= {"file": str(output), "bytes": output.stat().st_size}
+    facts["seconds"] = round(time.perf_counter() - start, 3)
+    print(json.dumps(facts, indent=2) if arguments.json else _text(facts))
+    return 0
+
+
+def _runs_here(target: str) -> bool:
+    try:
+        Target.named(target).require_runs_on(Target.host())
+    except TargetError as error:
+        if error.code.id != "T004":
+            raise
+        return False
+    return True
+
+
+def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path) -> dict[str, Any]:
+    """Compile without ever loading the result."""
+    require_file(path)
+    target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    with ProgressLine() as line:
+        made = compile_parts(path, target, threads, None, line.compiling)
+    if isinstance(made, NotCompiled):
+        facts = {"model": made.model.name, "reason": made.model.reason}
+        raise ArtefactError(A121, facts, hint="it can run from its ONNX file only")
+    save(output, made.parts)
+    program = made.made.program
+    return {
+        "inputs": [str(info) for info in infos_of(program.inputs)],
+        "outputs": [str(info) for info in infos_of(program.outputs)],
+        "kernels": len(program.kernels),
+        "by_reference": dict(made.parts.extra["by_reference"]),
+        "threads": threads,
+    }
+
+
+def _text(facts: dict[str, Any]) -> str:
+    threads = f"{facts['threads']} {'thread' if facts['threads'] == 1 else 'threads'}"
+    size, seconds = bytes_text(facts["bytes"]), time_text(facts["seconds"])
+    lines = [
+        f"{facts['file']}: {size}, {facts['kernels']} kernels for {threads}, in {seconds}",
+        *(f"  input   {text}" for text in facts["inputs"]),
+        *(f"  output  {text}" for text in facts["outputs"]),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,115 @@
+"""The arrays of a run from the command line: files, values, or made up with a seed.
+
+What is made up has the right type and shape, and values that models of the kind usually see: floats
+around zero, small whole numbers for indices, ones for masks, counting numbers for positions.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.dtypes import u8
+from tilewright.errors import Code, UserError
+from tilewright.model.info import TensorInfo
+
+__all__ = ["arrays_for"]
+
+K041 = Code("K041", "`{text}` is not of the form {form}")
+K042 = Code("K042", "the model has no {kind} `{name}`")
+K043 = Code("K043", "the array `{path}` cannot be read: {problem}")
+K044 = Code("K044", "no values can be made up for `{name}`, which is {type}")
+
+Array = NDArray[Any]
+
+INDEX_LIMIT: Final = 8
+"""Made up indices are below: every table that a model looks into has as many rows."""
+
+
+def arrays_for(
+    infos: Sequence[TensorInfo], given: Sequence[str], sizes: Sequence[str], seed: int = 0
+) -> dict[str, Array]:
+    """An array for each input; `given` and `sizes` as on the command line."""
+    files = dict(_pair(text, "NAME=FILE") for text in given)
+    _require_known(files, [info.name for info in infos], "input")
+    arrays = {info.name: _read(files[info.name], info) for info in infos if info.name in files}
+    named = {d for info in infos for d in info.shape if isinstance(d, str)}
+    numbers = dict.fromkeys(named, 1) | _sizes_of(infos, arrays)
+    wanted = dict(_pair(text, "NAME=N") for text in sizes)
+    _require_known(wanted, sorted(named), "size")
+    numbers |= {name: _number(name, text) for name, text in wanted.items()}
+    rng = np.random.default_rng(seed)
+    made = {info.name: _made_up(info, numbers, rng) for info in infos if info.name not in arrays}
+    return {info.name: arrays.get(info.name, made.get(info.name)) for info in infos}  # type: ignore[misc]
+
+
+def _pair(text: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals or not value:
+        raise UserError(K041, {"text": text, "form": form}, hint="for example `--size batch=2`")
+    return name, value
+
+
+def _require_known(names: Mapping[str, str], known: Sequence[str], kind: str) -> None:
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            rest = f"known: {', '.join(known)}" if known else "there are none"
+            hint = f"is `{near[0]}` meant?" if near else rest
+            raise UserError(K042, {"kind": kind, "name": name}, hint=hint)
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdigit():
+        raise UserError(K041, {"text": f"{name}={text}", "form": "NAME=N"}, hint="give a number")
+    return int(text)
+
+
+def _read(text: str, info: TensorInfo) -> Array:
+    """A file, or numbers as they stand."""
+    path = Path(text)
+    try:
+        if path.suffix == ".npy" or path.is_file():
+            array: Array = np.load(path, allow_pickle=False)
+            return array
+        kind = info.dtype.numpy if info.dtype is not None else None
+        return np.asarray(json.loads(text), kind)
+    except (OSError, ValueError, EOFError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        hint = "give a file that `numpy.save` wrote, or numbers such as [1, 2]"
+        raise UserError(K043, {"path": text, "problem": reason}, hint=hint) from None
+
+
+def _sizes_of(infos: Sequence[TensorInfo], arrays: Mapping[str, Array]) -> dict[str, int]:
+    """Sizes that arrays from files tell."""
+    return {
+        dim: extent
+        for info in infos
+        if info.name in arrays
+        for dim, extent in zip(info.shape, arrays[info.name].shape, strict=False)
+        if isinstance(dim, str)
+    }
+
+
+def _made_up(info: TensorInfo, sizes: Mapping[str, int], rng: np.random.Generator) -> Array:
+    if info.dtype is None:
+        hint = "run the model from Python"
+        raise UserError(K044, {"name": info.name, "type": info.type}, hint=hint)
+    shape = tuple(d if isinstance(d, int) else sizes[d] for d in info.shape)
+    kind, name = info.dtype, info.name.lower()
+    if kind.is_float:
+        return rng.standard_normal(shape, np.float32).astype(kind.numpy)
+    if kind.is_bool or "mask" in name:
+        return np.ones(shape, kind.numpy)
+    if "position" in name and shape:
+        return np.broadcast_to(np.arange(shape[-1], dtype=kind.numpy), shape).copy()
+    if "token_type" in name or "segment" in name:
+        return np.zeros(shape, kind.numpy)
+    limit = 256 if kind == u8 else INDEX_LIMIT
+    return rng.integers(0, limit, shape).astype(kind.numpy)

@@ -1,0 +1,120 @@
+"""What commands on models share: their arguments, and opening a model of either kind."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from tilewright.cli.progress import ProgressLine
+from tilewright.errors import Code, UserError
+from tilewright.model.compiler import ACCURACIES, compile_model
+from tilewright.model.module import Module, load_module
+
+__all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "aligned", "bytes_text"]
+__all__ += ["is_model", "open_module", "time_text"]
+
+K040 = Code("K040", "there is no file `{path}`")
+
+SUFFIXES = (".onnx", ".tw")
+
+
+def add_command(commands: Any, name: str, summary: str, examples: str) -> Any:
+    """The parser of a command."""
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_compile_arguments(parser: Any) -> None:
+    """What `tilewright.compile` wants to know."""
+    parser.add_argument("--threads", type=_count, default=None, help="threads of each run")
+    parser.add_argument("--target", default="host", help="for example x86-64-v3 (default: host)")
+    parser.add_argument(
+        "--accuracy", choices=ACCURACIES, default="default", help="see docs/models.md"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_input_arguments(parser: Any) -> None:
+    """Where the arrays of a run come from."""
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=FILE",
+        help="an array: a .npy file, or a value such as 16000 or [1,2]; others are made up",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=N",
+        help="a symbolic dimension of arrays that are made up (default: 1)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of arrays that are made up")
+
+
+def is_model(text: str) -> bool:
+    """Whether a command's argument is a file with a model, and not a tensor program."""
+    return Path(text).suffix in SUFFIXES
+
+
+def open_module(arguments: argparse.Namespace) -> Module:
+    """The model: loaded if it is compiled, else compiled or found in the cache."""
+    path = Path(arguments.model)
+    require_file(path)
+    if path.suffix == ".tw":
+        return load_module(path, threads=arguments.threads)
+    with ProgressLine() as line:
+        return compile_model(
+            path,
+            target=arguments.target,
+            threads=arguments.threads,
+            accuracy=arguments.accuracy,
+            cache=not arguments.no_cache,
+            progress=line.compiling,
+        )
+
+
+def require_file(path: Path) -> None:
+    """Refuse a path that leads nowhere."""
+    if not path.is_file():
+        hint = "check the path; a model is a file `*.onnx`, or `*.tw` once it is compiled"
+        raise UserError(K040, {"path": path}, hint=hint)
+
+
+def aligned(lines: list[list[str]], left: int = 1) -> str:
+    """Lines as a table: the first `left` columns to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = []
+    for line in lines:
+        cells = [
+            cell.ljust(width) if k < left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        rows.append("  ".join(cells).rstrip())
+    return "\n".join(rows)
+
+
+def bytes_text(count: int) -> str:
+    """`44.7 MB` for a person."""
+    value, units = float(count), ["B", "kB", "MB", "GB"]
+    while value >= 1000 and len(units) > 1:
+        value /= 1000
+        del units[0]
+    return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def time_text(seconds: float) -> str:
+    """`1.24 ms` for a person."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds:.0f} s"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of threads")
+    return int(text)

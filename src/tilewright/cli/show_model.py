@@ -1,0 +1,266 @@
+"""`tilewright show MODEL`: its graph, kernels with their times and limits, and memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tilewright.cli.inputs import arrays_for
+from tilewright.cli.models import aligned, bytes_text, require_file, time_text
+from tilewright.cli.progress import ProgressLine
+from tilewright.errors import Code, UserError
+from tilewright.llvm.calibrate import FmaPeak, Team, calibrated
+from tilewright.llvm.probes import compile_probes
+from tilewright.model.compiler import Compilation, NotCompiled, compile_parts
+from tilewright.model.kernels import KernelTask
+from tilewright.model.limits import Limits, StepTime, step_times
+from tilewright.model.module import Module, load_module
+from tilewright.pipeline import Pipeline
+from tilewright.runtime import default_threads
+from tilewright.runtime.cache import default_caches
+from tilewright.runtime.profile import Profile
+from tilewright.runtime.program import Place, Program
+from tilewright.runtime.sizes import evaluate
+from tilewright.target import Rate, Target
+
+__all__ = ["show_model"]
+
+K046 = Code("K046", "`{model}` cannot show {what}: {reason}")
+K047 = Code("K047", "`{model}` has no kernel `{kernel}`")
+
+PROFILE_SECONDS: Final = 1.0
+MIN_PROFILES: Final = 3
+MAX_PROFILES: Final = 50
+LABEL_WIDTH: Final = 48
+
+
+def show_model(arguments: argparse.Namespace) -> int:
+    """Print what was asked for; without a wish, kernels and memory."""
+    path = Path(arguments.program)
+    require_file(path)
+    if path.suffix == ".tw":
+        return _Shown(load_module(path, threads=arguments.threads), None, arguments).print()
+    target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    caches = None if arguments.no_cache else default_caches()
+    with ProgressLine() as line:
+        made = compile_parts(path, target, threads, caches, line.compiling)
+    if isinstance(made, NotCompiled):
+        reason = f"it runs by reference as a whole, because {made.model.reason}"
+        facts = {"model": path.name, "what": "its kernels", "reason": reason}
+        raise UserError(K046, facts, hint="run it as it is")
+    if arguments.until is not None:
+        return _print_stages(made, target, arguments)
+    target.require_runs_on(Target.host())
+    return _Shown(made.module(), made, arguments).print()
+
+
+def _print_stages(made: Compilation, target: Target, arguments: argparse.Namespace) -> int:
+    """Kernels of a model at a stage of the path."""
+    for number, task in _chosen(made, arguments.kernel).items():
+        pipeline = Pipeline(target, threads=task.threads, constants=sorted(task.constants))
+        program = task.program.with_fields(name=f"kernel_{number}")
+        text = pipeline.run(program, arguments.until).text
+        labels = ", ".join(_labels(made.made.program, number))
+        print(f"# kernel {number}: {labels}\n{text}\n")
+    return 0
+
+
+def _chosen(made: Compilation, wanted: int | None) -> dict[int, KernelTask]:
+    """The tasks of kernels by number; all of them, or the one that is wanted."""
+    unique = {task.key: task for task in made.made.tasks}
+    numbered = dict(enumerate(unique.values()))
+    if wanted is None:
+        return numbered
+    if wanted not in numbered:
+        facts = {"model": made.made.program.name, "kernel": wanted}
+        raise UserError(K047, facts, hint=f"kernels have the numbers 0 to {len(numbered) - 1}")
+    return {wanted: numbered[wanted]}
+
+
+def _labels(program: Program, kernel: int) -> list[str]:
+    found = [getattr(s, "label", "") for s in program.steps if getattr(s, "kernel", -1) == kernel]
+    return list(dict.fromkeys(label for label in found if label))
+
+
+class _Shown:
+    """One model, its parts made when they are asked for."""
+
+    def __init__(
+        self, module: Module, made: Compilation | None, arguments: argparse.Namespace
+    ) -> None:
+        self.module, self.made, self.arguments = module, made, arguments
+        self.program = module.executable.program
+        self.feeds = arrays_for(module.inputs, arguments.input, arguments.size, arguments.seed)
+
+    def print(self) -> int:
+        """Everything that was asked for, as text or as JSON."""
+        wishes = {name: getattr(self.arguments, name) for name in ("graph", "kernels", "memory")}
+        if not any(wishes.values()):
+            wishes |= {"kernels": True, "memory": True}
+        facts: dict[str, Any] = {"model": self._head()}
+        texts = [self._head_text()]
+        if wishes["graph"]:
+            facts["graph"] = self._graph()
+            texts.append(facts["graph"])
+        if wishes["kernels"] or self.arguments.trace != "draft":
+            profiles = self._profiles()
+            self._write_trace(profiles[-1])
+        if wishes["kernels"]:
+            facts["kernels"] = self._kernels(profiles)
+            texts.append(_kernels_text(facts["kernels"]))
+        if wishes["memory"]:
+            facts["memory"] = self._memory()
+            texts.append(_memory_text(facts["memory"]))
+        print(json.dumps(facts, indent=2) if self.arguments.json else "\n\n".join(texts))
+        return 0
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "name": self.module.name,
+            "threads": self.module.threads,
+            "inputs": [str(info) for info in self.module.inputs],
+            "outputs": [str(info) for info in self.module.outputs],
+            "shapes": {name: list(array.shape) for name, array in self.feeds.items()},
+            "by_reference": self.module.by_reference,
+        }
+
+    def _head_text(self) -> str:
+        head = self._head()
+        lines = [f"{head['name']}, {head['threads']} threads"]
+        lines += [f"  input   {text}" for text in head["inputs"]]
+        lines += [f"  output  {text}" for text in head["outputs"]]
+        shapes = ", ".join(f"{name} {shape}" for name, shape in head["shapes"].items())
+        lines.append(f"  shown for {shapes}")
+        lines += [f"  by reference: {label}: {why}" for label, why in head["by_reference"].items()]
+        return "\n".join(lines)
+
+    def _graph(self) -> str:
+        if self.made is None:
+            reason = "a compiled model holds kernels, not operators"
+            facts = {"model": self.module.name, "what": "its graph", "reason": reason}
+            raise UserError(K046, facts, hint="show the ONNX file")
+        return str(self.made.graph)
+
+    def _profiles(self) -> list[Profile]:
+        self.module.run(self.feeds)
+        end = time.monotonic() + PROFILE_SECONDS
+        profiles: list[Profile] = []
+        while len(profiles) < MIN_PROFILES or (
+            time.monotonic() < end and len(profiles) < MAX_PROFILES
+        ):
+            profiles.append(self.module.profile(self.feeds))
+        return profiles
+
+    def _write_trace(self, profile: Profile) -> None:
+        if self.arguments.trace not in {"draft", "none"}:
+            text = json.dumps(profile.chrome_trace())
+            Path(self.arguments.trace).write_text(text, encoding="utf-8")
+
+    def _kernels(self, profiles: list[Profile]) -> list[dict[str, Any]]:
+        with ProgressLine() as line:
+            line.say("measuring the machine")
+            limits = Limits(_measured(), self.module.threads)
+        return [self._row(step, limits) for step in step_times(self.program, profiles)]
+
+    def _row(self, step: StepTime, limits: Limits) -> dict[str, Any]:
+        row = asdict(step)
+        row["kernel"] = getattr(self.program.steps[step.step], "kernel", step.kernel)
+        if step.flops or step.moved_bytes:
+            limit = limits.of(step.flops, step.moved_bytes, parallel=step.parallel)
+            share = limit.seconds / step.seconds if step.seconds else None
+            row |= {"limit": limit.what, "share_of_limit": share}
+        return row
+
+    def _memory(self) -> dict[str, Any]:
+        self.module.run(self.feeds)
+        use = self.module.memory()
+        sizes = _sizes(self.program, self.feeds)
+        buffers = []
+        for buffer in self.program.buffers:
+            if buffer.place is Place.ARENA:
+                size = evaluate(buffer.bytes, sizes) if buffer.segment == 0 else None
+                steps = [buffer.first, buffer.last]
+                buffers.append({"name": buffer.name, "bytes": size, "steps": steps})
+        total = sum(b["bytes"] or 0 for b in buffers)  # type: ignore[misc]
+        return {**asdict(use), "without_reuse_bytes": total, "buffers": buffers}
+
+
+def _measured() -> Target:
+    """This machine with its rates; the arithmetic is measured again, as of now."""
+    target = calibrated(Target.host())
+    assert target.measured is not None
+    known, probes = target.measured.fma_gflops, compile_probes(target)
+    with Team(1) as one, Team(target.cores) as all_:
+        now = [FmaPeak(target, probes, team).best() for team in (one, all_)]
+    rate = Rate(max(known.one, now[0]), max(known.all, now[1]))
+    return target.with_measured(replace(target.measured, fma_gflops=rate))
+
+
+def _sizes(program: Program, feeds: Mapping[str, Any]) -> list[int]:
+    """The sizes that inputs tell; those that only a run tells are zero."""
+    sizes = [0] * len(program.sizes)
+    for port in program.inputs:
+        for dim, extent in zip(port.dims, feeds[port.name].shape, strict=True):
+            if dim < 0:
+                sizes[-1 - dim] = extent
+    for number, size in enumerate(program.sizes):
+        if size.value is not None and size.segment == 0:
+            sizes[number] = evaluate(size.value, sizes)
+    return sizes
+
+
+def _kernels_text(rows: list[dict[str, Any]]) -> str:
+    total = sum(row["seconds"] for row in rows) or 1.0
+    lines = [["step", "kernel", "operators", "time", "of all", "GFLOP/s", "GB/s", "of limit", ""]]
+    for row in rows:
+        seconds = row["seconds"] or 1e-9
+        share = row.get("share_of_limit")
+        label = row["label"] + (f" ×{row['times']}" if row["times"] > 1 else "")
+        lines.append(
+            [
+                str(row["step"]),
+                str(row["kernel"]),
+                label if len(label) <= LABEL_WIDTH else f"{label[: LABEL_WIDTH - 1]}…",
+                time_text(row["seconds"]),
+                f"{seconds / total:.1%}",
+                f"{row['flops'] / seconds / 1e9:.1f}" if row["flops"] else "-",
+                f"{row['moved_bytes'] / seconds / 1e9:.1f}" if row["moved_bytes"] else "-",
+                "-" if share is None else f"{share:.0%}",
+                row.get("limit", ""),
+            ]
+        )
+    flops = sum(row["flops"] for row in rows)
+    known = [(row["share_of_limit"], row["seconds"]) for row in rows if row.get("share_of_limit")]
+    best = sum(share * seconds for share, seconds in known)
+    end = f"all: {time_text(total)}, {flops / 1e9:.3g} GFLOP, {flops / total / 1e9:.1f} GFLOP/s"
+    return f"{aligned(lines, left=3)}\n{end}, {best / total:.0%} of the limit"
+
+
+def _memory_text(facts: dict[str, Any]) -> str:
+    parts = {
+        "weights": facts["weights_bytes"],
+        "code": facts["image_bytes"],
+        "arena": facts["arena_bytes"],
+        "scratch": facts["scratch_bytes"],
+    }
+    lines = [f"{name:<9}{bytes_text(count)}" for name, count in parts.items()]
+    whole = bytes_text(facts["without_reuse_bytes"])
+    lines[2] += f" for {len(facts['buffers'])} buffers of {whole} altogether"
+    largest = sorted(facts["buffers"], key=lambda b: -(b["bytes"] or 0))[:10]
+    rows = [
+        ["buffer", "bytes", "steps"],
+        *(
+            [
+                buffer["name"],
+                "?" if buffer["bytes"] is None else bytes_text(buffer["bytes"]),
+                f"{buffer['steps'][0]}–{buffer['steps'][1]}",
+            ]
+            for buffer in largest
+        ),
+    ]
+    return "\n".join(["memory", *lines, *([aligned(rows)] if largest else [])])

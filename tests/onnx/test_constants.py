@@ -1,0 +1,103 @@
+"""Constants, and tensors that follow from sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.onnx.lowered import check_lowering
+from tests.onnx.small_models import BATCH, check, check_node, make_model, one_node, run
+from tilewright.dtypes import f32
+from tilewright.frontend.onnx import import_model
+from tilewright.graph import interpret
+from tilewright.graph.ops import Tabulate, axis
+from tilewright.tensor import ir as tir
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "expected"),
+    [
+        ("value_int", 3, np.int64(3)),
+        ("value_ints", [3, 4], np.array([3, 4])),
+        ("value_float", 1.5, np.float32(1.5)),
+        ("value_floats", [1.5, 2.5], np.array([1.5, 2.5], np.float32)),
+        ("value", numpy_helper.from_array(np.ones((2, 2), np.int8)), np.ones((2, 2), np.int8)),
+    ],
+)
+def test_forms_of_constants(form: str, value: object, expected: np.ndarray) -> None:
+    check_node("Constant", [], expected=[np.asarray(expected)], attributes={form: value})
+
+
+def test_constant_of_shape() -> None:
+    value = numpy_helper.from_array(np.array([7], np.int32))
+    expected = np.full((2, 3), 7, np.int32)
+    attributes = {"value": value}
+    check_node("ConstantOfShape", [[2, 3]], known=[0], expected=[expected], attributes=attributes)
+    check_node("ConstantOfShape", [[2]], known=[0], expected=[np.zeros(2, np.float32)])
+
+
+def test_constant_of_a_shape_that_follows_from_sizes(rng: np.random.Generator) -> None:
+    feeds = {"x": rng.normal(0, 1, (BATCH, 3)).astype("f4")}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("ConstantOfShape", ["s"], ["y"]),
+    ]
+    check(make_model(nodes, feeds), feeds)
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 2])
+def test_eye_like(shift: int) -> None:
+    x = np.zeros((BATCH, 4), np.int32)
+    for dtype in (TensorProto.FLOAT, TensorProto.BOOL):
+        attributes = {"k": shift, "dtype": dtype}
+        check_node("EyeLike", [x], attributes=attributes, compiled=dtype == TensorProto.FLOAT)
+    check_node("EyeLike", [x], attributes={"k": shift})
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+@pytest.mark.parametrize("parts", [(0, 5, 1), (2, 12, 3), (10, 3, -2), (5, 5, 1), (5, 2, 1)])
+def test_range_of_constants(dtype: str, parts: tuple[int, int, int]) -> None:
+    inputs = [np.asarray(p, dtype) for p in parts]
+    check_node("Range", inputs, known=[0, 1, 2], expected=[np.arange(*parts, dtype=dtype)])
+
+
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (2, 3), (-4, 1)])
+def test_range_up_to_a_size(first: int, step: int) -> None:
+    x = np.zeros(BATCH, np.float32)
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Squeeze", ["s"], ["limit"]),
+        helper.make_node("Range", ["first", "limit", "step"], ["y"]),
+    ]
+    constants = {"first": np.int64(first), "step": np.int64(step)}
+    model = make_model(nodes, {"x": x}, constants)
+    for size in (1, 2, 5, 8):
+        feeds = {"x": np.zeros(size, np.float32)}
+        assert run(model, feeds)[2].tolist() == list(range(first, size, step))
+
+
+def test_range_back_from_a_size() -> None:
+    x = np.zeros(BATCH, np.float32)
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Squeeze", ["s"], ["first"]),
+        helper.make_node("Range", ["first", "limit", "step"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": x}, {"limit": np.int64(0), "step": np.int64(-2)})
+    for size in (1, 4, 7):
+        feeds = {"x": np.zeros(size, np.float32)}
+        assert run(model, feeds)[2].tolist() == list(range(size, 0, -2))
+
+
+def test_range_of_data() -> None:
+    """The length is known when the model runs."""
+    for parts in ((2, 9, 3), (0, 0, 1), (9, 2, -3)):
+        model, feeds = one_node("Range", [np.int64(v) for v in parts])
+        (found,) = interpret(import_model(model).graph, feeds)
+        assert found.tolist() == list(range(*parts))
+
+
+def test_tabulate_as_native_code() -> None:
+    shape = (tir.Const(3), tir.Const(20))
+    check_lowering(Tabulate(shape, (axis(0) * 100 + axis(1)).to(f32), f32), [], [])

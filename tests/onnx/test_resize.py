@@ -1,0 +1,120 @@
+"""Resizing and sampling images against the ONNX reference, and as native code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.onnx.small_models import BATCH, check_node
+from tilewright.graph.ir import Array
+
+RNG = np.random.default_rng(6)
+COORDINATES = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
+COORDINATES += ["half_pixel_symmetric"]
+ROUNDING = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+
+
+def image(height: int, width: int, dtype: str = "f4") -> Array:
+    return (
+        np.random.default_rng(height * 100 + width).normal(size=(1, 2, height, width)).astype(dtype)
+    )
+
+
+def resize(
+    x: Array, scales: tuple[float, ...] = (), sizes: tuple[int, ...] = (), **attributes: object
+) -> None:
+    """Scales or sizes of the last dimensions; the others stay."""
+    lead = x.ndim - len(scales or sizes)
+    given = np.array([1.0] * lead + list(scales), np.float32) if scales else None
+    wanted = np.array([*x.shape[:lead], *sizes], np.int64) if sizes else None
+    known = [2] if scales else [3]
+    inputs = [x, None, given, wanted][: 3 if scales else 4]
+    check_node("Resize", inputs, known=known, attributes=attributes, compiled=True)
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("rounding", ROUNDING)
+def test_nearest(coordinates: str, rounding: str) -> None:
+    names = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+    resize(image(4, 5), scales=(2.0, 3.0), **names)
+    resize(image(4, 6), scales=(0.75, 1.75), **names)
+    resize(image(3, 4), sizes=(7, 3), **names)
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_interpolated(coordinates: str, mode: str) -> None:
+    names = {"coordinate_transformation_mode": coordinates, "mode": mode}
+    resize(image(4, 5), scales=(2.0, 0.5), **names)
+    resize(image(5, 6), sizes=(4, 9), **names)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("exclude", [0, 1])
+def test_antialias(mode: str, exclude: int) -> None:
+    resize(image(9, 8), sizes=(4, 12), mode=mode, antialias=1, exclude_outside=exclude)
+
+
+def test_cubic_without_what_is_outside() -> None:
+    names = {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1}
+    resize(image(4, 5), scales=(1.7, 0.8), **names)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f2"])
+def test_other_types(dtype: str) -> None:
+    resize(image(4, 5, dtype), scales=(2.0, 0.5), mode="linear")  # exact weights
+    resize(image(4, 5, dtype), scales=(2.0, 2.0), mode="nearest")
+
+
+def test_symbolic_sizes() -> None:
+    x = RNG.normal(size=(2, 3, BATCH, BATCH)).astype(np.float32)
+    for scales in ((2.0, 2.0), (0.5, 1.5)):
+        resize(x, scales=scales, mode="nearest", coordinate_transformation_mode="asymmetric")
+        resize(x, scales=scales, mode="linear")
+    resize(x, sizes=(10, 4), mode="linear", coordinate_transformation_mode="align_corners")
+    resize(x, sizes=(14, 28), mode="cubic", coordinate_transformation_mode="pytorch_half_pixel")
+
+
+def test_some_axes_and_aspect_ratio() -> None:
+    x = image(4, 6)
+    sizes = np.array([8, 9], np.int64)
+    for policy in ("not_larger", "not_smaller", "stretch"):
+        attributes = {"axes": [3, 2], "keep_aspect_ratio_policy": policy}
+        check_node("Resize", [x, None, None, sizes], known=[3], attributes=attributes)
+
+
+def test_a_part_of_the_image() -> None:
+    roi = np.float32([0, 0, 0.4, -0.2, 1, 1, 0.8, 1.3])
+    sizes = np.array([1, 2, 3, 5], np.int64)
+    for mode in ("nearest", "linear"):
+        attributes = {
+            "mode": mode,
+            "coordinate_transformation_mode": "tf_crop_and_resize",
+            "extrapolation_value": 10.0,
+        }
+        options = {"known": [1, 3], "attributes": attributes, "compiled": True}
+        check_node("Resize", [image(4, 4), roi, None, sizes], **options)
+
+
+def test_upsample() -> None:
+    x, scales = image(2, 3), np.float32([1, 1, 2, 3])
+    expected = [x.repeat(2, axis=2).repeat(3, axis=3)]
+    check_node("Upsample", [x, scales], known=[1], opset=9, expected=expected)
+    attributes = {"scales": [1.0, 1.0, 2.0, 3.0]}
+    check_node("Upsample", [x], opset=8, attributes=attributes, expected=expected)
+    check_node("Resize", [x, scales], known=[1], opset=10, expected=expected)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_grid_sample(mode: str, padding: str, corners: int) -> None:
+    grid = RNG.uniform(-1.6, 1.6, (1, 3, 4, 2)).astype(np.float32)
+    attributes = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+    check_node("GridSample", [image(4, 5), grid], attributes=attributes, compiled=True)
+
+
+def test_grid_sample_of_a_volume() -> None:
+    x = RNG.normal(size=(2, 1, 3, 4, 5)).astype(np.float32)
+    grid = RNG.uniform(-1.2, 1.2, (2, 2, 3, 2, 3)).astype(np.float32)
+    check_node("GridSample", [x, grid], attributes={"mode": "linear"}, compiled=True)

@@ -1,0 +1,108 @@
+"""Shapes as data and other shapes for tensors, with numbers and with symbols as dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.onnx.small_models import BATCH, check, check_node, make_model
+from tilewright.frontend.onnx import import_model
+from tilewright.frontend.onnx.shapes import resolved
+from tilewright.graph.ir import Array
+from tilewright.graph.sizes import as_shape
+from tilewright.tensor import ir as tir
+
+X = np.arange(BATCH * 4 * 6, dtype=np.float32).reshape(BATCH, 4, 6)
+
+
+def ints(*values: int) -> Array:
+    return np.array(values, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [(BATCH, 24), (-1, 24), (0, -1), (0, 2, 2, 6), (4, -1, 6), (-1,), (0, 4, 6), (2, -1, 3)],
+)
+def test_reshape(wanted: tuple[int, ...]) -> None:
+    check_node("Reshape", [X, ints(*wanted)], known=[1], compiled=True)
+
+
+def test_reshape_of_nothing() -> None:
+    empty = np.zeros((0, 3, 4), np.float32)
+    check_node("Reshape", [empty, ints(0, -1)], known=[1], expected=[empty.reshape(0, 12)])
+    options = {"known": [1], "attributes": {"allowzero": 1}}
+    check_node("Reshape", [empty, ints(3, 4, 0)], **options, expected=[empty.reshape(3, 4, 0)])
+
+
+def test_reshape_solves_a_symbolic_dimension_exactly() -> None:
+    n, s = tir.Var("n"), tir.Var("s")
+    shape = as_shape((n, s, 768))
+    assert resolved(shape, as_shape((0, -1, 12, 64))) == (n, s, tir.Const(12), tir.Const(64))
+    assert resolved(shape, as_shape((-1, 768)))[0] in (n * s, s * n)
+    assert resolved(as_shape((n, 12, s, 64)), as_shape((n * 12, -1, 64)))[1] is s
+    assert resolved(as_shape((n, s + 1)), as_shape((-1, s + 1)))[0] is n
+
+
+def test_a_shape_from_shapes_needs_no_node() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "first"], ["batch"]),
+        helper.make_node("Unsqueeze", ["batch", "zero"], ["row"]),
+        helper.make_node("Concat", ["row", "rest"], ["wanted"], axis=0),
+        helper.make_node("Reshape", ["x", "wanted"], ["y"]),
+    ]
+    known = {"first": np.array(0), "zero": ints(0), "rest": ints(2, -1)}
+    model = make_model(nodes, {"x": X}, known)
+    check(model, {"x": X})
+    del model.graph.output[:-1]
+    (node,) = import_model(model).graph.nodes
+    assert node.op.name == "reshape"
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 3), (1, 3), (-2, 3), (0, -1), (2, 1), (0, 99)])
+def test_shape_of_some_dimensions(start: int, end: int) -> None:
+    check_node("Shape", [X], attributes={"start": start, "end": end})
+
+
+def test_size() -> None:
+    check_node("Size", [X])
+    check_node("Size", [np.float32(1)])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1])
+def test_flatten(axis: int) -> None:
+    check_node("Flatten", [X], attributes={"axis": axis})
+
+
+def test_squeeze_and_unsqueeze() -> None:
+    wide = X.reshape(1, BATCH, 1, 4, 6)
+    check_node("Squeeze", [wide, ints(0, -3)], known=[1], compiled=True)
+    check_node("Squeeze", [wide])
+    check_node("Squeeze", [wide], attributes={"axes": [2]}, opset=11, expected=[wide[:, :, 0]])
+    check_node("Unsqueeze", [X, ints(0, -1)], known=[1], compiled=True)
+    expected = [X[:, None, :, None]]
+    check_node("Unsqueeze", [X], attributes={"axes": [3, 1]}, opset=11, expected=expected)
+
+
+@pytest.mark.parametrize("wanted", [(BATCH, 4, 6), (1,), (2, 1, 1, 1), (6,), (3, BATCH, 1, 6)])
+def test_expand(wanted: tuple[int, ...]) -> None:
+    for source in (X, X[:, :1], X[:, :, :1], np.float32(2)):
+        check_node("Expand", [source, ints(*wanted)], known=[1], compiled=True)
+
+
+@pytest.mark.parametrize("perm", [None, [0, 1, 2], [2, 0, 1], [1, 0, 2], [0, 2, 1]])
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8", "?"])
+def test_transpose(perm: list[int] | None, dtype: str) -> None:
+    attributes = {} if perm is None else {"perm": perm}
+    check_node("Transpose", [X.astype(dtype)], attributes=attributes, compiled=True)
+
+
+def test_what_depends_on_data_is_declined() -> None:
+    node = helper.make_node("Reshape", ["x", "wanted"], ["y"])
+    model = make_model([node], {"x": X, "wanted": ints(4, 42)})
+    model.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, None])
+    )
+    assert "depend on data" in str(import_model(model).by_reference.values())

@@ -1,0 +1,263 @@
+"""Convolutions and pooling of every mode against the ONNX reference implementation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.onnx.small_models import BATCH, check_node, close, one_node, run
+from tilewright.frontend.onnx import import_model
+from tilewright.graph import interpret
+from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
+
+MODES = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
+
+
+@st.composite
+def geometries(draw: st.DrawFn, *, pools: bool = False) -> tuple[list[int], dict[str, object]]:
+    """Sizes of space, and attributes of windows that fit into it."""
+    rank = draw(st.integers(1, 3))
+    some = lambda low, high: [draw(st.integers(low, high)) for _ in range(rank)]  # noqa: E731
+    kernel, strides, dilations = some(1, 3), some(1, 3), some(1, 2)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    space = [r + draw(st.integers(0, 4)) for r in reach]
+    attributes: dict[str, object] = {"strides": strides, "dilations": dilations}
+    mode = draw(st.sampled_from(MODES if not pools else ("NOTSET", "VALID")))
+    if mode == "NOTSET":
+        attributes["pads"] = [draw(st.integers(0, r - 1)) for r in (*reach, *reach)]
+    else:
+        attributes["auto_pad"] = mode
+    attributes["kernel_shape"] = kernel
+    return space, attributes
+
+
+@given(geometry=geometries(), groups=st.integers(1, 2), seed=st.integers(0, 99), bias=st.booleans())
+def test_conv(geometry, groups, seed, bias):
+    space, attributes = geometry
+    rng = np.random.default_rng(seed)
+    kernel = attributes["kernel_shape"]
+    x = rng.standard_normal((2, 2 * groups, *space)).astype(np.float32)
+    w = rng.standard_normal((3 * groups, 2, *kernel)).astype(np.float32)
+    c = rng.standard_normal(3 * groups).astype(np.float32) if bias else None
+    if seed % 2:
+        del attributes["kernel_shape"]  # the weights say it
+    attributes["group"] = groups
+    if not _reference_is_right(attributes, kernel):
+        attributes.pop("auto_pad", None)
+    check_node("Conv", [x, w, c], known=[1], attributes=attributes)
+
+
+def _reference_is_right(attributes, kernel):
+    """It pads for the kernel without its gaps, and never cuts."""
+    if not str(attributes.get("auto_pad", "")).startswith("SAME"):
+        return True
+    fits = all(k >= s for k, s in zip(kernel, attributes["strides"], strict=True))
+    return fits and set(attributes["dilations"]) == {1}
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [1, 2, 3])
+def test_same_borders_over_symbolic_sizes(mode, stride, kernel):
+    """One graph serves every size: what it gives for 7 is what a fixed one gives."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 2, BATCH, BATCH)).astype(np.float32)
+    w = rng.standard_normal((3, 2, kernel, kernel)).astype(np.float32)
+    options = {"auto_pad": mode, "strides": [stride, stride]}
+    symbolic, _ = one_node("Conv", [x, w], known=[1], attributes=options)
+    graph = import_model(symbolic).graph
+    for size in (BATCH, 10, 11, 12):
+        data = rng.standard_normal((1, 2, size, size)).astype(np.float32)
+        count = -(-size // stride)
+        total = max((count - 1) * stride + kernel - size, 0)
+        begin = total // 2 if mode == "SAME_UPPER" else total - total // 2
+        wide = np.zeros((1, 2, size + total, size + total), np.float32)
+        wide[:, :, begin : begin + size, begin : begin + size] = data
+        plain, _ = one_node("Conv", [wide, w], known=[1], attributes={"strides": [stride] * 2})
+        (found,) = interpret(graph, {"in0": data})
+        (wanted,) = run(plain, {"in0": wide})
+        assert found.shape[2] == count
+        close(found, wanted[:, :, :count, :count])
+
+
+@given(geometry=geometries(), seed=st.integers(0, 99))
+def test_conv_transpose(geometry, seed):
+    space, attributes = geometry
+    attributes.pop("auto_pad", None)
+    rng = np.random.default_rng(seed)
+    rank = len(space)
+    attributes["output_padding"] = [int(rng.integers(0, s)) for s in attributes["strides"]]
+    sides = zip(
+        attributes["strides"], attributes["kernel_shape"], attributes["dilations"], strict=True
+    )
+    whole = [(n - 1) * s + (k - 1) * d + 1 for n, (s, k, d) in zip(space, sides, strict=True)]
+    pads = attributes.get("pads", [0] * 2 * rank)
+    if min(w - pads[d] - pads[d + rank] for d, w in enumerate(whole)) < 1:
+        attributes["pads"] = [0] * 2 * rank
+    x = rng.standard_normal((2, 3, *space)).astype(np.float32)
+    w = rng.standard_normal((3, 2, *attributes["kernel_shape"])).astype(np.float32)
+    check_node("ConvTranspose", [x, w, np.ones(2, np.float32)], known=[1], attributes=attributes)
+
+
+def test_conv_transpose_in_groups_is_one_for_each_group():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((1, 4, 5, 5)).astype(np.float32)
+    w = rng.standard_normal((4, 3, 2, 2)).astype(np.float32)
+    options = {"strides": [2, 2]}
+    parts = []
+    for half in (slice(0, 2), slice(2, 4)):
+        model, feeds = one_node(
+            "ConvTranspose", [x[:, half], w[half]], known=[1], attributes=options
+        )
+        parts += run(model, feeds)
+    grouped = {**options, "group": 2}
+    check_node(
+        "ConvTranspose", [x, w], known=[1], attributes=grouped, expected=[np.concatenate(parts, 1)]
+    )
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_conv_transpose_makes_the_wanted_shape(mode):
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((1, 2, 4, 5)).astype(np.float32)
+    w = rng.standard_normal((2, 3, 3, 3)).astype(np.float32)
+    options = {"strides": [2, 2], "auto_pad": mode, "output_shape": [8, 10]}
+    check_node("ConvTranspose", [x, w], known=[1], attributes=options)
+
+
+@given(
+    geometry=geometries(pools=True),
+    seed=st.integers(0, 99),
+    ceil=st.booleans(),
+    op=st.sampled_from(["MaxPool", "AveragePool", "LpPool"]),
+)
+def test_pools(geometry, seed, ceil, op):
+    space, attributes = geometry
+    x = np.random.default_rng(seed).standard_normal((2, 3, *space)).astype(np.float32)
+    expected = [_pooled(op, x, attributes, ceil=ceil, include=bool(seed % 2))]
+    attributes["ceil_mode"] = int(ceil)
+    if op == "AveragePool":
+        attributes["count_include_pad"] = seed % 2
+    if op == "LpPool":
+        attributes["p"] = 2
+    check_node(op, [x], attributes=attributes, expected=expected)
+
+
+def _pooled(op, x, attributes, *, ceil, include):
+    """Window by window."""
+    kernel, strides, gaps = (attributes[k] for k in ("kernel_shape", "strides", "dilations"))
+    rank = len(kernel)
+    pads = attributes.get("pads", [0] * 2 * rank)
+    counts = []
+    for d in range(rank):
+        free = x.shape[2 + d] + pads[d] + pads[rank + d] - ((kernel[d] - 1) * gaps[d] + 1)
+        count = (-(-free // strides[d]) if ceil else free // strides[d]) + 1
+        if ceil and (count - 1) * strides[d] >= x.shape[2 + d] + pads[d]:
+            count -= 1
+        counts.append(count)
+    y = np.zeros((*x.shape[:2], *counts), np.float32)
+    for place in np.ndindex(*counts):
+        inside, counted = [], 0
+        for r in np.ndindex(*kernel):
+            at = [
+                p * s + i * g - b
+                for p, s, i, g, b in zip(place, strides, r, gaps, pads, strict=False)
+            ]
+            limits = [(n, pads[rank + d]) for d, n in enumerate(x.shape[2:])]
+            if all(0 <= a < n for a, (n, _) in zip(at, limits, strict=True)):
+                inside.append(x[(slice(None), slice(None), *at)])
+            counted += all(a < n + e for a, (n, e) in zip(at, limits, strict=True))
+        stack = np.stack(inside)
+        if op == "MaxPool":
+            y[(slice(None), slice(None), *place)] = stack.max(0)
+        elif op == "AveragePool":
+            y[(slice(None), slice(None), *place)] = stack.sum(0) / (
+                counted if include else len(stack)
+            )
+        else:
+            y[(slice(None), slice(None), *place)] = np.sqrt((stack**2).sum(0))
+    return y
+
+
+@pytest.mark.parametrize("include", [0, 1])
+@pytest.mark.parametrize("ceil", [0, 1])
+def test_averages_over_symbolic_sizes(include, ceil):
+    options = {
+        "kernel_shape": [3, 3],
+        "strides": [2, 2],
+        "pads": [1, 1, 1, 1],
+        "ceil_mode": ceil,
+        "count_include_pad": include,
+    }
+    x = np.random.default_rng(3).standard_normal((1, 2, BATCH, BATCH)).astype(np.float32)
+    graph = import_model(one_node("AveragePool", [x], attributes=options)[0]).graph
+    for size in (BATCH, 8, 9):
+        data = np.random.default_rng(size).standard_normal((1, 2, size, size)).astype(np.float32)
+        plain = {**options, "dilations": [1, 1]}
+        expected = _pooled("AveragePool", data, plain, ceil=bool(ceil), include=bool(include))
+        (found,) = interpret(graph, {"in0": data})
+        close(found, expected)
+
+
+@pytest.mark.parametrize("op", ["GlobalMaxPool", "GlobalAveragePool"])
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_global_pools(op, dtype):
+    x = np.random.default_rng(4).standard_normal((2, 3, 5, BATCH)).astype(dtype)
+    check_node(op, [x])
+
+
+def test_global_sums_of_narrow_floats_do_not_overflow():
+    x = np.full((1, 1, 64, 64), 100.0, np.float16)
+    check_node("GlobalAveragePool", [x], expected=[np.full((1, 1, 1, 1), 100.0, np.float16)])
+
+
+def test_channels_are_last_inside_and_the_bias_is_added_there():
+    x, w = np.ones((1, 2, 4, 4), np.float32), np.ones((3, 2, 3, 3), np.float32)
+    model, _ = one_node("Conv", [x, w, np.ones(3, np.float32)], known=[1, 2])
+    names = [node.op.name for node in import_model(model).graph.nodes]
+    assert names == ["transpose", "conv", "map", "transpose"]
+
+
+@pytest.mark.parametrize("zero", [0, 3])
+def test_integer_convolutions_are_exact(zero):
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 255, (1, 2, 5, 5)).astype(np.uint8)
+    w = rng.integers(0, 255, (3, 2, 2, 2)).astype(np.uint8)
+    check_node("ConvInteger", [x, w, np.uint8(zero), np.uint8(zero + 1)], known=[1, 3])
+
+
+def test_quantised_convolution_with_a_scale_for_each_filter():
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 255, (1, 2, 5, 5)).astype(np.uint8)
+    w = rng.integers(-100, 100, (3, 2, 2, 2)).astype(np.int8)
+    scales = np.array([0.01, 0.02, 0.05], np.float32)
+    inputs = [x, np.float32(0.1), np.uint8(7), w, scales, np.zeros(3, np.int8)]
+    inputs += [np.float32(0.5), np.uint8(120), np.array([5, -7, 9], np.int32)]
+    check_node("QLinearConv", inputs, known=[3, 4, 5])
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        Conv((1,), (1,), (1, 1), 1, None),
+        ConvTranspose((2,), (1,), (0, 0), (0,), 1, None),
+        Pool(None, (2,), (1,), (1,), (0, 0)),
+    ],
+    ids=lambda op: op.name,
+)
+def test_equal_windows_are_equal_operators(op):
+    import dataclasses
+
+    assert dataclasses.replace(op) == op
+    assert hash(dataclasses.replace(op)) == hash(op)
+    assert dataclasses.replace(op, strides=(5,)) != op
+
+
+def test_maximum_of_a_border_never_wins():
+    x = np.full((1, 1, 2, 2), -9.0, np.float32)
+    options = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    check_node(
+        "MaxPool", [x], attributes=options, expected=[np.full((1, 1, 2, 2), -9.0, np.float32)]
+    )

@@ -1,0 +1,74 @@
+"""Models that have no graph run by reference as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.expect import raises_code
+from tests.small import sequence_model, text_inside
+
+WARNED = "reference implementation, which is slow: the whole model, because"
+
+
+@pytest.fixture
+def joined() -> tw.Module:
+    with pytest.warns(tw.TilewrightWarning, match=WARNED) as caught:
+        module = tw.compile(sequence_model(), cache=False)
+    assert len(caught) == 1
+    return module
+
+
+def parts() -> list[np.ndarray]:
+    return [np.ones(2, np.float32), np.zeros(1, np.float32)]
+
+
+def test_a_sequence_can_be_an_input(joined):
+    (whole,) = joined.run({"parts": parts()})
+    assert whole.tolist() == [1, 1, 0]
+
+
+def test_types_of_sequences_are_described(joined):
+    assert joined.inputs[0].type == "seq(tensor(float))"
+    assert joined.inputs[0].dtype is None
+    assert str(joined.outputs[0]) == "whole: f32[n]"
+    assert repr(joined).startswith("<module joined(parts: seq(tensor(float)))")
+
+
+def test_it_has_the_face_of_a_module(joined):
+    outputs, profile = joined.run_profiled({"parts": parts()})
+    assert outputs[0].shape == (3,)
+    assert [event.label for event in profile.events] == ["joined"]
+    assert joined.memory().weights_bytes > 0
+    assert joined.run_async({"parts": parts()}).result(timeout=60)[0].shape == (3,)
+    into = np.zeros(3, np.float32)
+    joined.run_into({"parts": parts()}, {"whole": into})
+    assert into.tolist() == [1, 1, 0]
+
+
+def test_it_cannot_be_saved(joined, tmp_path):
+    with raises_code("A121"):
+        joined.save(tmp_path / "joined.tw")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_inputs_are_named(joined):
+    with raises_code("C301", facts={"input": "parts", "model": "joined"}):
+        joined.run({})
+
+
+def test_tensors_outside_make_a_program_of_one_step(tmp_path):
+    with pytest.warns(tw.TilewrightWarning, match=WARNED):
+        module = tw.compile(text_inside(), cache=False)
+    assert [str(info) for info in module.inputs] == ["x: f32[n]"]
+    x = np.array([4, 5.5, -1], np.float32)
+    assert np.array_equal(module.run({"x": x})[0], x)
+    module.save(tmp_path / "text.tw")
+    assert np.array_equal(tw.load(tmp_path / "text.tw").run({"x": x[:2]})[0], x[:2])
+
+
+def test_a_cached_model_warns_again(tmp_path):
+    for _ in range(2):
+        with pytest.warns(tw.TilewrightWarning, match=WARNED):
+            tw.compile(text_inside(), cache=tmp_path)

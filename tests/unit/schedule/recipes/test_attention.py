@@ -1,0 +1,128 @@
+"""The attention recipe: what it recognises, what it plans, and what it keeps in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from math import prod
+
+import pytest
+
+from tilewright.lower import lower
+from tilewright.schedule import Schedule
+from tilewright.schedule.draft import draft
+from tilewright.schedule.recipes.attention.plan import AttentionShape, plan_for
+from tilewright.schedule.recipes.attention.roles import attentions
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor import library
+from tilewright.tensor.build import compute, func, placeholder, size
+from tilewright.tensor.visit import walk_stmts
+
+TARGET = Target.named("x86-64-v3")
+BERT = AttentionShape(
+    batch=12,
+    queries=128,
+    keys=128,
+    features=64,
+    value_features=64,
+    element_bytes=4,
+    causal=False,
+    threads=2,
+)
+
+
+def steps_of(program: tir.Func, threads: int = 2) -> list[str]:
+    return [step.primitive for step in draft(program, TARGET, threads).trace]
+
+
+def test_roles():
+    (found,) = attentions(Schedule(library.attention(2, 4, 8, 9, 16, shared_heads=2)))
+    names = (found.scores, found.logits, found.peak, found.powers, found.total, found.sums)
+    assert names == ("Y_scores", "Y_logits", "Y_max", "Y_powers", "Y_total", "Y_sums")
+    assert found.result == "Y"
+    assert found.batch == 2
+
+
+def test_a_softmax_alone_is_no_attention():
+    assert not attentions(Schedule(library.softmax(4, 12)))
+
+
+def test_weights_that_someone_else_reads_are_no_attention():
+    """They must then exist as a whole."""
+    q, k, v = (placeholder(name, (1, 2, 8, 4)) for name in "QKV")
+    y = library.attend(q, k, v, name="Y")
+    sums = next(t for t in y.inputs if t.buffer.name == "Y_sums")
+    powers = next(t for t in sums.inputs if t.buffer.name == "Y_powers")
+    shown = compute("W", powers.shape, lambda b, h, i, j: powers[b, h, i, j] * 2.0)
+    program = func("shown", [q, k, v], [y, shown])
+    assert not attentions(Schedule(program))
+    assert "factor_softmax" not in steps_of(program)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+@pytest.mark.parametrize("keys", [40, 4096, size("n")])
+@pytest.mark.parametrize("queries", [1, 64, size("m")])
+def test_all_of_it_is_one_nest(queries, keys, threads):
+    s = draft(library.attention(size("b"), 6, queries, keys, 64), TARGET, threads)
+    outermost = {s.loops(name)[0] for name in s.blocks()}
+    assert len(outermost) == 1
+    kind = s.loop(outermost.pop()).kind
+    assert kind is (tir.LoopKind.PARALLEL if threads > 1 else tir.LoopKind.SERIAL)
+
+
+def test_scores_are_never_kept_as_a_whole():
+    """The largest buffer is a small part of the scores, and all fit into the second cache."""
+    s = draft(library.attention(1, 2, 1024, 4096, 64), TARGET, 2)
+    lowered = lower(s.func, TARGET).func
+    allocs = [stmt.buffer for stmt in walk_stmts(lowered) if type(stmt) is tir.Alloc]
+    sizes = [prod(tir.int_value(d) or 10**9 for d in buffer.shape) for buffer in allocs]
+    assert sum(sizes) * 4 < TARGET.cache(2).share_bytes
+
+
+def test_other_blocks_are_scheduled_as_before():
+    q, k, v = (placeholder(name, (1, 2, 64, 16)) for name in "QKV")
+    y = library.attend(q, k, v, name="Y")
+    z = compute("Z", y.shape, lambda b, h, i, d: y[b, h, i, d] + q[b, h, i, d])
+    s = draft(func("residual", [q, k, v], [z]), TARGET, 1)
+    assert any(s.loop(name).kind is tir.LoopKind.VECTOR for name in s.loops("Z"))
+
+
+def test_few_keys_are_taken_as_a_whole():
+    assert plan_for(BERT, TARGET).block == 0
+
+
+def test_many_keys_are_taken_in_blocks_that_leave_none_over():
+    plan = plan_for(dataclasses.replace(BERT, queries=1500, keys=1500), TARGET)
+    assert plan.block
+    assert 1500 % plan.block == 0
+    assert not plan.skips
+
+
+@pytest.mark.parametrize("keys", [130, 131, 1499, 4096])
+def test_blocks_are_whole_tiles(keys):
+    plan = plan_for(dataclasses.replace(BERT, keys=keys, causal=True), TARGET)
+    assert plan.block % plan.keys == 0
+    assert plan.skips
+
+
+def test_what_a_tile_works_on_fits_the_first_cache():
+    for queries, keys in ((None, None), (128, 4096), (197, 197), (1500, 1500)):
+        plan = plan_for(dataclasses.replace(BERT, queries=queries, keys=keys), TARGET)
+        used = 2 * 4 * plan.queries * (plan.block or keys)
+        assert used <= 1.5 * TARGET.cache(1).share_bytes
+
+
+def test_register_tiles_fit_the_register_file():
+    for features in (8, 40, 64, 128):
+        shape = dataclasses.replace(BERT, features=features, value_features=features)
+        plan = plan_for(shape, TARGET)
+        lanes = TARGET.lanes(4)
+        first, second = plan.lanes // lanes, plan.columns // lanes
+        assert plan.keys * first + first + 1 <= TARGET.vector_registers
+        assert plan.rows * second + second + 1 <= TARGET.vector_registers
+
+
+@pytest.mark.parametrize(("group", "heads"), [(1, 1), (4, 4), (64, 1)])
+def test_heads_that_share_keys_decode_together_while_registers_last(group, heads):
+    shape = dataclasses.replace(BERT, queries=1, keys=None, group=group)
+    assert plan_for(shape, TARGET).heads == heads
