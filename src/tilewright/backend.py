@@ -39,7 +39,8 @@ class CompiledModel(BackendRep):  # type: ignore[misc]
         else:
             given = inputs if isinstance(inputs, list | tuple) else [inputs]
             if len(given) != len(names):
-                raise ModelError(M011, {"found": len(given), "expected": len(names)})
+                facts = {"found": len(given), "expected": len(names)}
+                raise ModelError(M011, facts, hint=f"in this order: {', '.join(names)}")
             feeds = dict(zip(names, given, strict=True))
         found = self.module.run(feeds)
         outputs = [info.name for info in self.module.outputs]
@@ -64,7 +65,7 @@ class TilewrightBackend(Backend):  # type: ignore[misc]
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **options: Any) -> CompiledModel:
         """Compile a model; by default nothing is kept on the disk."""
         if not cls.supports_device(device):
-            raise ModelError(M010, {"device": device})
+            raise ModelError(M010, {"device": device}, hint='the only device is "CPU"')
         return CompiledModel(tilewright.compile(model, **{"cache": False, **options}))
 
     @classmethod

@@ -12,7 +12,7 @@ INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
 LLVM = TENSOR | {"lower", "llvm"}
 PATH = SCHEDULE | LLVM | {"graph", "frontend", "ukernel", "runtime", "build", "pipeline", "model"}
-ALL = PATH | {"tune", "dataset", "cli", "explain", "testing", ""}
+ALL = PATH | {"tune", "dataset", "cli", "contest", "backend", "explain", "testing", ""}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     **dict.fromkeys(BASE, BASE),
@@ -25,10 +25,13 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "graph": TENSOR | {"graph"},
     "frontend": TENSOR | {"graph", "frontend"},  # operators are written as scalar expressions
     "model": PATH,
+    "backend": PATH | {""},  # the interface of ONNX over the public face
     "ukernel": SCHEDULE | {"ukernel"},
     "build": PATH,
     "pipeline": PATH,
     "": PATH,  # tilewright/__init__.py, the public face
+    "contest": BASE | {"contest", ""},  # engines of others beside our own face
+    "backend": BASE | {"backend", ""},  # the face under the names of ONNX
     "testing": PATH | {"testing"},
     "tune": ALL - {"cli"},
     "dataset": ALL - {"cli"},

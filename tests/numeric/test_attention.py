@@ -161,6 +161,19 @@ def test_queries_in_front_of_all_keys_see_none():
     np.testing.assert_allclose(found, case.expected(arrays), rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("length", [1, 20, size("s")])
+def test_queries_keys_and_values_in_one_tensor(length):
+    x = placeholder("X", (1, length, 3, 2, 16))
+    y = library.attend(x, x, x, layouts=("bs0hd", "bs1hd", "bs2hd", "bshd"), name="Y")
+    kernel = tw.build(func("packed", [x], [y]), threads=2)
+    assert is_one_kernel(kernel)
+    known = length if isinstance(length, int) else 70
+    case = Case(layouts=TOKENS)
+    arrays = [case.arrays(1, known, known, seed)[0] for seed in range(3)]
+    found = kernel(np.stack(arrays, axis=2))
+    np.testing.assert_allclose(found, case.expected(arrays), rtol=2e-5, atol=2e-6)
+
+
 def test_many_keys_of_one_head():
     case = Case(heads=1, shared=1)
     kernel = tw.build(case.program(1, 25, 1500), threads=2)

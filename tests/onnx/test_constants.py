@@ -8,10 +8,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.onnx.lowered import check_lowering
 from tests.onnx.small_models import BATCH, check, check_node, make_model, one_node, run
-from tilewright.dtypes import f32
-from tilewright.frontend.onnx import import_model
-from tilewright.graph import interpret
+from tilewright.dtypes import f32, i64
+from tilewright.graph.ir import TensorType
 from tilewright.graph.ops import Tabulate, axis
+from tilewright.graph.ops.count import Count
 from tilewright.tensor import ir as tir
 
 
@@ -90,14 +90,30 @@ def test_range_back_from_a_size() -> None:
         assert run(model, feeds)[2].tolist() == list(range(size, 0, -2))
 
 
-def test_range_of_data() -> None:
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f2"])
+def test_range_of_data(dtype: str) -> None:
     """The length is known when the model runs."""
-    for parts in ((2, 9, 3), (0, 0, 1), (9, 2, -3)):
-        model, feeds = one_node("Range", [np.int64(v) for v in parts])
-        (found,) = interpret(import_model(model).graph, feeds)
+    for parts in ((2, 9, 3), (0, 0, 1), (9, 2, -3), (5, 2, 1)):
+        model, feeds = one_node("Range", [np.asarray(v, dtype) for v in parts])
+        (found,) = run(model, feeds)
+        assert found.dtype == dtype
         assert found.tolist() == list(range(*parts))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (2, 1, 3), (0, 2)], ids=str)
+def test_constant_of_a_shape_that_is_data(shape: tuple[int, ...]) -> None:
+    value = numpy_helper.from_array(np.array([7], np.int32))
+    expected = [np.full(shape, 7, np.int32)]
+    dims, attributes = np.array(shape, np.int64), {"value": value}
+    check_node("ConstantOfShape", [dims], expected=expected, attributes=attributes)
 
 
 def test_tabulate_as_native_code() -> None:
     shape = (tir.Const(3), tir.Const(20))
     check_lowering(Tabulate(shape, (axis(0) * 100 + axis(1)).to(f32), f32), [], [])
+
+
+def test_count_as_native_code() -> None:
+    size = tir.Var("length")
+    given = [TensorType(i64, (tir.Const(1),))]
+    check_lowering(Count(size), given, [np.array([20])], {size: 20})

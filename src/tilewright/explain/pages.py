@@ -18,8 +18,10 @@ __all__ = ["FAMILIES", "page", "section"]
 
 FAMILIES: dict[str, str] = {
     "A": "the file of a compiled model",
-    "C": "calling a kernel",
+    "C": "calling a kernel or a model",
+    "G": "a graph whose shapes and types do not fit",
     "K": "the path and the command line",
+    "M": "a model that cannot be read",
     "O": "environment variables",
     "P": "the text of a program",
     "S": "a schedule step that does not apply",

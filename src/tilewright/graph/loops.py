@@ -156,7 +156,9 @@ def _kept(before: TensorType, after: TensorType, changing: set[tir.Expr]) -> Ten
     """The type of a carried value in every iteration; `before` itself if it stays."""
     if before.dtype != after.dtype or before.rank != after.rank:
         what = "the element type" if before.dtype != after.dtype else "the rank"
-        raise GraphError(G040, {"what": what, "before": str(before), "after": str(after)})
+        facts = {"what": what, "before": str(before), "after": str(after)}
+        hint = "let the body give each carried value back with its element type and rank"
+        raise GraphError(G040, facts, hint=hint)
     dims: list[tir.Expr] = []
     for dim, new in zip(before.shape, after.shape, strict=True):
         if dim not in changing and not dims_equal(dim, new):
@@ -184,7 +186,9 @@ def branch(b: Builder, condition: Value, then: Way, otherwise: Way) -> list[Valu
 def _either(first: TensorType, second: TensorType, outer: Builder) -> TensorType:
     if first.dtype != second.dtype or first.rank != second.rank:
         what = "element type" if first.dtype != second.dtype else "rank"
-        raise GraphError(G041, {"what": what, "first": str(first), "second": str(second)})
+        facts = {"what": what, "first": str(first), "second": str(second)}
+        hint = "let both branches give tensors of one element type and rank"
+        raise GraphError(G041, facts, hint=hint)
     dims = [
         p if dims_equal(p, q) else fresh_size()
         for p, q in zip(first.shape, second.shape, strict=True)

@@ -119,6 +119,7 @@ class _Assembler:
         inputs = tuple(self._input(value) for value in self.graph.inputs)
         for var in self.plan.segments:
             self.sizes.bind(var)
+        self._require_assumptions()
         steps = [s for s in self.plan.steps if not isinstance(s, planned.Label)]
         places = self._label_places()
         touches = [self._touch(step) for step in steps]
@@ -143,6 +144,13 @@ class _Assembler:
         )
         every = tuple(self.tasks.values())
         return Assembled(program, image.code, self._weights(), tuple(self.functions), every)
+
+    def _require_assumptions(self) -> None:
+        """What kernels rely on is checked before they run."""
+        for node in self.plan.nodes:
+            types = [v.type for v in node.inputs], [v.type for v in node.outputs]
+            for a, b in node.op.assumptions(*types):
+                self.sizes.require_equal(a, b)
 
     # ---- steps
 

@@ -134,3 +134,8 @@ def compile_task(task: KernelTask, target: Target) -> Compiled:
         packings,
         lowered.remarks,
     )
+
+
+def _name_of(task: KernelTask) -> str:
+    """A name that no other kernel of an image has."""
+    return f"k{blake2b(task.key.encode(), digest_size=10).hexdigest()}"

@@ -85,6 +85,7 @@ class Plan:
     segments: dict[tir.Var, int] = field(default_factory=dict)
     loops: list[tuple[Label, Label]] = field(default_factory=list)
     segment_count: int = 1
+    nodes: list[Node] = field(default_factory=list)
 
     def root(self, value: Value) -> Value:
         """The value whose memory a value uses."""
@@ -116,6 +117,7 @@ def plan_graph(graph: Graph) -> Plan:
 
 def _plan_into(plan: Plan, graph: Graph) -> None:
     plan.constants.update(graph.constants)
+    plan.nodes += graph.nodes
     consumers = graph.consumers()
     for node in graph.nodes:
         if node.op.role is Role.VIEW:
@@ -212,7 +214,7 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
     plan.segments[op.counter] = plan.segment_count
     inside = plan.new_segment(op.counter)
     plan.steps.append(Assign(op.counter, tir.Const(0)))
-    if condition not in plan.constants:
+    if not (condition in plan.constants and plan.constants[condition].item()):
         plan.steps.append(Branch(end, condition))
     plan.steps.append(again)
     plan.steps.append(Assign(op.counter, op.counter + 1))
@@ -230,6 +232,9 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
         slot = Value(f"{whole.name}_part", part.type)
         plan.parts[slot] = (whole, _row_bytes(part.type) * (op.counter - 1))
         _copy(plan, part, slot, node.label)
+    if goes_on is not None and plan.root(goes_on) in states:  # it is asked after they change
+        goes_on, before = Value(f"{goes_on.name}_old", goes_on.type), goes_on
+        _copy(plan, before, goes_on, node.label)
     fresh = [_kept_apart(plan, v, states) for v in outputs[: op.carried]]
     for source, moved in zip(outputs[: op.carried], fresh, strict=True):
         if moved is not source:

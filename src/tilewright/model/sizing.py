@@ -7,7 +7,7 @@ from typing import Final
 
 from tilewright.errors import Code, InternalError
 from tilewright.graph.ir import Shape, Value
-from tilewright.graph.sizes import product, tidy, variables
+from tilewright.graph.sizes import dims_equal, product, tidy, variables
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -40,6 +40,7 @@ class SizeTable:
         self.sizes: list[Size] = []
         self._segments = segments
         self._numbers: dict[tir.Expr, int] = {}
+        self._required: set[str] = set()
 
     def bind(self, var: tir.Var) -> int:
         """A size that inputs, results or steps tell."""
@@ -56,6 +57,21 @@ class SizeTable:
             self._numbers[dim] = len(self.sizes)
             self.sizes.append(Size(print_node(dim), value, self.segment([dim])))
         return self._numbers[dim]
+
+    def require_equal(self, a: tir.Expr, b: tir.Expr) -> None:
+        """Refuse runs in which two dimensions differ.
+
+        The check is a size that cannot be computed then: one divided by their being equal.
+        """
+        if dims_equal(a, b):
+            return
+        first, second = sorted((tidy(a), tidy(b)), key=print_node)
+        name = f"{print_node(first)} = {print_node(second)}"
+        if name not in self._required:
+            self._required.add(name)
+            equal = (*self.postfix(first), *self.postfix(second), (SizeOp.EQ, 0))
+            value: SizeExpr = ((SizeOp.CONST, 1), *equal, (SizeOp.FLOORDIV, 0))
+            self.sizes.append(Size(name, value, self.segment([first, second])))
 
     def dims(self, shape: Shape) -> tuple[int, ...]:
         """Dimensions as ports write them: a number, or the number k of a size as -1 - k."""

@@ -87,6 +87,9 @@ def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> s
     if outcome is Outcome.BAD_BYTES:
         return f"`{program.buffers[which].name}` would have {_bytes(value)}"
     name = program.sizes[which].name
+    first, is_equation, second = name.partition(" = ")
+    if outcome is Outcome.BAD_SIZE and is_equation:
+        return f"`{first}` and `{second}` must be equal"
     if outcome is Outcome.BAD_SIZE:
         return f"`{name}` is too large, or a division by zero"
     return f"`{name}` comes out as {value}"

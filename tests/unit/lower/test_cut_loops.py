@@ -210,3 +210,31 @@ def test_copies_are_limited():
         f"    for i in range(40):\n        for j in range(3):\n{tests}"
     )
     assert len(str(applied(cut_loops, text)).splitlines()) < 2500
+
+
+def test_steps_of_a_fold_that_are_skipped_end_the_loop(golden):
+    text = """
+        def prefix(A: f32[24], C: f32[4]):
+            for q in range(4):
+                C[q] = 0.0
+                for t in range(4):
+                    for k in unrolled(6):
+                        C[q] = select(t * 2 <= q, C[q] + A[t * 6 + k], C[q])
+    """
+    assert golden == applied(cut_loops, text)
+
+
+def test_one_stage_of_several_asks_in_its_own_loop(golden):
+    """The other stages are not copied for it."""
+    text = """
+        def stages(A: f32[64], C: f32[64], D: f32[64]):
+            for t in range(8):
+                for i in range(8):
+                    C[t * 8 + i] = select(t * 8 + i < 41, A[t * 8 + i], 0.0)
+                for j in range(8):
+                    for u in unrolled(4):
+                        D[t * 8 + j] = A[t * 8 + j] * 2.0
+    """
+    found = applied(cut_loops, text)
+    assert golden == found
+    assert str(found).count("* 2.0") == 1

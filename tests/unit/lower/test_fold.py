@@ -64,6 +64,12 @@ def test_decided_statements_vanish():
     )
 
 
+def test_an_element_that_keeps_its_value_is_not_stored():
+    store = tir.Store(A, (J,), tir.Select(X < 3, A[J] + 1.0, A[J]))
+    assert fold.substitute(store, FOUR) == fold.NOTHING
+    assert fold.substitute(store, {X: tir.Const(2)}) == tir.Store(A, (J,), A[J] + 1.0)
+
+
 def test_copies_have_variables_and_buffers_of_their_own():
     inner = tir.Buffer("T", (tir.Const(1),), f32)
     body = tir.Seq(

@@ -5,16 +5,19 @@ from tilewright.explain.examples import (
     artefacts,
     calls,
     copying,
+    graphs,
     inference,
     instructions,
     layouts,
     levels,
     loops,
     meaning,
+    models,
     moving,
     path,
     reductions,
     running,
+    sessions,
     softmaxes,
     targets,
     texts,
@@ -23,12 +26,13 @@ from tilewright.explain.examples import (
 
 __all__ = ["EXAMPLES"]
 
+_MODELS = (artefacts, graphs, inference, models, sessions)
 _STEPS = (loops, moving, copying, reductions, softmaxes, layouts, instructions)
 _PROGRAMS = (well_formed, levels, meaning, running)
 
 EXAMPLES: dict[str, Example] = {
     example.code: example
-    for module in (artefacts, calls, inference, path, texts, *_STEPS, targets, *_PROGRAMS)
+    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS)
     for example in module.EXAMPLES
 }
 """One example for each code that a user can meet."""

@@ -94,17 +94,16 @@ EXAMPLES = (
     example(
         "S225",
         """`reindex` replaces the indices of an operand by the iterators of the block, which works
-        if the block uses it at one place. Two different accesses would need two copies; compute one
-        of them in a block of its own.""",
+        if the block uses it at one place. Two different accesses would need two copies; say which of
+        them is meant, counted from 0 in the order in which they appear.""",
         given='A = tw.placeholder("A", (9,))',
         wrong="""
         C = tw.compute("C", (8,), lambda i: A[i] + A[i + 1])
         tw.Schedule(tw.func("window", [A], [C])).reindex("C", "A")
         """,
         right="""
-        B = tw.compute("B", (8,), lambda i: A[i + 1])
-        C = tw.compute("C", (8,), lambda i: A[i] + B[i])
-        tw.Schedule(tw.func("window", [A], [C])).reindex("C", "A")
+        C = tw.compute("C", (8,), lambda i: A[i] + A[i + 1])
+        tw.Schedule(tw.func("window", [A], [C])).reindex("C", "A", access=1)
         """,
     ),
     example(

@@ -5,6 +5,7 @@ __all__ = [
     "COMPUTED",
     "MATMUL",
     "MATMUL_RELU",
+    "MODEL",
     "PIPELINE",
     "SCHEDULE",
     "SHARED",
@@ -38,3 +39,12 @@ C = tw.compute("C", (8,), lambda i: A[i] * 2.0)
 """
 SCHEDULE = "tw.Schedule(tw.parse(text))"
 PIPELINE = 'pipeline = tw.Pipeline(tw.Target.named("x86-64-v3"))'
+MODEL = """
+from onnx import TensorProto, helper
+
+x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 8])
+y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 8])
+relu = helper.make_node("Relu", ["x"], ["y"], name="relu")
+graph = helper.make_graph([relu], "small", [x], [y])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+"""

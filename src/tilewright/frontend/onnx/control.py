@@ -85,7 +85,7 @@ def fails(b: Builder, message: str, kinds: Sequence[TensorType]) -> list[Value]:
     """Results that no run gets: it ends with the message instead."""
 
     def fail(*_: object) -> NoReturn:
-        raise CallError(C302, {"problem": message})
+        raise CallError(C302, {"problem": message}, hint="the model was not made for such inputs")
 
     return list(b.add_all(Host(FAIL, message.encode(), "fail", tuple(kinds), fail), fold=False))
 

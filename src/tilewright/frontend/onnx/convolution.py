@@ -14,7 +14,7 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.windows import channels_first, channels_last, place_windows
 from tilewright.graph import Builder, Value
-from tilewright.graph.ops.window import G030, Conv, ConvTranspose
+from tilewright.graph.ops.window import FIT, G030, Conv, ConvTranspose
 from tilewright.graph.sizes import fixed, sized, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call
@@ -45,7 +45,7 @@ def _weights(node: OnnxNode, w: Value, x: Value) -> tuple[int, ...]:
         node.decline("weights of unknown shape")
     if len(shape) != x.rank or len(shape) < 3:
         facts = {"weights": ", ".join(map(str, shape)), "channels": x.type, "groups": "any"}
-        raise GraphError(G030, facts)
+        raise GraphError(G030, facts, hint=FIT)
     return shape
 
 

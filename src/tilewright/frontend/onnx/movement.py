@@ -17,6 +17,7 @@ from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_nu
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed, product, tidy
 from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import substitute
 
 __all__ = ["cut"]
 
@@ -83,6 +84,10 @@ def slice_(
 
 def span(dim: tir.Expr, start: tir.Expr, end: tir.Expr, step: int) -> tuple[tir.Expr, tir.Expr]:
     """(first place, number of elements) of a slice whose ends may lie outside of the dimension."""
+    if not isinstance(dim, tir.Const | tir.Var) and None not in (fixed(start), fixed(end)):
+        whole = tir.Var("dim")  # a size like any other: at least one, whatever it is made of
+        begin, length = (substitute(e, {whole: dim}) for e in span(whole, start, end, step))
+        return tidy(begin), tidy(length)
     lowest, limit = (tir.Const(0), dim) if step > 0 else (tir.Const(-1), dim - 1)
     begin, stop = (_from_front(place, dim, lowest, limit) for place in (start, end))
     begin = tidy(tir.maximum(begin, 0))

@@ -46,7 +46,8 @@ class WholeModel:
         """The outputs for these inputs, in order."""
         for name in self.inputs:
             if name not in feeds:
-                raise CallError(C301, {"input": name, "model": self.name})
+                hint = f"pass all of {', '.join(self.inputs)} by name"
+                raise CallError(C301, {"input": name, "model": self.name}, hint=hint)
         return list(self._evaluator.run(None, dict(feeds)))
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ from tilewright.graph.sizes import dims_equal, fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, select
 from tilewright.tensor.library.attention import attend
+from tilewright.tensor.printer import print_node
 from tilewright.tensor.visit import rewrite, walk
 
 __all__ = ["Attend"]
@@ -66,7 +67,8 @@ class Attend(Op):
             problem = "the heads of queries are no multiple of those of keys"
         if problem:
             shown = dict(zip(("queries", "keys", "values"), map(str, inputs[:3]), strict=True))
-            raise GraphError(G050, {**shown, "problem": problem})
+            hint = f"the layouts {', '.join(self.layouts[:3])} name their dimensions"
+            raise GraphError(G050, {**shown, "problem": problem}, hint=hint)
         scores = (q["b"], q["h"], q["s"], k["s"])
         for mask in inputs[3:]:
             _require_mask(mask.shape, scores)
@@ -145,9 +147,7 @@ def _heads_first(array: Array, layout: str) -> Array:
 
 
 def _named(shape: Shape, layout: str) -> dict[str, tir.Expr]:
-    if len(shape) != len(layout):
-        shown = ", ".join(map(str, shape))
-        raise GraphError(G051, {"mask": shown, "scores": layout})
+    assert len(shape) == len(layout), f"`{layout}` names {len(layout)} of {len(shape)} dimensions"
     return {c: d for c, d in zip(layout, shape, strict=True) if not c.isdigit()}
 
 
@@ -155,5 +155,7 @@ def _require_mask(mask: Shape, scores: Shape) -> None:
     pairs = zip(mask[::-1], scores[::-1], strict=False)
     fits = all(fixed(have) == 1 or dims_equal(have, want) for have, want in pairs)
     if len(mask) > len(scores) or not fits:
-        shown = ", ".join(map(str, mask))
-        raise GraphError(G051, {"mask": shown, "scores": ", ".join(map(str, scores))})
+        shown = ", ".join(map(print_node, mask))
+        facts = {"mask": shown, "scores": ", ".join(map(print_node, scores))}
+        hint = "masks broadcast to [batch, heads, queries, keys]"
+        raise GraphError(G051, facts, hint=hint)

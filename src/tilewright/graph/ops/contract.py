@@ -6,7 +6,7 @@ front of one is only other letters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,13 @@ class Contract(Op):
         a, b = (x.astype(wide) for x in arrays)
         product = np.einsum(f"{self.left},{self.right}->{self.result}", a, b, optimize=True)
         return [np.asarray(product).astype(self.dtype.numpy)]
+
+    def assumptions(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        dims = self._dims(inputs[0].shape, inputs[1].shape)
+        for letters, source in zip((self.left, self.right), inputs, strict=True):
+            yield from ((dims[c], d) for c, d in zip(letters, source.shape, strict=True))
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         a, b = inputs

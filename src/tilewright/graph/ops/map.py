@@ -7,7 +7,7 @@ selections are maps, and a chain of maps is a map again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,7 +22,7 @@ from tilewright.tensor.build import Tensor, compute
 from tilewright.tensor.evaluate import Evaluator
 from tilewright.tensor.visit import substitute, walk
 
-__all__ = ["Map", "argument", "broadcast_index", "evaluate_expr"]
+__all__ = ["Map", "argument", "broadcast_assumptions", "broadcast_index", "evaluate_expr"]
 
 
 @cache
@@ -88,8 +88,24 @@ class Map(Op):
 
         return [compute(names[0], shape, element, self.dtype)]
 
+    def assumptions(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        for source in inputs:
+            yield from broadcast_assumptions(source.shape, outputs[0].shape)
+
     def attributes(self) -> dict[str, object]:
         return {"body": self.body, "dtype": self.dtype}
+
+
+def broadcast_assumptions(
+    shape: Sequence[tir.Expr], result: Sequence[tir.Expr]
+) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+    """What must hold for a tensor to be broadcast to a result: its dimensions are ones or equal."""
+    own = result[len(result) - len(shape) :]
+    for dim, wide in zip(shape, own, strict=True):
+        if tir.int_value(dim) != 1:
+            yield dim, wide
 
 
 def broadcast_index(shape: Sequence[tir.Expr], indices: Sequence[tir.Expr]) -> tuple[tir.Expr, ...]:

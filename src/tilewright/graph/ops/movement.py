@@ -8,7 +8,7 @@ of the source.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, Shape, TensorType
-from tilewright.graph.ops.map import broadcast_index, evaluate_expr
+from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
 from tilewright.graph.ops.op import Op, Role, SizeOf, computed_as
 from tilewright.graph.sizes import as_shape, dims_equal, fixed, product
 from tilewright.tensor import ir as tir
@@ -53,6 +53,11 @@ class Reshape(Op):
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.reshape(arrays[0], [size_of(d) for d in self.shape])]
+
+    def assumptions(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        yield product(inputs[0].shape), product(self.shape)
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         (source,) = inputs
@@ -154,6 +159,11 @@ class Expand(Op):
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.array(np.broadcast_to(arrays[0], [size_of(d) for d in self.shape]))]
 
+    def assumptions(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        yield from broadcast_assumptions(inputs[0].shape, self.shape)
+
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         (source,) = inputs
 
@@ -254,6 +264,13 @@ class Concat(Op):
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.concatenate(list(arrays), self.axis)]
+
+    def assumptions(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        for source in inputs:
+            pairs = zip(source.shape, outputs[0].shape, strict=True)
+            yield from (pair for d, pair in enumerate(pairs) if d != self.axis)
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         types = [TensorType(t.dtype, t.shape) for t in inputs]

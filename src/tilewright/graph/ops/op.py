@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -63,6 +63,12 @@ class Op(abc.ABC):
     @abc.abstractmethod
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         """The results as stages of a tensor program; `names` are for their buffers."""
+
+    def assumptions(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        """Dimensions that must be equal when the model runs, because the lowering relies on it."""
+        yield from ()
 
     def attributes(self) -> dict[str, object]:
         """What a listing shows beside the name."""

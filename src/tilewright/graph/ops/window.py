@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.dims import stored
 from tilewright.tensor.library.pool import pool
 from tilewright.tensor.library.transposed import convolve_transposed
+from tilewright.tensor.printer import print_node
 
 __all__ = ["Conv", "ConvTranspose", "Pool"]
 
@@ -31,6 +33,8 @@ G030 = Code(
     "G030", "weights of shape [{weights}] do not fit {channels} channels in {groups} groups"
 )
 G031 = Code("G031", "a window of {window} elements does not fit into {size} elements")
+
+FIT: Final = "weights are (filters, channels of a group, window…), all of them numbers"
 
 _NUMPY = {
     tir.Fold.ADD: np.add,
@@ -195,7 +199,8 @@ def window_counts(
         bordered = size + pads[d] + pads[len(kernel) + d]
         known = fixed(as_shape([bordered])[0])
         if known is not None and known < reach:
-            raise GraphError(G031, {"window": reach, "size": known})
+            hint = "make the border wider or the window smaller"
+            raise GraphError(G031, {"window": reach, "size": known}, hint=hint)
         counts.append((bordered - reach) // strides[d] + 1)
     return counts
 
@@ -230,7 +235,8 @@ def _known(weights: TensorType) -> tuple[int, ...]:
     shape = sized(weights.shape)
     if shape is None:
         shown = ", ".join(map(str, weights.shape))
-        raise GraphError(G030, {"weights": shown, "channels": "any number of", "groups": "any"})
+        facts = {"weights": shown, "channels": "any number of", "groups": "any"}
+        raise GraphError(G030, facts, hint=FIT)
     return shape
 
 
@@ -240,5 +246,5 @@ def _require_channels(
     channels = fixed(x.shape[-1])
     if channels not in {None, wanted} or rest or weights.rank != x.rank:
         shown = ", ".join(map(str, weights.shape))
-        facts = {"weights": shown, "channels": x.shape[-1], "groups": groups}
-        raise GraphError(G030, facts)
+        facts = {"weights": shown, "channels": print_node(x.shape[-1]), "groups": groups}
+        raise GraphError(G030, facts, hint=FIT)

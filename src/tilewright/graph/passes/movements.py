@@ -9,9 +9,10 @@ from __future__ import annotations
 from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Expand, Map, Remap, axis
 from tilewright.graph.passes.rewrite import Rewriter
-from tilewright.graph.sizes import same_shape, tidy
+from tilewright.graph.sizes import same_shape
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import substitute
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = ["join_movements"]
 
@@ -38,5 +39,14 @@ def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
         return None
     first, node = found
     values = {axis(k): index for k, index in enumerate(op.indices)}
-    indices = tuple(tidy(substitute(i, values)) for i in first.indices)
+    indices = tuple(_simple(substitute(i, values), len(op.shape)) for i in first.indices)
     return b.add(Remap(op.shape, indices), node.inputs[0])
+
+
+def _simple(index: tir.Expr, rank: int) -> tir.Expr:
+    """A place in canonical form: sizes are at least one, but places begin at zero."""
+    places = {axis(k) for k in range(rank)}
+    analyzer = Analyzer()
+    for var in free_vars(index):
+        analyzer = analyzer.assume(tir.Const(0 if var in places else 1) <= var)
+    return analyzer.simplify(index)

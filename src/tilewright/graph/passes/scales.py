@@ -59,6 +59,8 @@ def _factor(op: Map) -> tuple[int, tir.Expr, tir.Expr] | None:
         if found is None:
             return None
         data, scale, var = found
+        if any(part is var for part in walk(body.b)):  # what is added is not scaled
+            return None
         return data, scale, type(body)(var, body.b)
     found = _product(body)
     return None if found is None else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.expect import raises_code
 from tests.moving import chain, dense
 from tests.programs import assert_same_meaning, conv1d, matmul_relu, total
 from tilewright.schedule import Schedule
@@ -109,6 +110,20 @@ def test_reindex_of_a_result(golden, rng):
     s.reindex("C", "C")
     assert golden == s.func
     assert_same_meaning(Schedule(before), before, rng)
+
+
+def test_reindex_of_one_access_of_two(rng):
+    """The other access stays, and a place that is not there is refused."""
+    a = placeholder("A", (9,))
+    c = compute("C", (8,), lambda i: a[i] * a[i + 1])
+    program = func("window", [a], [c])
+    for access in (0, 1):
+        s = Schedule(program)
+        assert s.reindex("C", "A", access) == "A_reindex"
+        assert {r.buffer.name for r in s.block("C").reads} == {"A", "A_reindex"}
+        assert_same_meaning(s, program, rng)
+    with raises_code("S225", facts={"places": 2}):
+        Schedule(program).reindex("C", "A", 2)
 
 
 def test_reindex_then_layout_then_compute_at(rng):

@@ -78,9 +78,10 @@ _BLOCK_CYCLES = 250.0
 _LOOP_CYCLES = 16.0
 _FAR_CYCLES = 0.2
 
-# The part of the first cache that logits and powers of a block may fill, and how much more may be
-# in use where there is but one block.
-_BLOCK_SHARE = 0.75
+# What logits and powers of a block may take of the first cache (they pass through it one after the
+# other), and what they may
+# where there is but one block.
+_BLOCK_SHARE = 1.2
 _WHOLE_SHARE = 1.5
 
 # Longer blocks of keys gain nothing.

@@ -42,9 +42,15 @@ class Steps:
             query = block.iters[self.roles.batch].var
             loads = [a for a in loads_of(block) if a.buffer in self.s.func.params]
             moving = [a for a in loads if any(query in free_vars(index) for index in a.indices)]
-            names = dict.fromkeys(a.buffer.name for a in moving)
-            made += [str(self.s.reindex(name, buffer)) for buffer in names]
+            made += [self._copy(name, load) for load in dict.fromkeys(moving)]
         return tuple(made)
+
+    def _copy(self, block: str, load: tir.Load) -> str:
+        """A copy of what one load reads; the buffer may also be read elsewhere by the block."""
+        loads = [a for a in loads_of(self.s.block(block)) if a.buffer is load.buffer]
+        places = list(dict.fromkeys(a.indices for a in loads))
+        access = places.index(load.indices) if len(places) > 1 else -1
+        return str(self.s.reindex(block, load.buffer.name, access))
 
     def round_up(self, *blocks: str) -> None:
         """Whole tiles of queries."""
