@@ -6,7 +6,7 @@ import ast
 
 from tests.meta.source_files import sources
 
-BASE = frozenset({"errors", "dtypes", "options", "abi", "target"})
+BASE = frozenset({"errors", "dtypes", "options", "abi", "target", "version"})
 TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
@@ -25,7 +25,6 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "graph": TENSOR | {"graph"},
     "frontend": TENSOR | {"graph", "frontend"},  # operators are written as scalar expressions
     "model": PATH,
-    "backend": PATH | {""},  # the interface of ONNX over the public face
     "ukernel": SCHEDULE | {"ukernel"},
     "build": PATH,
     "pipeline": PATH,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+import tilewright
 from tests.onnx.small_models import BATCH, check_node, make_model
 from tilewright.frontend.onnx import import_model
 from tilewright.graph.ir import Array
@@ -163,3 +164,26 @@ def test_tensor_scatter(mode: str) -> None:
     whole = X.copy()
     whole[:, :2] = update
     check_node("TensorScatter", [X, update], opset=24, expected=[whole], compiled=True)
+
+
+@pytest.mark.parametrize("batch", [1, 5, BATCH])
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_a_compiled_model_keeps_the_order_of_updates(batch: int, reduction: str) -> None:
+    """Scattered into what a map makes, and read by a map and a transpose."""
+    nodes = [
+        helper.make_node("Mul", ["x", "two"], ["doubled"]),
+        helper.make_node("ScatterND", ["doubled", "at", "new"], ["mixed"], reduction=reduction),
+        helper.make_node("Add", ["mixed", "x"], ["sum"]),
+        helper.make_node("Transpose", ["sum"], ["y"], perm=[1, 0]),
+    ]
+    rng = np.random.default_rng(batch)
+    x, new = rng.random((batch, 64), dtype=np.float32), rng.random((90, 64), dtype=np.float32)
+    at = rng.integers(0, batch, (90, 1))
+    shaped = {"x": np.zeros((BATCH, 64), np.float32), "at": at, "new": new}
+    model = make_model(nodes, shaped, {"two": np.float32(2)})
+    del model.graph.output[:-1]
+    (found,) = tilewright.compile(model, cache=False).run({"x": x, "at": at, "new": new})
+    mixed = x * 2
+    for row, update in zip(at[:, 0], new, strict=True):
+        mixed[row] = update if reduction == "none" else mixed[row] + update
+    np.testing.assert_allclose(found, (mixed + x).T, rtol=1e-5)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.onnx.small_models import BATCH, check, check_node, one_node
+import tilewright
+from tests.onnx.small_models import BATCH, check, check_node, make_model, one_node
 from tilewright.frontend.onnx import import_model
 
 RNG = np.random.default_rng(5)
@@ -74,3 +75,22 @@ def test_compress(axis: int | None) -> None:
     options = {"attributes": attributes, "expected": expected, "compiled": True}
     check_node("Compress", [x, condition], **options)
     check_node("Compress", [x, condition], known=[1], **options)
+
+
+@pytest.mark.parametrize("batch", [1, 4, BATCH])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_compiled_model_takes_as_many_as_there_are(batch: int, share: float) -> None:
+    """One compilation for every number of elements that are chosen, also for none."""
+    nodes = [
+        helper.make_node("Less", ["x", "limit"], ["small"]),
+        helper.make_node("NonZero", ["small"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["rows"]),
+        helper.make_node("GatherND", ["x", "rows"], ["chosen"]),
+        helper.make_node("Mul", ["chosen", "two"], ["y"]),
+    ]
+    x = np.random.default_rng(batch).random((batch, 5), dtype=np.float32)
+    known = {"two": np.float32(2)}
+    model = make_model(nodes, {"x": np.zeros((BATCH, 5), "f"), "limit": np.float32(0)}, known)
+    del model.graph.output[:-1]
+    (found,) = tilewright.compile(model, cache=False).run({"x": x, "limit": np.float32(share)})
+    np.testing.assert_array_equal(found, x[x < share] * 2)

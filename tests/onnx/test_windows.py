@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper
 
-from tests.onnx.small_models import BATCH, check_node, close, one_node, run
+from tests.onnx.small_models import BATCH, check_node, close, make_model, one_node, run
 from tilewright.frontend.onnx import import_model
 from tilewright.graph import interpret
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
+from tilewright.graph.sizes import as_shape, same_shape
 
 MODES = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
@@ -261,3 +263,18 @@ def test_maximum_of_a_border_never_wins():
     check_node(
         "MaxPool", [x], attributes=options, expected=[np.full((1, 1, 2, 2), -9.0, np.float32)]
     )
+
+
+def test_what_is_cut_out_of_windows_keeps_a_simple_size():
+    """A slice of other dimensions leaves the number of windows as it is, whatever it is made of."""
+    x, w = np.ones((1, 1, BATCH), np.float32), np.ones((4, 1, 3), np.float32)
+    ends = {"starts": np.array([1, 0]), "ends": np.array([3, 2**40]), "axes": np.array([1, 2])}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["y"], strides=[2]),
+        helper.make_node("Slice", ["y", *ends], ["z"]),
+    ]
+    graph = import_model(make_model(nodes, {"x": x}, {"w": w, **ends})).graph
+    whole, part = graph.outputs
+    assert same_shape(part.shape, as_shape([whole.shape[0], 2, whole.shape[2]]))
+    (_, found) = interpret(graph, {"x": np.ones((1, 1, 12), np.float32)})
+    assert found.shape == (1, 2, 5)

@@ -34,7 +34,7 @@ def bind_value(value: Value, shape: tuple[int, ...], sizes: dict[tir.Var, int]) 
             fits &= tir.int_value(dim) == extent
     if not fits:
         facts = {"value": value.name, "found": list(shape), "expected": str(value.type)}
-        raise GraphError(G201, facts)
+        raise GraphError(G201, facts, hint="pass an array of that shape")
 
 
 def interpret(

@@ -14,6 +14,7 @@ from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Shape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.printer import print_node
 from tilewright.tensor.visit import free_vars, walk
 
 __all__ = ["as_shape", "broadcast", "count", "dims_equal", "evaluate_size", "fixed", "product"]
@@ -96,8 +97,9 @@ def broadcast(*shapes: Sequence[tir.Expr]) -> Shape:
         wide = [d for d in dims if tir.int_value(d) != 1]
         numbers = {n for d in wide if (n := tir.int_value(d)) is not None}
         if len(numbers) > 1:
-            shown = " and ".join(f"[{', '.join(map(str, s))}]" for s in shapes)
-            raise GraphError(G001, {"shapes": shown})
+            shown = " and ".join(f"[{', '.join(map(print_node, s))}]" for s in shapes)
+            hint = "aligned at their ends, sizes are equal or 1"
+            raise GraphError(G001, {"shapes": shown}, hint=hint)
         named = [d for d in wide if tir.int_value(d) is not None] or wide
         result.append(named[0] if named else tir.Const(1))
     return tuple(result)

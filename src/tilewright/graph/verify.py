@@ -12,6 +12,9 @@ G101 = Code("G101", "`{value}` is read before it is computed")
 G102 = Code("G102", "`{value}` is computed twice")
 G103 = Code("G103", "the {what} of `{value}` is {found}, its operator gives {expected}")
 
+BEFORE = "put what computes it before its readers"
+INFERRED = "give the value the type that `infer` of its operator says"
+
 
 def verify_graph(graph: Graph) -> Graph:
     """The graph itself; an error if it is not well formed."""
@@ -24,18 +27,20 @@ def verify_graph(graph: Graph) -> Graph:
         _verify_node(node, known)
     for value in graph.outputs:
         if value not in known:
-            raise GraphError(G101, {"value": value.name})
+            raise GraphError(G101, {"value": value.name}, hint=BEFORE)
     return graph
 
 
 def _verify_node(node: Node, known: set[Value]) -> None:
     for value in node.inputs:
         if value not in known:
-            raise GraphError(G101, {"value": value.name, "read by": str(node.op)})
+            facts = {"value": value.name, "read by": str(node.op)}
+            raise GraphError(G101, facts, hint=BEFORE)
     expected = node.op.infer([value.type for value in node.inputs])
     if len(expected) != len(node.outputs):
         facts = {"what": "number of results", "value": node.op.name}
-        raise GraphError(G103, {**facts, "expected": len(expected), "found": len(node.outputs)})
+        counts = {"expected": len(expected), "found": len(node.outputs)}
+        raise GraphError(G103, {**facts, **counts}, hint=INFERRED)
     for value, kind in zip(node.outputs, expected, strict=True):
         _define(value, known)
         _require_type(value, kind)
@@ -43,7 +48,7 @@ def _verify_node(node: Node, known: set[Value]) -> None:
 
 def _define(value: Value, known: set[Value]) -> None:
     if value in known:
-        raise GraphError(G102, {"value": value.name})
+        raise GraphError(G102, {"value": value.name}, hint="give each result a value of its own")
     known.add(value)
 
 
@@ -54,7 +59,7 @@ def _require_type(value: Value, expected: object) -> None:
         raise InternalError(G103, {"what": "type", "value": value.name})
     if value.dtype != expected.dtype:
         facts = {"what": "element type", "value": value.name, "found": value.dtype}
-        raise GraphError(G103, {**facts, "expected": expected.dtype})
+        raise GraphError(G103, {**facts, "expected": expected.dtype}, hint=INFERRED)
     if not same_shape(value.shape, expected.shape):
         facts = {"what": "shape", "value": value.name, "found": str(value.type)}
-        raise GraphError(G103, {**facts, "expected": str(expected)})
+        raise GraphError(G103, {**facts, "expected": str(expected)}, hint=INFERRED)

@@ -22,6 +22,7 @@ from tilewright.runtime.image import Image
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
 from tilewright.target import Target
+from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright.graph.ir import Graph
@@ -174,9 +175,7 @@ def _parts_again(artefact: Artefact) -> Parts:
 
 
 def _tool() -> str:
-    import tilewright
-
-    return f"tilewright {tilewright.__version__}"
+    return f"tilewright {__version__}"
 
 
 def _onnx_function(payload: bytes) -> Callable[..., Sequence[Array]]:

@@ -211,6 +211,11 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
     for state, start in zip(states, carried, strict=True):
         _copy(plan, start, state, node.label)
     plan.steps.append(Enter(outer, ((bound, limit),)))
+    lengths = [v.shape[0] for v in node.outputs[op.carried :] if _is_unknown(plan, v.shape[0])]
+    if lengths:  # as many as there are iterations, and all of them are run
+        for length in lengths:
+            plan.steps.append(Assign(length, tir.maximum(bound, 0)))  # type: ignore[arg-type]
+        plan.steps.append(Enter(plan.new_segment(*lengths)))  # type: ignore[arg-type]
     plan.segments[op.counter] = plan.segment_count
     inside = plan.new_segment(op.counter)
     plan.steps.append(Assign(op.counter, tir.Const(0)))
@@ -264,7 +269,7 @@ def _row_bytes(kind: TensorType) -> tir.Expr:
 
 
 def can_plan(graph: Graph) -> Iterator[str]:
-    """Why a graph cannot run natively: loops whose carried shapes change."""
+    """Why a graph cannot run natively: loops whose sizes change, or are known too late."""
     for node in graph.nodes:
         if isinstance(node.op, Loop):
             loop = node.op
@@ -273,6 +278,9 @@ def can_plan(graph: Graph) -> Iterator[str]:
             starts = zip(loop.body.inputs[: loop.carried], node.inputs[2:], strict=False)
             if not all(same_shape(a.shape, b.shape) for a, b in (*pairs, *starts)):
                 yield f"a loop changes the shape of what it carries ({node.label})"
+            collects = len(node.outputs) > loop.carried
+            if collects and (loop.tested or node.inputs[1] not in graph.constants):
+                yield f"a loop that may end early collects results ({node.label})"
             yield from can_plan(loop.body)
         elif isinstance(node.op, If):
             yield from can_plan(node.op.then)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expect import raises_code
+from tilewright.dtypes import f32
 from tilewright.model.sizing import SizeTable
 from tilewright.runtime.sizes import evaluate
 from tilewright.tensor import ir as tir
@@ -46,4 +47,4 @@ def test_a_dimension_is_known_when_all_its_sizes_are(table):
 
 def test_what_no_program_can_compute_is_a_bug(table):
     with raises_code("I140"):
-        table.postfix(tir.Cast(N, tir.Const(0.0).dtype))
+        table.postfix(tir.Cast(f32, N))

@@ -46,8 +46,8 @@ node = Node(Transpose((1, 0)), (x,), (y,))
 EXAMPLES = (
     example(
         "G001",
-        """Shapes are broadcast by the rules of NumPy: aligned at their ends, two sizes are equal, or
-        one of them is 1.""",
+        """Shapes are broadcast by the rules of NumPy: aligned at their ends, two sizes are equal,
+        or one of them is 1.""",
         given="from tilewright.graph.sizes import as_shape, broadcast",
         wrong="broadcast(as_shape([4, 6]), as_shape([4, 1, 5]))",
         right="broadcast(as_shape([4, 6]), as_shape([5, 1, 6]))",
@@ -100,16 +100,18 @@ w = b.input("w", tw.f32, (5, 6))
         change.""",
         given=LOOPS,
         wrong="""
-        loop(b, lambda b, step, carried, outside: Turn([b.reshape(carried[0], (24,))]), count, [x])
+        flat = lambda b, step, carried, outside: Turn([b.reshape(carried[0], (24,))])
+        loop(b, flat, count, [x])
         """,
         right="""
-        loop(b, lambda b, step, carried, outside: Turn([b.transpose(carried[0], (1, 0))]), count, [x])
+        turned = lambda b, step, carried, outside: Turn([b.transpose(carried[0], (1, 0))])
+        loop(b, turned, count, [x])
         """,
     ),
     example(
         "G041",
-        """Both branches of a condition give results of the same element types and ranks; their sizes
-        may differ.""",
+        """Both branches of a condition give results of the same element types and ranks; their
+        sizes may differ.""",
         given=LOOPS,
         wrong="""
         flat = lambda b, outside: [b.reshape(outside(x), (24,))]

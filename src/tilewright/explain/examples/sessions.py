@@ -55,15 +55,16 @@ EXAMPLES = (
     ),
     example(
         "K031",
-        """The setting cannot have this value.""",
+        """The setting cannot have this value. Threads are counted; 0 leaves the number to
+        tilewright.""",
         given="settings = tw.SessionOptions()",
         wrong='settings.intra_op_num_threads = "all"',
         right="settings.intra_op_num_threads = 0  # all that this process may use",
     ),
     example(
         "K032",
-        """A library of custom operators holds kernels for ONNX Runtime, which nothing else can call.
-        Operators that are ONNX functions of the model itself need no library.""",
+        """A library of custom operators holds kernels for ONNX Runtime, which nothing else can
+        call. Operators that are ONNX functions of the model itself need no library.""",
         given="settings = tw.SessionOptions()",
         wrong='settings.register_custom_ops_library("custom.so")',
         right="settings.intra_op_num_threads = 1",
@@ -123,8 +124,8 @@ EXAMPLES = (
     ),
     example(
         "K046",
-        """A compiled model holds kernels and no operators; a model that runs by reference as a whole
-        has no kernels.""",
+        """A compiled model holds kernels and no operators; a model that runs by reference as a
+        whole has no kernels.""",
         given=COMMAND,
         wrong='show("small.tw", "--graph")',
         right='show("small.onnx", "--graph")',

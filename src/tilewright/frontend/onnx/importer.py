@@ -51,10 +51,11 @@ def read_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
         return onnx.load(str(source))
     except FileNotFoundError:
         facts = {"what": source, "problem": "there is no such file"}
-        raise ModelError(M001, facts) from None
+        raise ModelError(M001, facts, hint="check the path") from None
     except Exception as problem:  # whatever the parser raises, the file is not a model
         shown = source if not isinstance(source, bytes) else f"{len(source)} bytes"
-        raise ModelError(M001, {"what": shown, "problem": problem}) from problem
+        hint = "give a file that an exporter for ONNX wrote"
+        raise ModelError(M001, {"what": shown, "problem": problem}, hint=hint) from problem
 
 
 def import_model(model: onnx.ModelProto) -> Imported:
@@ -192,9 +193,11 @@ class Importer:
             except ModelError:
                 raise
             except TilewrightError as problem:
-                facts = {"node": node.label, "op": node.op, "opset": node.opset}
                 shown = ", ".join("none" if v is None else str(v) for v in inputs)
-                raise ModelError(M004, {**facts, "problem": problem, "inputs": shown}) from problem
+                facts = {"node": node.label, "op": node.op, "opset": node.opset}
+                facts |= {"problem": problem.summary(), "inputs": shown}
+                hint = "check the shapes around this node in the model"
+                raise ModelError(M004, facts, hint=hint) from problem
         values = [v for v in inputs if not isinstance(v, Tensors)]
         body = function_body(self.local_functions, domain, node, values)
         if body is not None:
@@ -247,7 +250,8 @@ class Importer:
 
     def _found(self, name: str, node: str, scope: Scope) -> Item:
         if name not in scope:
-            raise ModelError(M002, {"node": node, "value": name})
+            hint = "export the model again; `onnx.checker` says more"
+            raise ModelError(M002, {"node": node, "value": name}, hint=hint)
         return scope[name]
 
 

@@ -18,6 +18,7 @@ from tilewright.graph.ops.op import Op, Role, SizeOf, computed_as
 from tilewright.graph.sizes import dims_equal, fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, reduce_axis, sum_over
+from tilewright.tensor.printer import print_node
 
 __all__ = ["Contract"]
 
@@ -50,8 +51,9 @@ class Contract(Op):
                 if fixed(dim) is not None and fixed(known) is None:
                     dims[letter] = dim
                 elif fixed(dim) is not None and not dims_equal(known, dim):
-                    facts = {"letters": letter, "first": known, "second": dim}
-                    raise GraphError(G020, facts)
+                    sizes = {"first": print_node(known), "second": print_node(dim)}
+                    hint = "name them by two letters, or make them equal"
+                    raise GraphError(G020, {"letters": letter, **sizes}, hint=hint)
         return dims
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:

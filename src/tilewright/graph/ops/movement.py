@@ -21,6 +21,7 @@ from tilewright.graph.ops.op import Op, Role, SizeOf, computed_as
 from tilewright.graph.sizes import as_shape, dims_equal, fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, seq
+from tilewright.tensor.printer import print_node
 from tilewright.tensor.visit import substitute
 
 __all__ = ["Concat", "Expand", "Remap", "Reshape", "Transpose", "axis"]
@@ -47,8 +48,9 @@ class Reshape(Op):
         (source,) = inputs
         before, after = product(source.shape), product(self.shape)
         if fixed(before) is not None and fixed(after) is not None and fixed(before) != fixed(after):
-            shown = ", ".join(map(str, self.shape))
-            raise GraphError(G010, {"elements": before, "shape": shown})
+            shown = ", ".join(map(print_node, self.shape))
+            hint = "give a shape with as many elements"
+            raise GraphError(G010, {"elements": print_node(before), "shape": shown}, hint=hint)
         return [TensorType(source.dtype, self.shape)]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
@@ -253,7 +255,8 @@ class Concat(Op):
             for d, (a, b) in enumerate(zip(first.shape, source.shape, strict=True)):
                 both = fixed(a) is not None and fixed(b) is not None
                 if d != self.axis and both and not dims_equal(a, b):
-                    raise GraphError(G011, {"axis": self.axis, "dimension": d})
+                    hint = "make them equal in all other dimensions"
+                    raise GraphError(G011, {"axis": self.axis, "dimension": d}, hint=hint)
             total = total + source.shape[self.axis]
         shape = [*first.shape]
         for d in range(len(shape)):  # a number says more than a symbol that must equal it

@@ -27,7 +27,7 @@ def fold_scales(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | N
     op = node.op
     if not isinstance(op, Map) or not op.dtype.is_float:
         return None
-    found = _factor(op)
+    found = _factor(op, {k for k, v in enumerate(inputs) if b.producer(v) is not None})
     if found is None:
         return None
     data, scale, rest = found
@@ -51,31 +51,29 @@ def _argument(position: int, value: Value) -> tir.Var:
     return argument(position, computed_as(value.dtype))
 
 
-def _factor(op: Map) -> tuple[int, tir.Expr, tir.Expr] | None:
-    """(input, factor, body without the factor) if the body is `input · factor (+ …)`."""
+def _factor(op: Map, made: set[int]) -> tuple[int, tir.Expr, tir.Expr] | None:
+    """(input, factor, body without the factor) if the body is `input · factor (+ …)`.
+
+    `made` are the inputs that nodes compute: one of these is scaled.
+    """
     body = op.body
     if isinstance(body, tir.Add | tir.Sub) and not isinstance(body.b, tir.Mul):
-        found = _product(body.a)
+        found = _product(body.a, made)
         if found is None:
             return None
         data, scale, var = found
         if any(part is var for part in walk(body.b)):  # what is added is not scaled
             return None
         return data, scale, type(body)(var, body.b)
-    found = _product(body)
-    return None if found is None else found
+    return _product(body, made)
 
 
-def _product(body: tir.Expr) -> tuple[int, tir.Expr, tir.Expr] | None:
+def _product(body: tir.Expr, made: set[int]) -> tuple[int, tir.Expr, tir.Expr] | None:
     if not isinstance(body, tir.Mul):
         return None
     for x, y in ((body.a, body.b), (body.b, body.a)):
         position = _position(x)
-        if (
-            position is not None
-            and (_position(y) is not None or isinstance(y, tir.Const))
-            and x != y
-        ):
+        if position in made and (_position(y) is not None or isinstance(y, tir.Const)) and x != y:
             return position, y, x
     return None
 

@@ -78,9 +78,13 @@ _BLOCK_CYCLES = 250.0
 _LOOP_CYCLES = 16.0
 _FAR_CYCLES = 0.2
 
+# Bytes of keys and values that arrive in each cycle that a tile waits for them, from the second
+# cache and from further away: most of it is hidden behind the arithmetic.
+_NEAR_BYTES = 240.0
+_FAR_BYTES = 40.0
+
 # What logits and powers of a block may take of the first cache (they pass through it one after the
-# other), and what they may
-# where there is but one block.
+# other), and what they may take where there is but one block.
 _BLOCK_SHARE = 1.2
 _WHOLE_SHARE = 1.5
 
@@ -145,7 +149,7 @@ def plan_for(shape: AttentionShape, target: Target) -> AttentionPlan:
             block, skips = _block(shape, target, queries, keys)
             features = math.ceil(shape.value_features / vector)
             rows, columns, second = _row_tile(target, queries, features)
-            per_key = first + second + count * _POWER_CYCLES
+            per_key = first + second + count * _POWER_CYCLES + _stream(shape, target)
             cycles = _total(shape, queries, per_key, block, vector)
             if best is None or cycles < best[0]:
                 plan = AttentionPlan(
@@ -197,7 +201,7 @@ def _row_tile(target: Target, queries: int, features: int) -> tuple[int, int, fl
                 for width, times in ((columns, whole), (rest, 1 if rest else 0)):
                     cycles += number * times * (_step(target, size, width) + width * _FAR_CYCLES)
             # Tiles of two sizes are two copies of the code.
-            found.append((cycles * (1.02 if larger else 1.0), rows, columns))
+            found.append((cycles * (1.06 if larger else 1.0), rows, columns))
     cycles, rows, columns = min(found)
     return rows, columns, cycles
 
@@ -222,10 +226,18 @@ def _block(shape: AttentionShape, target: Target, queries: int, keys: int) -> tu
         return longest, True
     tiles, most = math.ceil(known / keys), longest // keys
     fewest = math.ceil(tiles / most)
-    # Of about as many blocks, those that leave no key over, or else the fewest.
-    counts = range(fewest, max(fewest + 1, math.ceil(1.4 * fewest) + 1))
+    # Of about as many blocks, those that leave no key over (then no index needs a limit), or else
+    # as few as possible.
+    counts = range(fewest, 2 * fewest + 1)
     blocks = min(counts, key=lambda n: (math.ceil(tiles / n) * n * keys - known, n))
     return math.ceil(tiles / blocks) * keys, shape.causal
+
+
+def _stream(shape: AttentionShape, target: Target) -> float:
+    """Cycles that a tile of queries waits for one key and its value."""
+    size = (shape.features + shape.value_features) * shape.element_bytes
+    far = (shape.keys or _TYPICAL_KEYS) * size > 0.7 * target.cache(2).share_bytes
+    return size / (_FAR_BYTES if far else _NEAR_BYTES)
 
 
 def _total(shape: AttentionShape, queries: int, per_key: float, block: int, vector: int) -> float:
