@@ -10,10 +10,10 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format fuzz bench package clean
+.PHONY: help demo test check format fuzz conformance bench package clean
 
 help: ## show this text
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.installed ## set everything up, run the main example and show its result
 	@$(BIN)/python examples/demo.py
@@ -33,6 +33,9 @@ format: $(VENV)/.installed-dev ## let the formatter and the linter mend what the
 
 fuzz: $(VENV)/.installed-test ## the long property profile: fresh random programs, many more of them
 	@$(PYTEST) --long tests/property
+
+conformance: $(VENV)/.installed-bench ## the node tests of the onnx package, compiled: a tally by operator
+	@$(BIN)/python scripts/conformance.py
 
 bench: $(VENV)/.installed-bench ## compare with the peers; arguments in BENCH="matmul --threads 1"
 	@$(BIN)/python -m benchmarks $(BENCH)

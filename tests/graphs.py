@@ -63,7 +63,7 @@ class _Maker:
         self.draw = draw
         self.b = Builder("random")
         self.batch = tir.Var("batch")
-        self.sizes = {self.batch: draw(st.integers(1, 5))}
+        self.sizes = {self.batch: draw(st.integers(0, 5))}
         self.values: list[Value] = []
         self.read: set[Value] = set()
         self.rng = np.random.default_rng(draw(st.integers(0, 1000)))

@@ -20,10 +20,24 @@ def build(architecture: str, side: int, **settings: Any) -> Any:
 
     config = getattr(transformers, f"{architecture.partition('For')[0]}Config")
     settings = {"num_labels": LABELS, **settings}
-    return seeded(
-        lambda: FirstResult(getattr(transformers, architecture)(config(**settings)), "logits"),
-        *(4, 3, side, side),
-    )
+
+    def make() -> Any:
+        inner = getattr(transformers, architecture)(config(**settings))
+        if hasattr(inner, "efficientnet"):
+            _pool_all(inner.efficientnet)
+        return FirstResult(inner, "logits")
+
+    return seeded(make, 4, 3, side, side)
+
+
+def _pool_all(inner: Any) -> None:
+    """The mean of all pixels, instead of one over a window far larger than the picture.
+
+    The result is the same, but some peers refuse such a window.
+    """
+    from torch import nn
+
+    inner.pooler = nn.AdaptiveAvgPool2d(1)
 
 
 def _model(name: str, architecture: str, side: int = 224, **settings: Any) -> Model:
@@ -34,6 +48,7 @@ def _model(name: str, architecture: str, side: int = 224, **settings: Any) -> Mo
         (Input("pixel_values", ("batch", 3, side, side), image),),
         ({"batch": 1}, {"batch": 4}),
         dynamic=("batch",),
+        tolerance=2e-4,
     )
 
 

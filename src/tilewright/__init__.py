@@ -73,8 +73,6 @@ from tilewright.tensor.ir import Func
 from tilewright.tensor.parser import parse
 from tilewright.version import __version__
 
-__version__ = "0.1.0"
-
 __all__ = [
     "__version__",
     "DType",

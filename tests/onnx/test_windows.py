@@ -278,3 +278,17 @@ def test_what_is_cut_out_of_windows_keeps_a_simple_size():
     assert same_shape(part.shape, as_shape([whole.shape[0], 2, whole.shape[2]]))
     (_, found) = interpret(graph, {"x": np.ones((1, 1, 12), np.float32)})
     assert found.shape == (1, 2, 5)
+
+
+@given(geometry=geometries(pools=True), seed=st.integers(0, 99), columns=st.integers(0, 1))
+def test_places_of_maxima_point_at_them(geometry, seed, columns):
+    space, attributes = geometry
+    attributes["storage_order"] = columns
+    x = np.random.default_rng(seed).permutation(6 * int(np.prod(space))).astype(np.float32)
+    x = x.reshape(2, 3, *space)
+    model, feeds = one_node("MaxPool", [x], outputs=2, attributes=attributes)
+    values, places = run(model, feeds)
+    assert places.dtype == np.int64
+    backward = (0, 1, *range(len(space) + 1, 1, -1))
+    flat = (x.transpose(backward) if columns else x).reshape(-1)
+    np.testing.assert_array_equal(flat[places], values)

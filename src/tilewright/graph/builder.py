@@ -328,7 +328,8 @@ def _tidied(array: Array) -> Array | None:
         plain = _without_casts(element)
         if plain is None:
             return None
-        result[place] = tidy(plain)
+        simple = tidy(plain)  # a condition that is certain is a number, too
+        result[place] = tir.Const(int(simple.value)) if isinstance(simple, tir.Const) else simple
     return result
 
 

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.graph.sizes import dims_equal, evaluate_size, tidy
+from tests.expect import raises_code
+from tilewright.graph.sizes import (
+    as_shape,
+    broadcast,
+    count,
+    dims_equal,
+    evaluate_size,
+    fixed,
+    product,
+    same_shape,
+    sized,
+    tidy,
+    variables,
+)
 from tilewright.tensor import ir as tir
 
 N, S = tir.Var("n"), tir.Var("s")
@@ -37,3 +50,52 @@ def test_dimensions_that_may_differ_are_not_equal() -> None:
     assert dims_equal(N * S, S * N)
     assert not dims_equal(N, S)
     assert not dims_equal(tir.maximum(N, 2), N)
+
+
+def test_shapes_are_the_same_if_all_dimensions_are() -> None:
+    assert same_shape(as_shape((N * S, 2)), as_shape((S * N, 2)))
+    assert not same_shape(as_shape((N, 1)), as_shape((N,)))
+    assert not same_shape(as_shape((N, S)), as_shape((S, N)))
+
+
+BROADCASTS = {
+    "ones": ([(N, 1), (1, 4)], (N, 4)),
+    "ranks": ([(4,), (N, S, 1)], (N, S, 4)),
+    "numbers say more": ([(N,), (4,)], (4,)),
+    "the first of two symbols": ([(N,), (S,)], (N,)),
+    "three": ([(), (1, 1, 1), (2, 1)], (1, 2, 1)),
+    "nothing": ([], ()),
+    "empty": ([(0, 1), (1, 3)], (0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", BROADCASTS)
+def test_broadcast(name: str) -> None:
+    shapes, expected = BROADCASTS[name]
+    assert broadcast(*map(as_shape, shapes)) == as_shape(expected)
+
+
+@pytest.mark.parametrize("shapes", [[(2, 3), (4, 3)], [(N, 2), (3,)], [(0,), (2,)]])
+def test_shapes_that_cannot_be_broadcast(shapes: list[tuple[int, ...]]) -> None:
+    with raises_code("G001"):
+        broadcast(*map(as_shape, shapes))
+
+
+def test_the_product_of_a_shape_is_one_expression() -> None:
+    assert product(as_shape((2, N, 3))) == tidy(N * 6)
+    assert product(()) == ONE
+    assert product(as_shape((N, 0))) == tir.Const(0)
+
+
+def test_numbers_and_symbols() -> None:
+    assert (fixed(tir.Const(3)), fixed(N)) == (3, None)
+    assert sized(as_shape((2, N - N + 3))) == (2, 3)
+    assert sized(as_shape((2, N))) is None
+    assert count(as_shape((2, N)), symbolic=10) == 20
+    assert variables(as_shape((N * S, S, 2))) == (N, S)
+
+
+def test_a_size_that_nobody_told_is_missed() -> None:
+    assert evaluate_size(N // 2 + S, {N: 5, S: 1}) == 3
+    with pytest.raises(KeyError, match="not all known"):
+        evaluate_size(N + S, {N: 5})

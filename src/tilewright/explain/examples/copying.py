@@ -94,8 +94,8 @@ EXAMPLES = (
     example(
         "S225",
         """`reindex` replaces the indices of an operand by the iterators of the block, which works
-        if the block uses it at one place. Two different accesses would need two copies; say which of
-        them is meant, counted from 0 in the order in which they appear.""",
+        if the block uses it at one place. Two different accesses would need two copies; say which
+        of them is meant, counted from 0 in the order in which they appear.""",
         given='A = tw.placeholder("A", (9,))',
         wrong="""
         C = tw.compute("C", (8,), lambda i: A[i] + A[i + 1])

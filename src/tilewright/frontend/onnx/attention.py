@@ -15,7 +15,7 @@ from tilewright.graph.sizes import dims_equal, fixed, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
-__all__ = ["rotated"]
+__all__ = ["rotated", "split_heads", "table_rows"]
 
 HEADS_FIRST, HEADS_INSIDE = "bhsd", "bshd"
 
@@ -129,14 +129,14 @@ def rotary_embedding(
     if flat:
         x = split_heads(b, x, node.int("num_heads"))
     if positions is not None:
-        cosines, sines = (_rows(b, t, positions) for t in (cosines, sines))
+        cosines, sines = (table_rows(b, t, positions) for t in (cosines, sines))
     head = 2 if flat else 1  # angles are the same for all heads
     cosines, sines = (b.reshape(t, (*t.shape[:head], 1, *t.shape[head:])) for t in (cosines, sines))
     y = rotated(b, x, cosines, sines, interleaved=bool(node.int("interleaved")))
     return b.reshape(y, shape) if flat else y
 
 
-def _rows(b: Builder, table: Value, positions: Value) -> Value:
+def table_rows(b: Builder, table: Value, positions: Value) -> Value:
     """(batch, positions, pairs): a row of a table for each position."""
     shape = (*positions.shape, table.shape[-1])
     o = [axis(n) for n in range(len(shape))]

@@ -11,6 +11,7 @@ FAMILIES = (
     "arithmetic",
     "attention",
     "constants",
+    "contrib_attention",
     "control",
     "conversions",
     "convolution",

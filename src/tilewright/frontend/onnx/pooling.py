@@ -16,7 +16,8 @@ from tilewright.frontend.onnx.windows import (
     place_windows,
 )
 from tilewright.graph import Builder, Value
-from tilewright.graph.ops import computed_as
+from tilewright.graph.ir import Shape
+from tilewright.graph.ops import ArgReduce, computed_as
 from tilewright.graph.ops.window import Pool
 from tilewright.graph.sizes import dims_equal, product, tidy
 from tilewright.tensor import ir as tir
@@ -26,13 +27,62 @@ __all__: list[str] = []
 
 
 @onnx_op("MaxPool")
-def max_pool(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """The greatest element of each window."""
-    if node.wants(1):
-        node.decline("the places of the greatest elements")
+def max_pool(b: Builder, node: OnnxNode, x: Value) -> Sequence[Value]:
+    """The greatest element of each window, and where it stands."""
     last = channels_last(b, x)
     windows = _windows(node, last)
-    return channels_first(b, _folded(b, tir.Fold.MAX, last, windows, x.dtype.min_value))
+    found = _folded(b, tir.Fold.MAX, last, windows, x.dtype.min_value)
+    if not node.wants(1):
+        return [channels_first(b, found)]
+    columns = bool(node.int("storage_order"))
+    places = _places(b, last, windows, found.shape, by_columns=columns)
+    return [channels_first(b, found), channels_first(b, places)]
+
+
+def _places(b: Builder, last: Value, windows: Windows, shape: Shape, *, by_columns: bool) -> Value:
+    """The number of each greatest element, counted over all of the channels-first data."""
+    space, rank = last.shape[1:-1], len(windows.kernel)
+    steps: list[tir.Expr] = [tir.Const(1)]  # how far apart neighbours are, from the last dimension
+    for size in space if by_columns else space[::-1]:
+        steps.append(tidy(steps[-1] * size))
+    whole, steps = steps.pop(), steps if by_columns else steps[::-1]
+
+    def inner(number: tir.Expr) -> list[tir.Expr]:
+        """The places of element `number` of a window inside of it, gaps included."""
+        found: list[tir.Expr] = []
+        for size, gap in zip(reversed(windows.kernel), reversed(windows.dilations), strict=True):
+            found.append(number % size * gap)
+            number = number // size
+        return found[::-1]
+
+    def at(*o: tir.Expr) -> list[tir.Expr]:
+        sides = zip(o[1 : 1 + rank], windows.strides, windows.sides, inner(o[-2]), strict=True)
+        return [o[0], *(w * s - side.begin + r for w, s, side, r in sides), o[-1]]
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        held: tir.Expr = tir.TRUE
+        for place, size in zip(at(*o)[1:-1], space, strict=True):
+            held = held & (place >= 0) & (place < size)
+        return held
+
+    def first(*o: tir.Expr) -> tir.Expr:
+        """The number of the place where a window begins."""
+        found = (o[0] * last.shape[-1] + o[-1]) * whole
+        sides = zip(o[1:-1], windows.strides, windows.sides, steps, strict=True)
+        for w, s, side, step in sides:
+            found = found + (w * s - side.begin) * step
+        return found
+
+    spread = (*shape[:-1], prod(windows.kernel), shape[-1])
+    elements = b.remap(last, spread, at, inside, last.dtype.min_value)
+    which = b.reshape(b.add(ArgReduce(tir.Fold.MAX, 1 + rank), elements), shape)
+
+    def place(begin: tir.Expr, number: tir.Expr) -> tir.Expr:
+        for r, step in zip(inner(number), steps, strict=True):
+            begin = begin + r * step
+        return begin
+
+    return b.map(place, b.tabulate(shape, first), which)
 
 
 @onnx_op("AveragePool")

@@ -48,12 +48,22 @@ class WholeModel:
             if name not in feeds:
                 hint = f"pass all of {', '.join(self.inputs)} by name"
                 raise CallError(C301, {"input": name, "model": self.name}, hint=hint)
-        return list(self._evaluator.run(None, dict(feeds)))
+        found = self._evaluator.run(None, dict(feeds))
+        return [_held(v, o.type) for v, o in zip(found, self.model.graph.output, strict=True)]
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {kind}" for name, kind in self.inputs.items())
         outputs = ", ".join(f"{name}: {kind}" for name, kind in self.outputs.items())
         return f"<model {self.name}({inputs}) -> ({outputs}) by reference: {self.reason}>"
+
+
+def _held(value: Any, kind: onnx.TypeProto) -> Any:
+    """What an optional holds: the reference implementation wraps it in a list."""
+    if kind.WhichOneof("value") != "optional_type" or not isinstance(value, list):
+        return value
+    inner = kind.optional_type.elem_type.WhichOneof("value")
+    wrapped = len(value) == 1 and isinstance(value[0], list) == (inner == "sequence_type")
+    return value[0] if wrapped else value
 
 
 def _described(info: onnx.ValueInfoProto) -> str:

@@ -23,7 +23,7 @@ typedef struct tw_context {
 } tw_context;
 
 /* `buffers` holds the data pointers in parameter order, `sizes` the symbolic dimensions in order of
- * first appearance, which are all at least one. Zero means success. A thread that returns another value leaves the team: later
+ * first appearance; none is negative. Zero means success. A thread that returns another value leaves the team: later
  * barriers of the same call no longer wait for it. */
 typedef int32_t (*tw_kernel)(void *const *buffers, const int64_t *sizes, tw_context *context);
 

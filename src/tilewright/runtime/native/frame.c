@@ -239,7 +239,7 @@ static bool measure_scratch(tw_frame *frame, int64_t number) {
             bool empty = false;
             for (int64_t i = 0; i < step->second.count; i++) {
                 sizes[i] = frame->sizes[tables->numbers[step->second.start + i]];
-                empty = empty || sizes[i] < 1;
+                empty = empty || sizes[i] < 0;
             }
             if (empty)
                 continue;

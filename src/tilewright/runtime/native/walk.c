@@ -18,19 +18,28 @@ static bool give_up(tw_frame *frame, tw_outcome outcome, int64_t which, int64_t 
     return false;
 }
 
-/* Arguments of a call; 1: run it, 0: a size is zero and there is nothing to do, -1: impossible. */
+/* Where arrays without elements are: nobody reads or writes there. */
+static char nowhere[TW_ALIGNMENT];
+
+/* Arguments of a call; 1: run it, 0: its result has no elements, -1: impossible. The result is the
+ * last buffer. Sizes of zero alone are no reason to leave a call out: a sum over nothing is zero. */
 static int gather(tw_frame *frame, int64_t at, void **buffers, int64_t *sizes) {
     const tw_tables *tables = &frame->program->tables;
     const tw_step *step = &tables->steps[at];
     const int64_t *numbers = tables->numbers + step->second.start;
     for (int64_t i = 0; i < step->second.count; i++) {
         sizes[i] = frame->sizes[numbers[i]];
-        if (sizes[i] < 1)
+        if (sizes[i] < 0)
             return 0;
     }
     numbers = tables->numbers + step->first.start;
-    for (int64_t i = 0; i < step->first.count; i++) {
+    int64_t count = step->first.count;
+    if (count > 0 && frame->bytes[numbers[count - 1]] == 0)
+        return 0;
+    for (int64_t i = 0; i < count; i++) {
         buffers[i] = frame->pointers[numbers[i]];
+        if (buffers[i] == NULL && frame->bytes[numbers[i]] == 0)
+            buffers[i] = nowhere;
         if (buffers[i] == NULL) {
             give_up(frame, TW_NO_BUFFER, at, numbers[i]);
             return -1;

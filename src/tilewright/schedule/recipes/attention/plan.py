@@ -65,7 +65,7 @@ _TYPICAL_BATCH = 12
 _FEW_QUERIES = 3
 
 # Vectors of queries in a tile.
-_MOST_VECTORS = 6
+_MOST_VECTORS = 5
 
 # Cycles: of a vector on its way from logit to power and sum, of an element of the queries that is
 # copied across, of starting the loops of a tile and of a block of keys.
@@ -81,11 +81,11 @@ _FAR_CYCLES = 0.2
 # Bytes of keys and values that arrive in each cycle that a tile waits for them, from the second
 # cache and from further away: most of it is hidden behind the arithmetic.
 _NEAR_BYTES = 240.0
-_FAR_BYTES = 40.0
+_FAR_BYTES = 60.0
 
 # What logits and powers of a block may take of the first cache (they pass through it one after the
 # other), and what they may take where there is but one block.
-_BLOCK_SHARE = 1.2
+_BLOCK_SHARE = 0.8
 _WHOLE_SHARE = 1.5
 
 # Longer blocks of keys gain nothing.
