@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.abi import ALIGNMENT
+from tilewright.dtypes import u8
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Array, Graph, Value
 from tilewright.graph.ops import Contract
@@ -22,6 +23,7 @@ from tilewright.model.memory import Touch, lifetimes, stretched, waits
 from tilewright.model.sizing import SizeTable
 from tilewright.model.work import flops_of, moved_bytes
 from tilewright.runtime import program as rt
+from tilewright.runtime.arrays import empty
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -323,10 +325,11 @@ class _Assembler:
         return rt.Port(name, value.dtype, dims, shown, self._buffer(value))
 
     def _weights(self) -> Array:
-        blob = np.zeros(self.weight_bytes, np.uint8)
+        blob = empty((self.weight_bytes,), u8)  # aligned, and on large pages
         offset = 0
         for data in self.weights:
             blob[offset : offset + data.nbytes] = data.reshape(-1).view(np.uint8)
+            blob[offset + data.nbytes : offset + _padded(data.nbytes)] = 0
             offset += _padded(data.nbytes)
         return blob
 

@@ -7,7 +7,7 @@ carries is copied back at the end of each iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.graph.groups import Group, GroupKind, group_nodes
@@ -219,7 +219,7 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
     plan.segments[op.counter] = plan.segment_count
     inside = plan.new_segment(op.counter)
     plan.steps.append(Assign(op.counter, tir.Const(0)))
-    if not (condition in plan.constants and plan.constants[condition].item()):
+    if not _is_true(condition, plan.constants):
         plan.steps.append(Branch(end, condition))
     plan.steps.append(again)
     plan.steps.append(Assign(op.counter, op.counter + 1))
@@ -255,6 +255,11 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
         plan.roots[result] = state
 
 
+def _is_true(condition: Value, constants: Mapping[Value, Array]) -> bool:
+    """Whether a condition is known to hold."""
+    return condition in constants and bool(constants[condition].item())
+
+
 def _kept_apart(plan: Plan, value: Value, states: Sequence[Value]) -> Value:
     """A new state that is the old one of another place is copied before that one changes."""
     if plan.root(value) in states:
@@ -279,7 +284,7 @@ def can_plan(graph: Graph) -> Iterator[str]:
             if not all(same_shape(a.shape, b.shape) for a, b in (*pairs, *starts)):
                 yield f"a loop changes the shape of what it carries ({node.label})"
             collects = len(node.outputs) > loop.carried
-            if collects and (loop.tested or node.inputs[1] not in graph.constants):
+            if collects and (loop.tested or not _is_true(node.inputs[1], graph.constants)):
                 yield f"a loop that may end early collects results ({node.label})"
             yield from can_plan(loop.body)
         elif isinstance(node.op, If):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,7 @@ def listing(plan: Plan) -> str:
                 lines.append(f"  unless {print_node(condition)} go to {names[to]}")
             case Branch(to=to, unless=value):
                 lines.append(f"  unless {plan.root(value).name} go to {names[to]}")
-    return "\n".join(lines)
+    return re.sub(r"\bfound\d+", "found", "\n".join(lines))  # others have made such sizes, too
 
 
 def plus(b, x, number):
@@ -93,32 +95,33 @@ def test_a_branch_of_two_sizes_says_which_one_it_is(golden):
     plan = plan_graph(b.graph([y]))
     (size,) = (d for d in y.shape if isinstance(d, tir.Var))
     assert plan.segments[size] == 1
-    assert golden == listing(plan).replace(size.name, "found")
+    assert golden == listing(plan)
 
 
-def counting(tested=False, condition=None) -> Graph:
+def counting(tested=False, condition=None, collects=True) -> Graph:
     """Adds, collects squares, and swaps two carried values."""
     b = Builder()
-    limit, p, q = b.input("m", i64, ()), b.input("p", f32, (N,)), b.input("q", f32, (N,))
+    limit, *rest = b.input("m", i64, ()), *(b.input(name, f32, (N,)) for name in "pqw")
+    p, q, w = rest
 
     def body(i, step, carried, outside):
         first, second = carried
-        moved = i.map(lambda v, w, s: v + w * s.to(f32), second, outside(q), step)
+        moved = i.map(lambda v, k, s: v + k * s.to(f32), second, outside(w), step)
         square = i.map(lambda v: v * v, moved)
         top = i.reshape(i.reduce(tir.Fold.MAX, square, (0,)), ())
         goes_on = i.map(lambda v: v < 100.0, top) if tested else None
-        return Turn([moved, first], [square], goes_on)
+        return Turn([moved, first], [square] if collects else [], goes_on)
 
     known = None if condition is None else b.constant(np.bool_(condition))
-    return verify_graph(b.graph(loop(b, body, limit, [p, q], known), ["p1", "q1", "squares"]))
+    return verify_graph(b.graph(loop(b, body, limit, [p, q], known)))
 
 
 @pytest.mark.parametrize("tested", [False, True], ids=["counted", "tested"])
 def test_a_loop(golden, tested):
-    graph = counting(tested)
+    graph = counting(tested, collects=not tested)
     plan = plan_graph(graph)
     assert len(plan.loops) == 1
-    assert [value.name for value in plan.parts] == ["loop_2_part"]
+    assert [value.name for value in plan.parts] == ([] if tested else ["loop_2_part"])
     assert golden == listing(plan)
 
 
@@ -201,4 +204,19 @@ def test_carried_values_that_grow_cannot_be_planned():
     b.label = "/grow"
     (problem,) = can_plan(b.graph(loop(b, body, limit, [x])))
     assert problem == "a loop changes the shape of what it carries (/grow)"
-    assert list(can_plan(counting())) == []
+
+
+@pytest.mark.parametrize(
+    ("loop", "problems"),
+    [
+        ({}, 0),
+        ({"condition": True}, 0),
+        ({"condition": False}, 1),
+        ({"tested": True}, 1),
+        ({"condition": False, "collects": False}, 0),
+        ({"tested": True, "collects": False}, 0),
+    ],
+    ids=str,
+)
+def test_what_is_collected_needs_a_known_number_of_iterations(loop, problems):
+    assert len(list(can_plan(counting(**loop)))) == problems

@@ -6,7 +6,10 @@ import pytest
 
 from tests.expect import raises_code
 from tilewright.dtypes import f32
+from tilewright.graph.ir import TensorType, Value
+from tilewright.graph.sizes import evaluate_size
 from tilewright.model.sizing import SizeTable
+from tilewright.runtime.program import SizeOp
 from tilewright.runtime.sizes import evaluate
 from tilewright.tensor import ir as tir
 
@@ -48,3 +51,46 @@ def test_a_dimension_is_known_when_all_its_sizes_are(table):
 def test_what_no_program_can_compute_is_a_bug(table):
     with raises_code("I140"):
         table.postfix(tir.Cast(f32, N))
+
+
+EVERY = {
+    "sum": N + M,
+    "difference": N - M,
+    "product": N * M,
+    "quotient": (N - 9) // M,
+    "remainder": (N - 9) % M,
+    "least": tir.minimum(N, M),
+    "greatest": tir.maximum(N, M),
+    "equal": tir.Select(N.eq(M), tir.Const(1), tir.Const(0)),
+    "different": tir.Select(N.ne(M), tir.Const(1), tir.Const(0)),
+    "less": tir.Select(N < M, N, M * 2),
+    "at most": tir.Select(N <= M, N, M * 2),
+    "both": tir.Select((N < M) & (M < 7), N, M),
+    "one of them": tir.Select((N < M) | (M < 2), N, M),
+    "not": tir.Select(~(N < M), N, M),
+}
+
+
+@pytest.mark.parametrize("expr", EVERY.values(), ids=EVERY)
+def test_every_operation_means_what_dimensions_mean(table, expr):
+    postfix = table.postfix(expr)
+    for n in (1, 3, 8):
+        for m in (1, 3, 7):
+            assert evaluate(postfix, [n, m]) == evaluate_size(expr, {N: n, M: m})
+
+
+def test_the_operations_are_all_there():
+    used = {op for expr in EVERY.values() for op, _ in _postfix(expr)}
+    assert used == set(SizeOp)
+
+
+def _postfix(expr):
+    made = SizeTable({N: 0, M: 0})
+    made.bind(N)
+    made.bind(M)
+    return made.postfix(expr)
+
+
+def test_the_memory_of_a_value(table):
+    value = Value("x", TensorType(f32, (N, tir.Const(3))))
+    assert evaluate(table.bytes_of(value), [5, 7]) == 60

@@ -73,7 +73,7 @@ def _places(b: Builder, last: Value, windows: Windows, shape: Shape, *, by_colum
             found = found + (w * s - side.begin) * step
         return found
 
-    spread = (*shape[:-1], prod(windows.kernel), shape[-1])
+    spread = (*shape[:-1], tir.Const(prod(windows.kernel)), shape[-1])
     elements = b.remap(last, spread, at, inside, last.dtype.min_value)
     which = b.reshape(b.add(ArgReduce(tir.Fold.MAX, 1 + rank), elements), shape)
 
