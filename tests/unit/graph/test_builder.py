@@ -62,7 +62,9 @@ def test_conditions_on_sizes_are_known_if_they_are_certain(b):
     positive = b.map(lambda v: v > 1, shape)
     assert b.numbers(positive) is None
     assert known(b, element(b, positive, 1)) == ["1"], "sizes are at least one"
-    assert b.numbers(b.map(lambda p: tir.Select(p, tir.Const(2), tir.Const(3)), element(b, positive, 1))) == [2]
+    assert b.numbers(
+        b.map(lambda p: tir.Select(p, tir.Const(2), tir.Const(3)), element(b, positive, 1))
+    ) == [2]
 
 
 def test_sizes_in_other_types(b):

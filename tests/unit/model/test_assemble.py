@@ -51,7 +51,9 @@ def test_a_constant_in_two_forms_is_stored_in_both():
     b = Builder("forms")
     w = weights(b, 24, 24)
     x = b.input("x", f32, (N, 24))
-    found = made(b.graph([b.matmul(x, w), b.map(lambda v, k: v * k, b.input("z", f32, (24, 24)), w)]))
+    found = made(
+        b.graph([b.matmul(x, w), b.map(lambda v, k: v * k, b.input("z", f32, (24, 24)), w)])
+    )
     assert {buffer.name for buffer in buffers(found, Place.WEIGHTS)} == {"w"}
     assert found.weights.nbytes >= 24 * 24 * 4
 

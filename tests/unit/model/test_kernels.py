@@ -17,9 +17,7 @@ from tilewright.tensor.printer import print_node
 N, S = tir.Var("n"), tir.Var("s")
 
 
-def product(
-    rows=N, width=4, dtype=f32, scale=2.0, weights=True, threads=1, name="x"
-) -> KernelTask:
+def product(rows=N, width=4, dtype=f32, scale=2.0, weights=True, threads=1, name="x") -> KernelTask:
     """`scale · x @ w` as a task; the weights are a constant or an input."""
     b = Builder(name)
     x = b.input(name, dtype, (rows, 4))
