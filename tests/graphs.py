@@ -28,6 +28,7 @@ BINARY = (
     lambda a, b: a + b,
     lambda a, b: a - b,
     lambda a, b: a * b * 0.5,
+    lambda a, b: a * b - a,
     tir.maximum,
 )
 
@@ -88,7 +89,8 @@ class _Maker:
     def add_node(self) -> None:
         kinds = (
             self.unary, self.binary, self.reduce, self.transpose, self.reshape, self.slice,
-            self.pad, self.concat, self.product, self.softmax, self.norm, self.convolve, self.pool,
+            self.pad, self.edge, self.concat, self.product, self.softmax, self.norm, self.convolve,
+            self.pool,
         )  # fmt: skip
         made = self.draw(st.sampled_from(kinds))()
         if made is not None:
@@ -154,6 +156,23 @@ class _Maker:
             0.5,
         )
 
+    def edge(self) -> Value | None:
+        """The first two places become one, and there is one more at the end: places are clamped."""
+        x = self.pick()
+        if not x.rank:
+            return None
+        d = self.draw(st.integers(0, x.rank - 1))
+        shape = [*x.shape]
+        shape[d] = x.shape[d] + 2
+        last = x.shape[d] - 1
+        return self.b.remap(
+            x,
+            shape,
+            lambda *o: [
+                tir.minimum(tir.maximum(i - 1, 0), last) if k == d else i for k, i in enumerate(o)
+            ],
+        )
+
     def concat(self) -> Value | None:
         x = self.pick()
         others = [v for v in self.values if v.type == x.type]
@@ -213,4 +232,5 @@ class _Maker:
 
     def finish(self) -> RandomGraph:
         outputs = [v for v in self.values if v not in self.read] or self.values[-1:]
-        return RandomGraph(self.b.graph(outputs), self.sizes)
+        names = [f"y{k}" for k in range(len(outputs))]  # a value may be there twice
+        return RandomGraph(self.b.graph(outputs, names), self.sizes)

@@ -108,6 +108,13 @@ def test_what_follows_branches_of_different_ranks_goes_into_both(c):
     assert ops(found) == ["if"]
 
 
+def test_ranks_that_differ_to_the_end_leave_the_model_to_the_reference():
+    wide = graph([node("Unsqueeze", "x a", "r")], outputs="r", weights={"a": np.array([0])})
+    made = choice(wide, scaled(1))
+    with pytest.raises(Unknown, match="rank"):
+        import_model(made)
+
+
 def test_a_branch_in_which_nothing_can_follow_fails_when_it_is_taken():
     wide = graph([node("Unsqueeze", "x a", "r")], outputs="r", weights={"a": np.array([0])})
     weights = {"k": np.ones((1, 1, 3), np.float32)}

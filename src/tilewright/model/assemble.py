@@ -149,10 +149,10 @@ class _Assembler:
 
     def _require_assumptions(self) -> None:
         """What kernels rely on is checked before they run."""
-        for node in self.plan.nodes:
+        for node, segment in self.plan.nodes:
             types = [v.type for v in node.inputs], [v.type for v in node.outputs]
             for a, b in node.op.assumptions(*types):
-                self.sizes.require_equal(a, b)
+                self.sizes.require_equal(a, b, segment)
 
     # ---- steps
 

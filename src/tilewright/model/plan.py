@@ -18,7 +18,7 @@ from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.op import Role
-from tilewright.graph.sizes import same_shape, variables
+from tilewright.graph.sizes import dims_equal, same_shape, variables
 from tilewright.tensor import ir as tir
 
 __all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
@@ -76,7 +76,11 @@ PlanStep = KernelStep | HostStep | Enter | Assign | Branch | Label
 
 @dataclass
 class Plan:
-    """Steps, and what they need to know: `segments[var]` says when a size is known."""
+    """Steps, and what they need to know: `segments[var]` says when a size is known.
+
+    `nodes` are all nodes with the segment in which they run: those of a branch have one of their
+    own where they assume something of sizes, so that nothing is asked of a branch not taken.
+    """
 
     steps: list[PlanStep] = field(default_factory=list)
     constants: dict[Value, Array] = field(default_factory=dict)
@@ -85,7 +89,8 @@ class Plan:
     segments: dict[tir.Var, int] = field(default_factory=dict)
     loops: list[tuple[Label, Label]] = field(default_factory=list)
     segment_count: int = 1
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[tuple[Node, int]] = field(default_factory=list)
+    here: int = 0
 
     def root(self, value: Value) -> Value:
         """The value whose memory a value uses."""
@@ -117,7 +122,7 @@ def plan_graph(graph: Graph) -> Plan:
 
 def _plan_into(plan: Plan, graph: Graph) -> None:
     plan.constants.update(graph.constants)
-    plan.nodes += graph.nodes
+    plan.nodes += [(node, plan.here) for node in graph.nodes]
     consumers = graph.consumers()
     for node in graph.nodes:
         if node.op.role is Role.VIEW:
@@ -182,7 +187,12 @@ def _plan_if(plan: Plan, node: Node, op: If) -> None:
     for graph, is_first in ((op.then, True), (op.otherwise, False)):
         if not is_first:
             plan.steps.append(otherwise)
+        around = plan.here
+        if _assumes(graph):
+            plan.here = plan.new_segment()
+            plan.steps.append(Enter(plan.here))
         _inline(plan, graph, node.inputs[1:])
+        plan.here = around
         for result, source in zip(node.outputs, graph.outputs, strict=True):
             for dim, own in zip(result.shape, source.shape, strict=True):
                 if dim in unknown and isinstance(dim, tir.Var):
@@ -194,6 +204,16 @@ def _plan_if(plan: Plan, node: Node, op: If) -> None:
         if is_first:
             plan.steps.append(Branch(end))
     plan.steps.append(end)
+
+
+def _assumes(graph: Graph) -> bool:
+    """Whether nodes of a graph rely on sizes that a run tells."""
+    types = (([v.type for v in n.inputs], [v.type for v in n.outputs]) for n in graph.nodes)
+    return any(
+        not dims_equal(a, b)
+        for node, (inputs, outputs) in zip(graph.nodes, types, strict=True)
+        for a, b in node.op.assumptions(inputs, outputs)
+    )
 
 
 def _is_unknown(plan: Plan, dim: tir.Expr) -> bool:
@@ -230,7 +250,9 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
             plan.constants[own] = plan.constants[outside]
         else:
             plan.roots[own] = plan.root(outside)
+    around, plan.here = plan.here, inside
     _plan_into(plan, body)
+    plan.here = around
     outputs = list(body.outputs)
     goes_on = outputs.pop(0) if op.tested else None
     for part, whole in zip(outputs[op.carried :], node.outputs[op.carried :], strict=True):

@@ -40,7 +40,7 @@ class SizeTable:
         self.sizes: list[Size] = []
         self._segments = segments
         self._numbers: dict[tir.Expr, int] = {}
-        self._required: set[str] = set()
+        self._required: set[tuple[tir.Expr, tir.Expr, int]] = set()
 
     def bind(self, var: tir.Var) -> int:
         """A size that inputs, results or steps tell."""
@@ -58,8 +58,8 @@ class SizeTable:
             self.sizes.append(Size(print_node(dim), value, self.segment([dim])))
         return self._numbers[dim]
 
-    def require_equal(self, a: tir.Expr, b: tir.Expr) -> None:
-        """Refuse runs in which two dimensions differ.
+    def require_equal(self, a: tir.Expr, b: tir.Expr, since: int = 0) -> None:
+        """Refuse runs in which two dimensions differ when the segment `since` is entered.
 
         The check is a size that cannot be computed then: one divided by their being equal.
         """
@@ -67,11 +67,12 @@ class SizeTable:
             return
         first, second = sorted((tidy(a), tidy(b)), key=print_node)
         name = f"{print_node(first)} = {print_node(second)}"
-        if name not in self._required:
-            self._required.add(name)
+        segment = max(since, self.segment([first, second]))
+        if (first, second, segment) not in self._required:
+            self._required.add((first, second, segment))
             equal = (*self.postfix(first), *self.postfix(second), (SizeOp.EQ, 0))
             value: SizeExpr = ((SizeOp.CONST, 1), *equal, (SizeOp.FLOORDIV, 0))
-            self.sizes.append(Size(name, value, self.segment([first, second])))
+            self.sizes.append(Size(name, value, segment))
 
     def dims(self, shape: Shape) -> tuple[int, ...]:
         """Dimensions as ports write them: a number, or the number k of a size as -1 - k."""

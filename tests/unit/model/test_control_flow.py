@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tilewright as tw
+from tests.expect import raises_code
 from tests.onnx.small_models import close
 from tilewright.frontend.onnx import import_model
 from tilewright.graph import interpret
@@ -211,3 +212,20 @@ def test_scans(backward):
         *({"a": floats(COLUMNS), "x": floats(n, COLUMNS)} for n in (1, 5)),
         oracle=by_meaning if backward else by_reference,
     )
+
+
+def test_nothing_is_asked_of_a_branch_that_is_not_taken():
+    """Its sizes need not fit; taken, it refuses them."""
+    then = graph([node("Add", "x w", "r")], outputs="r")
+    other = graph([node("Neg", "x", "r")], outputs="r")
+    chosen = node("If", "c", "y", then_branch=then, else_branch=other)
+    inputs = [info("c", BOOL), info("x", FLOAT, ["n"]), info("w", FLOAT, ["m"])]
+    made = model([chosen], inputs, "y")
+
+    def feeds(c, n, m):
+        return {"c": np.array(c), "x": floats(n), "w": floats(m)}
+
+    check(made, feeds(c=True, n=3, m=3), feeds(c=False, n=7, m=9))
+    module = tw.compile(made, threads=1, cache=False)
+    with raises_code("C025", text="`m` and `n` must be equal"):
+        module.run(feeds(c=True, n=3, m=4))

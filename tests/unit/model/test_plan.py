@@ -220,3 +220,17 @@ def test_carried_values_that_grow_cannot_be_planned():
 )
 def test_what_is_collected_needs_a_known_number_of_iterations(loop, problems):
     assert len(list(can_plan(counting(**loop)))) == problems
+
+
+def test_assumptions_of_a_branch_belong_to_a_segment_of_its_own(golden):
+    b = Builder()
+    c, x, w = b.input("c", boolean, ()), b.input("x", f32, (N,)), b.input("w", f32, (tir.Var("m"),))
+    (y,) = branch(
+        b,
+        c,
+        lambda i, outside: [i.map(lambda p, q: p + q, outside(x), outside(w))],
+        lambda i, outside: [plus(i, outside(x), 1.0)],
+    )
+    plan = plan_graph(b.graph([y]))
+    assert [segment for _, segment in plan.nodes] == [0, 1, 0]
+    assert golden == listing(plan)

@@ -94,3 +94,16 @@ def _postfix(expr):
 def test_the_memory_of_a_value(table):
     value = Value("x", TensorType(f32, (N, tir.Const(3))))
     assert evaluate(table.bytes_of(value), [5, 7]) == 60
+
+
+def test_what_must_be_equal_is_asked_once_for_each_segment(table):
+    before = len(table.sizes)
+    for _ in range(2):
+        table.require_equal(N, tir.Const(5))
+        table.require_equal(tir.Const(5), N, since=2)
+        table.require_equal(N * 2, N + N)
+    asked = table.sizes[before:]
+    assert [(size.name, size.segment) for size in asked] == [("5 = n", 0), ("5 = n", 2)]
+    assert evaluate(asked[0].value, [5, 7]) == 1
+    with pytest.raises(ZeroDivisionError):
+        evaluate(asked[0].value, [6, 7])

@@ -71,7 +71,10 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
             raise Unknown(problems[0])
         if problems:
             ways[failed] = lambda inner, _: fails(inner, problems[0], kinds[0])
-        return branch(self.b, self.condition, *ways)
+        try:
+            return branch(self.b, self.condition, *ways)
+        except GraphError as problem:  # the ranks differ even at the end of this graph
+            raise Unknown(problem.summary()) from None
 
     def _way(self, name: str, following: Following) -> Way:
         def way(inner: Builder, outside: Outside) -> list[Value]:
