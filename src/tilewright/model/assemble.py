@@ -30,7 +30,7 @@ from tilewright.tensor.printer import print_node
 
 __all__ = ["Assembled", "HostCode", "assemble"]
 
-SMALL_WORK = 16384
+SMALL_WORK = 32768
 """Elements (or eighths of multiply-adds) below which a kernel is not worth a second thread."""
 
 

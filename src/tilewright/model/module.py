@@ -184,7 +184,13 @@ def _onnx_function(payload: bytes) -> Callable[..., Sequence[Array]]:
     return host_function(payload)
 
 
-_FUNCTIONS: Final = {"onnx": _onnx_function}
+def _failing_function(payload: bytes) -> Callable[..., Sequence[Array]]:
+    from tilewright.graph.ops.host import failing
+
+    return failing(payload.decode())
+
+
+_FUNCTIONS: Final = {"onnx": _onnx_function, "fail": _failing_function}
 """How Python functions are made from what is stored, by kind."""
 
 

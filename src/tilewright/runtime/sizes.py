@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.runtime.program import SizeExpr, SizeOp
 
-__all__ = ["BINARY", "constant", "evaluate", "extents"]
+__all__ = ["BINARY", "constant", "depth_of", "evaluate", "extents", "taken_by"]
 
 BINARY: dict[SizeOp, Callable[[int, int], int]] = {
     SizeOp.ADD: operator.add,
@@ -27,6 +27,22 @@ BINARY: dict[SizeOp, Callable[[int, int], int]] = {
     SizeOp.AND: lambda a, b: a != 0 and b != 0,
     SizeOp.OR: lambda a, b: a != 0 or b != 0,
 }
+
+
+def taken_by(op: SizeOp) -> int:
+    """How many values an operation takes from the stack; it leaves one."""
+    if op in (SizeOp.CONST, SizeOp.SIZE):
+        return 0
+    return 1 if op is SizeOp.NOT else 3 if op is SizeOp.SELECT else 2
+
+
+def depth_of(expression: SizeExpr) -> int:
+    """How many values an expression keeps at once."""
+    depth = deepest = 0
+    for op, _ in expression:
+        depth += 1 - taken_by(op)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def constant(value: int) -> SizeExpr:

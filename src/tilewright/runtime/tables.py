@@ -24,8 +24,11 @@ from tilewright.runtime.program import (
     Program,
     Size,
     SizeExpr,
+    SizeOp,
     Step,
 )
+from tilewright.runtime.sizes import depth_of
+from tilewright.runtime.verify import MAX_DEPTH
 
 __all__ = ["encode"]
 
@@ -91,7 +94,9 @@ def _step(step: Step, shared: _Shared) -> Row:
     match step:
         case Call():
             head: Row = (CALL, step.kernel, int(step.wait))
-            spans: Sequence[Iterable[int]] = (step.buffers, step.sizes, ())
+            spans: Sequence[Iterable[int]] = (step.buffers, step.sizes)
+            numbers = [number for values in spans for number in shared.span(values)]
+            return *head, *numbers, *shared.expression(_work(step))
         case Jump():
             return JUMP, step.to, step.unless, *shared.expression(step.condition), 0, 0, 0, 0
         case Assign():
@@ -108,3 +113,11 @@ def _step(step: Step, shared: _Shared) -> Row:
 
 def _table(rows: Sequence[Sequence[int]]) -> Table:
     return np.array([number for row in rows for number in row], np.int64)
+
+
+def _work(call: Call) -> SizeExpr:
+    """One number for how much a call has to do: a byte counts as much as four operations."""
+    if not call.flops or not call.moved_bytes:
+        return ()
+    work = (*call.flops, *call.moved_bytes, (SizeOp.CONST, 4), (SizeOp.MUL, 0), (SizeOp.ADD, 0))
+    return work if depth_of(work) <= MAX_DEPTH else ()

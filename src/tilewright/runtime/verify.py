@@ -26,6 +26,7 @@ from tilewright.runtime.program import (
     SizeOp,
     Step,
 )
+from tilewright.runtime.sizes import taken_by
 
 __all__ = ["MAX_DEPTH", "verify"]
 
@@ -192,9 +193,7 @@ class _Verifier:
                 self.number(operand, 0, count - 1, at)
                 is_known = self.program.sizes[operand].segment <= segment
                 self.require(is_known, at, "made of sizes that are known by then")
-            popped = (
-                0 if op in _PUSHES else 1 if op is SizeOp.NOT else 3 if op is SizeOp.SELECT else 2
-            )
+            popped = taken_by(op)
             self.require(popped <= depth, at, "an expression in postfix order")
             depth += 1 - popped
             self.require(depth <= MAX_DEPTH, at, f"an expression of depth {MAX_DEPTH} at most")
@@ -227,9 +226,6 @@ class _Verifier:
     def fail(self, at: str, what: str) -> NoReturn:
         facts = {"model": self.program.name, "problem": f"{at} must be {what}"}
         raise ArtefactError(A201, facts, hint=HINT)
-
-
-_PUSHES = (SizeOp.CONST, SizeOp.SIZE)
 
 
 def _told_by_steps(steps: Sequence[Step]) -> Iterator[int]:

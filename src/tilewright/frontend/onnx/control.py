@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import numpy as np
 import onnx
 
-from tilewright.errors import CallError, Code, GraphError
+from tilewright.errors import GraphError
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Item, Tensors
 from tilewright.graph import Builder, TensorType, Value
 from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop
 from tilewright.graph.nested import Inner, only_visible
-from tilewright.graph.ops.host import Host
+from tilewright.graph.ops.host import FAIL, Host, failing
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 
 __all__ = ["FAIL", "Following", "RanksDiffer"]
 
-FAIL = "fail"
 """The kind of a `Host` that ends the run; its payload is the message."""
-C302 = Code("C302", "the model cannot run with these inputs: {problem}")
 
 Following = Callable[[Builder, Outside, Sequence[Item]], Sequence[Item]]
 """Imports the rest of a graph with a builder, behind the results of a node."""
@@ -86,11 +83,8 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
 
 def fails(b: Builder, message: str, kinds: Sequence[TensorType]) -> list[Value]:
     """Results that no run gets: it ends with the message instead."""
-
-    def fail(*_: object) -> NoReturn:
-        raise CallError(C302, {"problem": message}, hint="the model was not made for such inputs")
-
-    return list(b.add_all(Host(FAIL, message.encode(), "fail", tuple(kinds), fail), fold=False))
+    op = Host(FAIL, message.encode(), "fail", tuple(kinds), failing(message))
+    return list(b.add_all(op, fold=False))
 
 
 @onnx_op("Loop")

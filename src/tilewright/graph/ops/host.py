@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 
+from tilewright.errors import CallError, Code
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.op import Op, SizeOf
 from tilewright.tensor.build import Tensor
 
-__all__ = ["Host"]
+__all__ = ["FAIL", "Host", "failing"]
+
+C302 = Code("C302", "the model cannot run with these inputs: {problem}")
+
+FAIL: Final = "fail"
+"""The kind of a function that ends the run with a message: its payload."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +53,12 @@ class Host(Op):
 
     def attributes(self) -> dict[str, object]:
         return {"function": self.title}
+
+
+def failing(message: str) -> Callable[..., NoReturn]:
+    """A function for what a model must not come to."""
+
+    def fail(*_: object) -> NoReturn:
+        raise CallError(C302, {"problem": message}, hint="the model was not made for such inputs")
+
+    return fail

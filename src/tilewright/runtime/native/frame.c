@@ -42,10 +42,11 @@ static bool allocate(tw_frame *frame) {
     frame->pointers = calloc(buffers, sizeof *frame->pointers);
     frame->made = calloc(buffers, sizeof *frame->made);
     frame->placed = calloc(buffers, sizeof *frame->placed);
+    frame->is_small = calloc((size_t)tables->step_count + 1, sizeof *frame->is_small);
     frame->segments = calloc((size_t)tables->segment_count, sizeof *frame->segments);
     frame->arguments = tw_alloc((size_t)program->threads * frame->arguments_bytes);
     bool good = frame->sizes && frame->bytes && frame->given && frame->offsets && frame->pointers
-        && frame->made && frame->placed && frame->segments && frame->arguments;
+        && frame->made && frame->placed && frame->is_small && frame->segments && frame->arguments;
     for (int64_t i = 0; good && i < tables->segment_count; i++)
         good = allocate_segment(frame, i);
     return good;
@@ -79,7 +80,8 @@ void tw_frame_free(tw_frame *frame) {
     tw_arena_release(&frame->scratch);
     tw_free(frame->arguments);
     void *owned[] = {frame->sizes, frame->bytes, frame->given, frame->offsets, frame->pointers,
-                     frame->made, frame->placed, frame->segments, frame->events, frame};
+                     frame->made, frame->placed, frame->is_small, frame->segments, frame->events,
+                     frame};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }
@@ -222,6 +224,17 @@ static bool measure_parts(tw_frame *frame, int64_t segment) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* About ten microseconds: below that a team, whose threads may be late, gains nothing. */
+#define SMALL_WORK (INT64_C(1) << 20)
+
+static bool has_little_to_do(const tw_frame *frame, const tw_step *step) {
+    const tw_expression work = {step->third.start, step->third.count};
+    int64_t value;
+    return work.count > 0
+        && tw_evaluate(frame->program->tables.operations, work, frame->sizes, &value)
+        && value < SMALL_WORK;
+}
+
 /* Scratch of the calls that take sizes of this segment; 0 also has those that take none. */
 static bool measure_scratch(tw_frame *frame, int64_t number) {
     const tw_program *program = frame->program;
@@ -232,6 +245,7 @@ static bool measure_scratch(tw_frame *frame, int64_t number) {
         const tw_step *step = &tables->steps[at];
         if (step->kind != TW_CALL || program->call_scopes[at] != number)
             continue;
+        frame->is_small[at] = has_little_to_do(frame, step);
         const tw_code *kernel = &tables->kernels[step->what];
         int64_t bytes[2] = {kernel->shared_bytes, kernel->local_bytes};
         if (kernel->scratch != 0) {

@@ -60,6 +60,7 @@ typedef struct tw_frame {
     void **pointers;     /* by buffer */
     void **made;         /* by buffer: outputs that nobody gave, until somebody takes them */
     tw_item **placed;    /* for planning */
+    bool *is_small;      /* by step: a parallel call with too little to do for a team */
     tw_segment *segments;
     tw_arena scratch;
     size_t shared_bytes; /* of scratch, before the parts of the threads */

@@ -47,7 +47,7 @@ typedef struct tw_step {
     tw_span first;  /* call, host: buffers that are passed; enter: (size, buffer, element) …;
                      * jump, assign: an expression, or nothing */
     tw_span second; /* call: sizes; host: buffers that are returned */
-    tw_span third;  /* host: sizes that are returned */
+    tw_span third;  /* host: sizes that are returned; call: its work as an expression, or nothing */
 } tw_step;
 
 typedef struct tw_tables {

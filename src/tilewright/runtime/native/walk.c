@@ -52,7 +52,8 @@ static bool run_call(tw_frame *frame, int64_t at, const tw_context *team) {
     const tw_program *program = frame->program;
     const tw_code *kernel = &program->tables.kernels[program->tables.steps[at].what];
     int32_t thread = team->thread;
-    if (thread > 0 && !kernel->is_parallel)
+    bool is_shared = kernel->is_parallel && !frame->is_small[at];
+    if (thread > 0 && !is_shared)
         return true;
     char *arguments = frame->arguments + (size_t)thread * frame->arguments_bytes;
     void **buffers = (void **)(void *)arguments;
@@ -62,7 +63,7 @@ static bool run_call(tw_frame *frame, int64_t at, const tw_context *team) {
         return state == 0;
     char *scratch = frame->scratch.data;
     tw_context context = {.threads = 1, .barrier = no_barrier};
-    if (kernel->is_parallel)
+    if (is_shared)
         context = *team;
     context.shared = scratch;
     context.local = scratch + frame->shared_bytes + (size_t)thread * frame->local_bytes;
@@ -170,6 +171,20 @@ static progress control(tw_frame *frame) {
     return GO_ON;
 }
 
+/* Whether a batch has something for a team. */
+static bool needs_team(const tw_frame *frame, int64_t begin) {
+    const tw_program *program = frame->program;
+    const tw_batch *batch = &program->batches[begin];
+    if (!batch->is_parallel || program->threads == 1)
+        return false;
+    for (int64_t at = begin; at < batch->end; at++) {
+        const tw_step *step = &program->tables.steps[at];
+        if (program->tables.kernels[step->what].is_parallel && !frame->is_small[at])
+            return true;
+    }
+    return false;
+}
+
 static progress walk_alone(tw_frame *frame, const tw_context *context) {
     const tw_program *program = frame->program;
     while (frame->at < program->tables.step_count) {
@@ -178,7 +193,7 @@ static progress walk_alone(tw_frame *frame, const tw_context *context) {
             progress made = control(frame);
             if (made != GO_ON)
                 return made;
-        } else if (batch->is_parallel && program->threads > 1) {
+        } else if (needs_team(frame, frame->at)) {
             return NEEDS_TEAM;
         } else {
             if (!run_batch(frame, frame->at, batch->end, context))
@@ -201,7 +216,8 @@ static progress lead(tw_frame *frame, tw_context *context, int64_t *turn) {
     for (;;) {
         const tw_batch *batch = &program->batches[frame->at];
         bool is_call = program->tables.steps[frame->at].kind == TW_CALL;
-        if (is_call && batch->is_parallel && !is_announced) {
+        bool is_shared = is_call && needs_team(frame, frame->at);
+        if (is_shared && !is_announced) {
             announce(frame, ++*turn, frame->at, batch);
             context->barrier(context);
             others_run = true;
@@ -220,7 +236,7 @@ static progress lead(tw_frame *frame, tw_context *context, int64_t *turn) {
             if (!run_batch(frame, frame->at, batch->end, context))
                 return BROKEN;
             frame->at = batch->end;
-            if (batch->is_parallel && batch->is_final)
+            if (is_shared && batch->is_final)
                 return GO_ON;
         }
         if (frame->at == program->tables.step_count)
