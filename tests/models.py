@@ -228,7 +228,8 @@ class _Run:
 
     def call(self, step: Call) -> None:
         sizes = [self.sizes[number] for number in step.sizes]
-        if any(size < 1 for size in sizes):
+        is_empty = bool(step.buffers) and self.bytes_of(step.buffers[-1]).size == 0
+        if is_empty or any(size < 0 for size in sizes):
             return
         code = self.program.kernels[step.kernel]
         pointers = [self.bytes_of(number).ctypes.data for number in step.buffers]

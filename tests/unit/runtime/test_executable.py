@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import itertools
 import mmap
@@ -522,3 +523,17 @@ def test_output_that_no_step_has_made(entry):
     d.call("add", "x h x", "n")
     with raises_code("A204", text=r"step 0 (add) needs `h`, which has no memory"):
         Executable(d.program(), Code(), threads=2).run({"x": floats(1)})
+
+
+def test_calls_with_little_to_do_run_on_one_thread(entry):
+    """`use_scratch` counts its threads; its work is said to be a thousand operations for each n."""
+    d = Draft()
+    d.input("x", ["n"])
+    d.output("count", [1], i64)
+    d.kernel("count", entry("use_scratch"), shared_bytes=4096, local_bytes=64)
+    d.call("count", "count", "n")
+    thousand = (*d.of("n"), *constant(1000), (SizeOp.MUL, 0))
+    d.steps[-1] = dataclasses.replace(d.steps[-1], flops=thousand, moved_bytes=constant(8))
+    model = Executable(d.program(), Code(), threads=2)
+    for n, threads in ((10, 1), (5000, 2), (10, 1), (0, 1)):
+        assert model.run({"x": floats(n)})[0] == threads
