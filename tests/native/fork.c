@@ -53,6 +53,8 @@ static void test_child_starts_its_own_workers(void) {
     CHECK(call(20));
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* its own locks are not ready for a fork while other threads run */
+
 static atomic_bool stop;
 
 static void *keep_calling(void *argument) {
@@ -71,9 +73,13 @@ static void test_child_of_a_busy_parent(void) {
     pthread_join(caller, NULL);
 }
 
+#endif
+
 int main(void) {
     RUN(test_child_starts_its_own_workers);
+#ifndef __SANITIZE_ADDRESS__
     RUN(test_child_of_a_busy_parent);
+#endif
     tw_shutdown();
     return 0;
 }
