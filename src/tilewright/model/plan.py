@@ -18,7 +18,7 @@ from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.op import Role
-from tilewright.graph.sizes import dims_equal, same_shape, variables
+from tilewright.graph.sizes import dims_equal, product, same_shape, variables
 from tilewright.tensor import ir as tir
 
 __all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
@@ -290,8 +290,6 @@ def _kept_apart(plan: Plan, value: Value, states: Sequence[Value]) -> Value:
 
 
 def _row_bytes(kind: TensorType) -> tir.Expr:
-    from tilewright.graph.sizes import product
-
     return product((*kind.shape, tir.Const(kind.dtype.size_bytes)))
 
 

@@ -7,7 +7,7 @@ from tilewright.graph.ops.movement import Concat, Expand, Remap, Reshape, Transp
 from tilewright.graph.ops.op import Op, computed_as
 from tilewright.graph.ops.reduce import ArgReduce, Reduce
 from tilewright.graph.ops.scan import Cumulate
-from tilewright.graph.ops.sizes_op import Sizes
+from tilewright.graph.ops.size_tensor import Sizes
 from tilewright.graph.ops.tabulate import Tabulate
 
 __all__ = ["ArgReduce", "Concat", "Contract", "Cumulate", "Expand", "Gather", "Map", "Op", "Reduce"]

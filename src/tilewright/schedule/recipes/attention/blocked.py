@@ -36,7 +36,7 @@ def schedule_blocked(steps: Steps) -> None:
     steps.round_up(*copies, *inner, r.peak, weight, r.total, r.sums)
     stored = str(s.cache_write(sums))
     steps.turn(*copies, r.scores, r.logits, r.powers, peak, total, weight)
-    _tile_result(steps)
+    steps.tile_result(1)
     for name in (r.total, weight, r.peak, stored, *reversed(inner), *copies):
         s.compute_at(name, steps.row)
     block = _blocks_of_keys(steps, peak, total, sums)
@@ -50,19 +50,6 @@ def schedule_blocked(steps: Steps) -> None:
     for name in (weight, *copies):
         s.vectorize(steps.lanes_last(name, steps.row)[-1])
     steps.share()
-
-
-def _tile_result(steps: Steps) -> None:
-    """The sum over the blocks of keys, in registers, and the result made of it."""
-    s, r, plan = steps.s, steps.roles, steps.plan
-    *_, feature, walk = s.loops(r.sums)
-    rows = steps.tile_queries(r.sums)
-    tiles, inner = s.split(rows, even(plan.queries, plan.rows))
-    panels, lane = s.split(feature, plan.columns)
-    s.set_scope(steps.buffer(r.sums), "register")
-    s.reorder(panels, tiles, walk, inner, lane)
-    steps.finish_rows(s.reverse_compute_at(r.result, tiles))
-    steps.finish_product(r.sums, walk, 1)
 
 
 def _blocks_of_keys(steps: Steps, peak: str, total: str, sums: str) -> str:

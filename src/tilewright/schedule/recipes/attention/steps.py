@@ -110,6 +110,18 @@ class Steps:
         used = {var.name for var in free_vars(binding)}
         return next(name for name in reversed(self.s.loops(block)) if name in used)
 
+    def tile_result(self, steps: int | None = None) -> None:
+        """The sum that gives the result, in register tiles, and the result made of them."""
+        s, r, plan = self.s, self.roles, self.plan
+        *_, feature, walk = s.loops(r.sums)
+        rows = self.tile_queries(r.sums)
+        tiles, inner = s.split(rows, even(plan.queries, plan.rows))
+        panels, lane = s.split(feature, plan.columns)
+        s.set_scope(self.buffer(r.sums), "register")
+        s.reorder(panels, tiles, walk, inner, lane)
+        self.finish_rows(s.reverse_compute_at(r.result, tiles))
+        self.finish_product(r.sums, walk, steps)
+
     def finish_product(
         self, block: str, walk: str, steps: int | None = None, *, rows: int = 1
     ) -> None:

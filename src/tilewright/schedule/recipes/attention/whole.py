@@ -22,7 +22,7 @@ def schedule_whole(steps: Steps) -> None:
     copies = steps.copies()
     steps.round_up(*copies, r.scores, r.logits, r.peak, r.powers, r.total, r.sums)
     steps.turn(*copies, r.scores, r.logits, r.powers)
-    _tile_result(steps)
+    steps.tile_result()
     for name in (r.total, r.powers, r.peak, r.logits, r.scores, *copies):
         s.compute_at(name, steps.row)
     _finish_scores(steps)
@@ -34,19 +34,6 @@ def schedule_whole(steps: Steps) -> None:
     for name in (r.powers, *copies):
         s.vectorize(steps.lanes_last(name, steps.row)[-1])
     steps.share()
-
-
-def _tile_result(steps: Steps) -> None:
-    """The second product in register tiles, and the result made of them."""
-    s, r, plan = steps.s, steps.roles, steps.plan
-    *_, feature, key = s.loops(r.sums)
-    rows = steps.tile_queries(r.sums)
-    tiles, inner = s.split(rows, even(plan.queries, plan.rows))
-    panels, lane = s.split(feature, plan.columns)
-    s.set_scope(steps.buffer(r.sums), "register")
-    s.reorder(panels, tiles, key, inner, lane)
-    steps.finish_rows(s.reverse_compute_at(r.result, tiles))
-    steps.finish_product(r.sums, key)
 
 
 def _finish_scores(steps: Steps) -> None:
