@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.bench import Bench, write_results
 from benchmarks.command_line import default_threads, names_among, thread_counts
-from benchmarks.engines import ENGINES
+from benchmarks.engines import ENGINES, LIMITS
 from benchmarks.numbers import TOLERANCE
 from benchmarks.report import SUBJECT, summary, table
 from benchmarks.turns import Settings
@@ -32,18 +32,19 @@ def main(arguments: list[str]) -> int:
     settings = QUICK if options.quick else Settings()
     bench = Bench([SUBJECT, *options.peers, "peak"], settings)
     rows = [row for threads in options.threads for row in bench.run(workloads, threads)]
-    print(table(rows, [name for name in ENGINES if name in bench.engines and name != "peak"]))
+    print(table(rows, [name for name in ENGINES if name in bench.engines and name not in LIMITS]))
     for name, why in bench.missing.items():
         print(f"{name}: not available ({why})")
     if options.out:
         facts = {"tolerance": TOLERANCE}
         write_results(options.out, arguments, bench, facts, summary(rows), rows)
+        print(f"written to {options.out}")
     own = [row.outcomes[SUBJECT].state for row in rows if SUBJECT in row.outcomes]
     return 1 if {"wrong", "gone", "failed"} & set(own) else 0
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    peers = [name for name in ENGINES if name not in {SUBJECT, "peak"}]
+    peers = [name for name in ENGINES if name not in {SUBJECT, *LIMITS}]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Speed against the peers: every engine in its own process, by turns.",

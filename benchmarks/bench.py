@@ -82,9 +82,11 @@ class Bench:
 
 
 def progress(text: str) -> None:
-    """One line that overwrites itself, for a person who waits."""
+    """What is under way: a line that overwrites itself on a terminal, else one line each."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
 
 
 def write_results(
@@ -95,7 +97,7 @@ def write_results(
     summary: list[dict[str, Any]],
     rows: Sequence[Row],
 ) -> None:
-    """All figures as JSON, with what is needed to cite them."""
+    """All figures so far as JSON, with what is needed to cite them."""
     data = {
         "format": FORMAT,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -108,5 +110,6 @@ def write_results(
         "summary": summary,
         "results": [row.to_dict() for row in rows],
     }
-    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    unfinished = path.with_name(f"{path.name}.part")
+    unfinished.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)

@@ -74,13 +74,17 @@ class Worker:
         return kinds.tolerance(self.workload) if self.workload else 0.0
 
     def turn(self, variant: str, seconds: float) -> dict[str, Any]:
-        """Run for about this long; what comes first warms the caches and is not counted."""
+        """Run for about this long; what comes first warms the caches and is not counted.
+
+        A call longer than the turn is made once to warm up and once to be counted.
+        """
         runner = self.runners[variant]
         each = _warm_up(runner, seconds / 4)
         calls = 1 if runner.self_timed else max(1, round(SAMPLE_SECONDS / max(each, 1e-9)))
+        fewest = 3 if each < seconds else 1
         samples: list[float] = []
         end = time.perf_counter() + seconds
-        while len(samples) < 3 or time.perf_counter() < end:
+        while len(samples) < fewest or time.perf_counter() < end:
             samples.append(_sample(runner, calls))
         return {"min": min(samples), "median": statistics.median(samples), "count": len(samples)}
 
@@ -132,9 +136,9 @@ def _reason(problem: Exception) -> str:
 
 
 def _warm_up(runner: Runner, seconds: float) -> float:
-    """Run for this long, at least twice; the fastest call in seconds."""
-    times = [_sample(runner, 1), _sample(runner, 1)]
-    end = time.perf_counter() + seconds - sum(times)
+    """Run for this long, at least once; the fastest call in seconds."""
+    times = [_sample(runner, 1)]
+    end = time.perf_counter() + seconds - times[0]
     while time.perf_counter() < end:
         times.append(_sample(runner, 1))
     return min(times)

@@ -24,11 +24,15 @@ from numpy.typing import NDArray
 
 from benchmarks.numbers import Arrays
 
-__all__ = ["ENGINES", "NOTHING", "Builder", "Runner", "Variants", "empty"]
+__all__ = ["ENGINES", "LIMITS", "NOTHING", "Builder", "Runner", "Variants", "empty"]
 
 ENGINES: Final = (
-    "tilewright", "numpy", "torch", "inductor", "onnxruntime", "openvino", "peak"
+    "tilewright", "numpy", "torch", "inductor", "onnxruntime", "openvino",
+    "peak", "memory",
 )  # fmt: skip
+
+LIMITS: Final = ("peak", "memory")
+"""Not engines but what the machine can do at most, measured by turns like them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from benchmarks.bench import Bench, progress, write_results
 from benchmarks.command_line import default_threads, names_among, thread_counts
+from benchmarks.engines import LIMITS
 from benchmarks.models.footprint import DEPLOYABLE, footprint
 from benchmarks.models.make import Choice, default_folder, file_of
 from benchmarks.models.registry import find
-from benchmarks.models.report import ModelRow, summary, table
+from benchmarks.models.report import ModelRow, brief, summary, table
 from benchmarks.models.spec import EXPORTERS, Model
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.process import ROOT
 from benchmarks.report import SUBJECT
 from benchmarks.turns import Settings
-from tilewright.llvm.calibrate import calibrated
 from tilewright.target import Target
 from tilewright.target import measured as stored
 
@@ -39,13 +39,19 @@ def main(arguments: list[str]) -> int:
     choice = Choice(options.dynamic, options.exporter)
     workloads = [w for m in options.models for w in _workloads(m, options.folder, choice)]
     with _fresh_cache() as environment:
-        bench = Bench([*options.engines, "peak"], QUICK if options.quick else FULL, environment)
-        rows = list(_rows(bench, workloads, options.threads, environment, costs=options.costs))
+        names = [*options.engines, *LIMITS]
+        bench = Bench(names, QUICK if options.quick else FULL, environment)
+        rows: list[ModelRow] = []
+        for row in _rows(bench, workloads, options.threads, environment, costs=options.costs):
+            rows.append(row)
+            progress(brief(row))
+            if options.out:  # after every model: what a long run has found must not get lost
+                write_results(options.out, ["models", *arguments], bench, {}, summary(rows), rows)
     print(table(rows, [name for name in options.engines if name in bench.engines]))
     for name, why in bench.missing.items():
         print(f"{name}: not available ({why})")
     if options.out:
-        write_results(options.out, ["models", *arguments], bench, {}, summary(rows), rows)
+        print(f"written to {options.out}")
     own = [row.outcomes[SUBJECT].state for row in rows if SUBJECT in row.outcomes]
     return 1 if {"wrong", "gone", "failed"} & set(own) or not rows else 0
 
@@ -58,8 +64,6 @@ def _rows(
     *,
     costs: bool,
 ) -> Iterator[ModelRow]:
-    streams = any(workload.model.streams_weights for workload in workloads)
-    machine = calibrated(Target.host()).measured if streams else None
     for count in threads:
         for row in bench.run(workloads, count):
             workload = row.workload
@@ -68,12 +72,7 @@ def _rows(
             footprints: dict[str, dict[str, Any]] = {
                 name: footprint(name, workload, count, environment) for name in names
             }
-            reading = machine.level("DRAM").read if machine else None
-            bandwidth = (reading.one if count == 1 else reading.all) if reading else None
-            yield ModelRow(
-                *(workload, count, row.outcomes, row.peers, row.foreign_cpus),
-                *(footprints, bandwidth),
-            )
+            yield ModelRow(workload, count, row.outcomes, row.peers, row.foreign_cpus, footprints)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from benchmarks.engines import LIMITS
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.report import (
     SUBJECT,
@@ -18,7 +19,7 @@ from benchmarks.report import (
     number,
 )
 
-__all__ = ["ModelRow", "summary", "table"]
+__all__ = ["ModelRow", "brief", "summary", "table"]
 
 YARDSTICK: Final = "onnxruntime"
 
@@ -28,8 +29,12 @@ class ModelRow(Row):
     """One model at one thread count, with what it costs besides time per run."""
 
     footprints: dict[str, dict[str, Any]] = field(default_factory=dict)
-    bandwidth_gbps: float | None = None
-    """What this many threads can read from memory."""
+
+    @property
+    def bandwidth_gbps(self) -> float | None:
+        """What this many threads can move from memory: the best turn of a stream in this row."""
+        memory = self.outcomes.get("memory")
+        return 1 / memory.min_s if memory and memory.state == "ok" else None
 
     @property
     def model_workload(self) -> ModelWorkload:
@@ -63,7 +68,7 @@ class ModelRow(Row):
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.model_workload
-        engines = self.outcomes.keys() - {"peak"}
+        engines = self.outcomes.keys() - set(LIMITS)
         return {
             **super().to_dict(),
             "model": workload.model_name,
@@ -79,6 +84,18 @@ class ModelRow(Row):
             "bandwidth_gbps": self.bandwidth_gbps,
             "share_of_bandwidth": {name: self.share_of_bandwidth(name) for name in engines},
         }
+
+
+def brief(row: ModelRow) -> str:
+    """A row in a few words, for a person who waits for the table."""
+    outcome, best = row.outcomes.get(SUBJECT), row.best_peer()
+    is_ok = outcome is not None and outcome.state == "ok"
+    words = [f"{row.workload.name}: {_milliseconds(row, SUBJECT)}{' ms' * is_ok}"]
+    if (ratio := row.ratio_to(YARDSTICK)) is not None:
+        words.append(f"{ratio:.2f} of {YARDSTICK}")
+    if best is not None and best[0] != YARDSTICK and (ratio := row.ratio()) is not None:
+        words.append(f"{ratio:.2f} of {best[0]}")
+    return ", ".join(words) + " (noisy)" * row.is_noisy
 
 
 def summary(rows: Sequence[ModelRow]) -> list[dict[str, Any]]:

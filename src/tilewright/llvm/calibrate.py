@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -23,25 +23,32 @@ from tilewright.llvm.probes import STREAMS, Probes, Stream, compile_probes
 from tilewright.target import Bandwidth, Cache, Measured, Rate, Target
 from tilewright.target import measured as stored
 
-__all__ = ["FmaPeak", "calibrated", "measure"]
+__all__ = ["FmaPeak", "MemoryStream", "Team", "calibrated", "measure"]
 
 RUN_SECONDS: Final = 0.004
 REPETITIONS: Final = 5
 MIN_DRAM_BYTES: Final = 64 << 20
 MAX_DRAM_BYTES: Final = 192 << 20
+PAGE_BYTES: Final = 4096
 GAP_BYTES: Final = 17 * 64
 """Between the arrays of a stream, so that they do not meet in the same sets of a cache."""
+BUSY: Final = 0.75
+"""All cores together below this share of one core times their number: others were using them."""
 
 Work = Callable[[], object]
 Bytes = NDArray[np.uint8]
 
 
 def calibrated(target: Target, folder: Path | None = None) -> Target:
-    """The target with measured numbers: those kept in the cache, else measured now and kept."""
+    """The target with measured numbers: those kept in the cache, else measured now and kept.
+
+    Numbers of a machine that was busy meanwhile are given, but not kept.
+    """
     found = stored.load(target, folder)
     if found is None:
         found = measure(target)
-        stored.store(target, found, folder)
+        if found.fma_gflops.all >= BUSY * target.cores * found.fma_gflops.one:
+            stored.store(target, found, folder)
     return target.with_measured(found)
 
 
@@ -49,7 +56,7 @@ def measure(target: Target) -> Measured:
     """Measure `target`, which must be able to run here."""
     probes = compile_probes(target)
     counts = sorted({1, target.cores})
-    memory = _touched_bytes(max(n * _working_set(target, None, n) for n in counts), target.cores)
+    memory = _touched_bytes(target, counts)
     with ExitStack() as stack:
         teams = [stack.enter_context(Team(n)) for n in counts]
         peak = _rate(FmaPeak(target, probes, team).best() for team in teams)
@@ -57,7 +64,7 @@ def measure(target: Target) -> Measured:
         for cache in (*target.caches, None):
             rates = [
                 _rate(
-                    _stream(probes, stream, team, memory, _working_set(target, cache, team.threads))
+                    MemoryStream(target, probes, team, stream, cache, memory).best()
                     for team in teams
                 )
                 for stream in STREAMS
@@ -82,28 +89,51 @@ def _working_set(target: Target, cache: Cache | None, threads: int) -> int:
     return max(MIN_DRAM_BYTES, min(4 * total, MAX_DRAM_BYTES), 2 * total) // threads
 
 
-def _touched_bytes(size: int, threads: int) -> Bytes:
-    """Memory for all threads, aligned to pages and already mapped."""
-    memory = np.ones(size + threads * 4 * GAP_BYTES + 4096, "u1")
-    return memory[-memory.ctypes.data % 4096 :]
+def _touched_bytes(target: Target, counts: Sequence[int]) -> Bytes:
+    """Memory for a stream beyond the caches, aligned to pages and already mapped."""
+    size = max(n * (_working_set(target, None, n) + 4 * GAP_BYTES) for n in counts)
+    memory = np.ones(size + PAGE_BYTES, "u1")
+    return memory[-memory.ctypes.data % PAGE_BYTES :]
 
 
-def _stream(probes: Probes, stream: Stream, team: Team, memory: Bytes, size: int) -> float:
-    """Best GB/s of a stream over `size` bytes per thread."""
-    each = size // stream.arrays // probes.step_bytes * probes.step_bytes
-    run = probes.streams[stream.name]
-    # A stream may touch a few bytes of an array that it does not walk; the gaps are there for it.
-    span = stream.arrays * each + 4 * GAP_BYTES
-    starts = [int(memory.ctypes.data) + thread * span for thread in range(team.threads)]
-    places = [[start + i * (each + GAP_BYTES) for i in range(stream.arrays)] for start in starts]
-    places = [(place + [place[-1] + each] * 2)[:3] for place in places]
+class MemoryStream:
+    """A stream on all threads of a team, each in its share of `cache` (None: beyond all of them).
 
-    def time_of(repeats: int) -> float:
-        return team.time([partial(run, repeats, each, *place) for place in places])
+    Each `run` gives the GB/s of a short turn.
+    """
 
-    repeats = _calibrate_count(time_of, RUN_SECONDS)
-    best = min(time_of(repeats) for _ in range(REPETITIONS))
-    return repeats * each * stream.arrays * team.threads / best / 1e9
+    def __init__(
+        self,
+        target: Target,
+        probes: Probes,
+        team: Team,
+        stream: Stream,
+        cache: Cache | None = None,
+        memory: Bytes | None = None,
+    ) -> None:
+        size = _working_set(target, cache, team.threads)
+        each = size // stream.arrays // probes.step_bytes * probes.step_bytes
+        self._memory = memory if memory is not None else _touched_bytes(target, [team.threads])
+        # A stream may touch a few bytes of an array that it does not walk: the gaps are for it.
+        span = stream.arrays * each + 4 * GAP_BYTES
+        starts = [int(self._memory.ctypes.data) + thread * span for thread in range(team.threads)]
+        places = [[s + i * (each + GAP_BYTES) for i in range(stream.arrays)] for s in starts]
+        self._places = [(place + [place[-1] + each] * 2)[:3] for place in places]
+        self._team, self._walk, self._each = team, probes.streams[stream.name], each
+        self._repeats = _calibrate_count(self._time, RUN_SECONDS)
+        self._bytes = self._repeats * each * stream.arrays * team.threads
+
+    def run(self) -> float:
+        """GB/s of all threads together in one turn."""
+        return self._bytes / self._time(self._repeats) / 1e9
+
+    def best(self, repetitions: int = REPETITIONS) -> float:
+        """The highest of several turns."""
+        return max(self.run() for _ in range(repetitions))
+
+    def _time(self, repeats: int) -> float:
+        walk, each = self._walk, self._each
+        return self._team.time([partial(walk, repeats, each, *place) for place in self._places])
 
 
 class Team:

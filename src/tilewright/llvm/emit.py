@@ -9,7 +9,7 @@ exported function tells the scratch sizes when they depend on symbolic sizes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from tilewright.abi import ALIGNMENT, CONTEXT
@@ -42,16 +42,21 @@ def scratch_symbol(func: tir.Func) -> str:
     return f"{symbol(func)}_scratch"
 
 
-def emit(lowered: Lowered, target: Target) -> str:
-    """The module of one kernel as text."""
+def emit(lowered: Lowered, target: Target, shared: Collection[int] = ()) -> str:
+    """The module of one kernel as text.
+
+    `shared` are the numbers of parameters that may be the memory of another one of them (see
+    `lower/in_place.py`).
+    """
     func, writer = lowered.func, Writer()
     body = Statements(writer, target, func.body)
-    names = _place_everything(body, lowered)
+    overlapping = {func.params[number] for number in shared}
+    names = _place_everything(body, lowered, overlapping)
     body.run(func.body)
     parts = [
         f'source_filename = "{symbol(func)}"\ntarget triple = "{target.triple}"\n',
         _entry(func, names, lowered.sizes),
-        _body(func, names, lowered.sizes, body),
+        _body(func, names, lowered.sizes, body, overlapping),
     ]
     if any(tir.int_value(size) is None for size in (lowered.shared_bytes, lowered.local_bytes)):
         parts.append(_scratch(lowered, target))
@@ -60,7 +65,9 @@ def emit(lowered: Lowered, target: Target) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _place_everything(body: Statements, lowered: Lowered) -> list[str]:
+def _place_everything(
+    body: Statements, lowered: Lowered, overlapping: Collection[tir.Buffer]
+) -> list[str]:
     """Give sizes, parameters and arena buffers their values; the names of the parameters."""
     w = body.w
     for name in _RESERVED:
@@ -68,9 +75,9 @@ def _place_everything(body: Statements, lowered: Lowered) -> list[str]:
     for size in lowered.sizes:
         body.count(size, Value(f"%{w.fresh(identifier(size.name))}", "i64"))
     names = [w.fresh(identifier(buffer.name)) for buffer in lowered.func.params]
-    written = body.effects(lowered.func.body).writes
+    changing = {*body.effects(lowered.func.body).writes, *overlapping}
     for name, buffer in zip(names, lowered.func.params, strict=True):
-        place = Place(Value(f"%{name}", "ptr"), buffer.dtype.size_bytes, buffer not in written)
+        place = Place(Value(f"%{name}", "ptr"), buffer.dtype.size_bytes, buffer not in changing)
         body.places[buffer] = place
     for arena, offsets in (("shared", lowered.shared), ("local", lowered.local)):
         base = Place(Value(f"%{arena}", "ptr"), ALIGNMENT)
@@ -109,10 +116,16 @@ def _size(kind: str) -> int:
     return 8 if kind == "ptr" else int(kind[1:]) // 8
 
 
-def _body(func: tir.Func, names: list[str], sizes: Iterable[tir.Var], body: Statements) -> str:
-    meets = body.effects(func.body).meets
+def _body(
+    func: tir.Func,
+    names: list[str],
+    sizes: Iterable[tir.Var],
+    body: Statements,
+    overlapping: Collection[tir.Buffer],
+) -> str:
+    changed = body.written if body.effects(func.body).meets else set()
     parameters = [
-        f"ptr {_facts(buffer, body, meets=meets)} %{name}"
+        f"ptr {_facts(buffer, body, alone=buffer not in changed | {*overlapping})} %{name}"
         for buffer, name in zip(func.params, names, strict=True)
     ]
     parameters += [body.values[size].typed for size in sizes]
@@ -124,14 +137,15 @@ def _body(func: tir.Func, names: list[str], sizes: Iterable[tir.Var], body: Stat
     return _function(head, lines)
 
 
-def _facts(buffer: tir.Buffer, body: Statements, *, meets: bool) -> str:
+def _facts(buffer: tir.Buffer, body: Statements, *, alone: bool) -> str:
     """Parameter attributes. The runtime refuses arrays that overlap where one is written.
 
-    Where threads meet, a written buffer is not `noalias`: other threads change it meanwhile.
+    A buffer is not `alone` where it may be the memory of a result, and, if it is written, where
+    threads meet: others change it meanwhile.
     """
     written = buffer in body.written
     facts = ["noundef", f"align {buffer.dtype.size_bytes}"]
-    if not (written and meets):
+    if alone:
         facts += ["noalias", "captures(none)"]
     extents = [tir.int_value(extent) for extent in buffer.shape]
     if all(extents):

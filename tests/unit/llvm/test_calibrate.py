@@ -11,7 +11,7 @@ import pytest
 from tests.expect import raises_code
 from tilewright.llvm.calibrate import Team, calibrated, measure
 from tilewright.llvm.probes import FMA_STEPS, compile_probes, fma_accumulators
-from tilewright.target import Target, names
+from tilewright.target import Bandwidth, Measured, Rate, Target, names
 from tilewright.target.measured import load
 
 HOST = Target.host()
@@ -96,12 +96,34 @@ def test_measure_gives_a_figure_for_every_level():
     assert all(math.isfinite(rate.one) and rate.one > 0 and rate.all > 0 for rate in rates)
 
 
+def pretend(monkeypatch, one, together):
+    """What measuring will find; the function returned tells how often it was asked."""
+    asked = []
+
+    def found(target):
+        asked.append(target)
+        rate = Rate(one, together)
+        return Measured(rate, (Bandwidth("DRAM", rate, rate, rate),))
+
+    monkeypatch.setattr("tilewright.llvm.calibrate.measure", found)
+    return lambda: len(asked)
+
+
 def test_calibrated_measures_once(tmp_path, monkeypatch):
+    times = pretend(monkeypatch, one=100.0, together=99.0 * HOST.cores)
     target = calibrated(HOST, tmp_path)
     assert target.measured == load(HOST, tmp_path)
-    monkeypatch.setattr("tilewright.llvm.calibrate.measure", None)
     assert calibrated(HOST, tmp_path).measured == target.measured
+    assert times() == 1
     assert target == HOST
+
+
+def test_figures_of_a_busy_machine_are_not_kept(tmp_path, monkeypatch):
+    times = pretend(monkeypatch, one=100.0, together=50.0 * HOST.cores)
+    assert calibrated(HOST, tmp_path).measured.fma_gflops.one == 100.0
+    assert load(HOST, tmp_path) is None
+    calibrated(HOST, tmp_path)
+    assert times() == 2
 
 
 def test_measure_rejects_code_for_another_machine():

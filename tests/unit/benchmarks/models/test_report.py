@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.models.report import ModelRow, summary, table
+from benchmarks.models.report import ModelRow, brief, summary, table
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.turns import Outcome
 
@@ -30,8 +30,9 @@ def ok(best, median, error=0.0):
 def row(model, sizes, threads=1, flops=0, weight_bytes=0, **outcomes):
     peers = frozenset(outcomes.keys() - {"tilewright"})
     outcomes["peak"] = Outcome("ok", min_s=1.0, median_s=1.0, flops=10**11)
+    outcomes["memory"] = Outcome("ok", min_s=0.05, median_s=0.06)  # 20 GB/s
     workload = ModelWorkload(model, f"{model}.onnx", sizes, False, flops, weight_bytes)
-    return ModelRow(workload, threads, outcomes, peers, bandwidth_gbps=20.0)
+    return ModelRow(workload, threads, outcomes, peers)
 
 
 ROWS = [
@@ -69,7 +70,14 @@ def test_shares_of_the_machine():
     assert ROWS[0].share_of_bandwidth("tilewright") is None
     assert ROWS[1].share_of_bandwidth("tilewright") == pytest.approx(0.8)
     assert ROWS[1].share_of_bandwidth("openvino") is None
-    assert replace(ROWS[1], bandwidth_gbps=None).share_of_bandwidth("tilewright") is None
+    unknown = {name: o for name, o in ROWS[1].outcomes.items() if name != "memory"}
+    assert replace(ROWS[1], outcomes=unknown).share_of_bandwidth("tilewright") is None
+
+
+def test_brief_for_a_person_who_waits():
+    assert brief(ROWS[0]) == "resnet18 1: 25.000 ms, 2.00 of onnxruntime, 1.60 of openvino"
+    assert brief(replace(ROWS[1], foreign_cpus=1.0)).endswith("2.00 of onnxruntime (noisy)")
+    assert brief(ROWS[2]) == "dqn 1: gone"
 
 
 def test_summary_has_means_to_both():
