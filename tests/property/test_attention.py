@@ -36,12 +36,13 @@ def plans(draw: st.DrawFn) -> AttentionPlan:
         block=keys * draw(st.integers(0, 3)),
         skips=draw(st.booleans()),
         heads=draw(st.sampled_from([0, 0, 0, 1])),
+        packs=draw(st.booleans()),
     )
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[tir.Func, dict[str, np.ndarray]]:
-    b, h, m, n, d, e = (draw(st.integers(1, most)) for most in (2, 2, 6, 9, 3, 3))
+    b, h, m, n, d, e = (draw(st.integers(1, most)) for most in (2, 2, 6, 9, 4, 4))
     group = draw(st.integers(1, 2))
     symbolic = draw(st.booleans())
     batch, queries, keys = (size("b"), size("m"), size("n")) if symbolic else (b, m, n)
@@ -84,18 +85,28 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.allclose(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True))
 
 
+def feature_iters(found):
+    """Both products, with the iterator along the features of their right operand."""
+    return ((found.first, found.first.reduce[0]), (found.second, found.second.columns[-1]))
+
+
 @settings(max_examples=30)
 @given(case=cases(), plan=plans(), threads=st.integers(1, 2))
 def test_any_plan_keeps_the_meaning(case, plan, threads):
     program, inputs = case
     expected = interpret(program, inputs)["Y"]
     if any(isinstance(dim, tir.Var) for dim in program.params[0].shape):
-        plan = dataclasses.replace(plan, heads=0)  # that form is for a known number of queries
+        # these forms are for known numbers
+        plan = dataclasses.replace(plan, heads=0, packs=False)
     schedule = Schedule(program)
     (found,) = attentions(schedule)
+    features = [tir.int_value(p.block.iters[at].extent) for p, at in feature_iters(found)]
+    if any(count % plan.columns for count in features):
+        plan = dataclasses.replace(plan, packs=False)
     context = Context(schedule, TARGET, threads, frozenset())
     apply_plan(context, found, plan)
     event("single" if plan.heads else "blocked" if plan.block else "whole")
+    event("packed" if "K_reindex" in schedule.blocks() else "as it is")
     note(str(plan))
     note(str(schedule.func))
     assert close(interpret(schedule.func, inputs, seed=1)["Y"], expected)

@@ -126,3 +126,32 @@ def test_register_tiles_fit_the_register_file():
 def test_heads_that_share_keys_decode_together_while_registers_last(group, heads):
     shape = dataclasses.replace(BERT, queries=1, keys=None, group=group)
     assert plan_for(shape, TARGET).heads == heads
+
+
+@pytest.mark.parametrize(
+    ("change", "packs"),
+    [
+        ({}, True),
+        ({"scattered": False}, False),  # there is nothing to gain
+        ({"queries": 128}, False),  # too few of them share the copies
+        ({"group": 2}, False),
+        ({"keys": None}, False),
+        ({"features": 20, "value_features": 20}, False),  # panels would not be whole
+    ],
+)
+def test_scattered_keys_and_values_are_copied_for_many_queries(change, packs):
+    long = dataclasses.replace(BERT, queries=1500, keys=1500, scattered=True)
+    assert plan_for(dataclasses.replace(long, **change), TARGET).packs == packs
+
+
+@pytest.mark.parametrize(("layout", "copies"), [("bshd", 3), ("bhsd", 1)])
+def test_copies_are_made_once_per_head(layout, copies):
+    dims = {"b": 1, "h": 4, "s": 1024, "d": 64}
+    q, k, v = (placeholder(name, [dims[c] for c in layout]) for name in "QKV")
+    out = library.attend(q, k, v, layouts=(layout,) * 4, name="Y")
+    s = draft(func("attention", [q, k, v], [out]), TARGET, 2)
+    made = [name for name in s.blocks() if name.endswith("reindex")]
+    assert len(made) == copies
+    (heads,) = {s.loops(name)[0] for name in s.blocks()}
+    assert all(len(s.loops(name)) <= 4 for name in made if not name.startswith("Q"))
+    assert s.loop(heads).kind is tir.LoopKind.PARALLEL

@@ -26,6 +26,7 @@ __all__ = ["schedule_blocked"]
 def schedule_blocked(steps: Steps) -> None:
     """Apply all steps."""
     s, r, plan = steps.s, steps.roles, steps.plan
+    packed = steps.pack()
     s.round_up(r.scores, s.block(r.scores).iters[r.batch + 1].var.name, plan.block)
     peak, total, sums, weight = s.factor_softmax(r.powers, plan.block)
     if plan.skips:
@@ -39,6 +40,7 @@ def schedule_blocked(steps: Steps) -> None:
     steps.tile_result(1)
     for name in (r.total, weight, r.peak, stored, *reversed(inner), *copies):
         s.compute_at(name, steps.row)
+    steps.finish_packed(*packed)
     block = _blocks_of_keys(steps, peak, total, sums)
     _finish_sums(steps, sums, stored)
     _finish_scores(steps, block)

@@ -37,6 +37,8 @@ class AttentionShape:
     threads: int
     group: int = 1
     """Heads of queries that share a head of keys."""
+    scattered: bool = False
+    """Whether the keys and values of a head do not lie one behind the other."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class AttentionPlan:
     """Whether some tiles of keys need not be looked at."""
     heads: int = 0
     """Heads whose few queries are worked on together, without lanes along them; 0: many queries."""
+    packs: bool = False
+    """Whether keys and values of a head are copied first, for all its queries."""
 
 
 # What a symbolic number of queries is taken to be: each of these counts alike.
@@ -88,6 +92,10 @@ _FAR_BYTES = 60.0
 _BLOCK_SHARE = 0.8
 _WHOLE_SHARE = 1.5
 
+# With so many tiles of queries it pays to copy scattered keys and values together first: rows that
+# are a large power of two apart would share a few sets of the first cache.
+_PACKED_TILES = 16
+
 # Longer blocks of keys gain nothing.
 _LONGEST_BLOCK = 384
 
@@ -119,6 +127,7 @@ def _shape_of(context: Context, attention: Attention) -> AttentionShape:
         causal=causal,
         threads=context.threads,
         group=_group(attention),
+        scattered=_are_scattered(attention),
     )
 
 
@@ -130,6 +139,22 @@ def _group(attention: Attention) -> int:
         if isinstance(index, tir.FloorDiv) and head is not None and index.a is head.var:
             return tir.int_value(index.b) or 1
     return 1
+
+
+def _are_scattered(attention: Attention) -> bool:
+    """Do dimensions that count lie between the position of keys or values and their features?"""
+    first, second = attention.first, attention.second
+    pairs = (
+        (first, attention.batch + 1, first.reduce[0]),
+        (second, second.reduce[0], second.columns[-1]),
+    )
+    for product, position, feature in pairs:
+        load, iters = product.right, product.block.iters
+        dims = zip(load.indices, load.buffer.shape, strict=True)
+        varying = [index for index, dim in dims if tir.int_value(dim) != 1]
+        if varying[-2:] != [iters[position].var, iters[feature].var]:
+            return True
+    return False
 
 
 def _has_load(expr: tir.Expr) -> bool:
@@ -153,7 +178,8 @@ def plan_for(shape: AttentionShape, target: Target) -> AttentionPlan:
             cycles = _total(shape, queries, per_key, block, vector)
             if best is None or cycles < best[0]:
                 plan = AttentionPlan(
-                    queries, keys, lanes * vector, rows, columns * vector, block, skips
+                    *(queries, keys, lanes * vector, rows, columns * vector, block, skips),
+                    packs=_packs(shape, queries, columns * vector),
                 )
                 best = cycles, plan
     assert best is not None
@@ -231,6 +257,14 @@ def _block(shape: AttentionShape, target: Target, queries: int, keys: int) -> tu
     counts = range(fewest, 2 * fewest + 1)
     blocks = min(counts, key=lambda n: (math.ceil(tiles / n) * n * keys - known, n))
     return math.ceil(tiles / blocks) * keys, shape.causal
+
+
+def _packs(shape: AttentionShape, queries: int, columns: int) -> bool:
+    """Whether copies of keys and values pay; they need a known size and whole panels."""
+    if not shape.scattered or shape.group > 1 or shape.keys is None or shape.queries is None:
+        return False
+    whole = shape.value_features % columns == 0 and shape.features % columns == 0
+    return whole and shape.queries >= _PACKED_TILES * queries
 
 
 def _stream(shape: AttentionShape, target: Target) -> float:

@@ -45,6 +45,28 @@ class Steps:
             made += [self._copy(name, load) for load in dict.fromkeys(moving)]
         return tuple(made)
 
+    def pack(self) -> tuple[str, ...]:
+        """Copies of keys and values as the register tiles read them, if the plan wants them."""
+        r, s = self.roles, self.s
+        if not self.plan.packs or not self._shares_batch(s.loops(r.sums)[: r.batch]):
+            return ()
+        keys, values = self._copy(r.scores, r.first.right), self._copy(r.sums, r.second.right)
+        stored = self.buffer(values)
+        s.layout_split(stored, r.batch, self.plan.columns)
+        s.layout_reorder(stored, [*range(r.batch + 1), r.batch + 2, r.batch + 1])
+        return keys, values
+
+    def finish_packed(self, *blocks: str) -> None:
+        """Made once for all queries of a head."""
+        s = self.s
+        for block in blocks:
+            s.compute_at(block, self.shared)
+            key = self.loop_along(block, self.key)
+            feature = next(loop for loop in s.loops(block)[-2:] if loop != key)
+            panels, lane = s.split(feature, self.plan.columns)
+            s.reorder(panels, key, lane)
+            s.vectorize(lane)
+
     def _copy(self, block: str, load: tir.Load) -> str:
         """A copy of what one load reads; the buffer may also be read elsewhere by the block."""
         loads = [a for a in loads_of(self.s.block(block)) if a.buffer is load.buffer]

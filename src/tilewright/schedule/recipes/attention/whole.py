@@ -19,12 +19,14 @@ __all__ = ["schedule_whole"]
 def schedule_whole(steps: Steps) -> None:
     """Apply all steps."""
     s, r = steps.s, steps.roles
+    packed = steps.pack()
     copies = steps.copies()
     steps.round_up(*copies, r.scores, r.logits, r.peak, r.powers, r.total, r.sums)
     steps.turn(*copies, r.scores, r.logits, r.powers)
     steps.tile_result()
     for name in (r.total, r.powers, r.peak, r.logits, r.scores, *copies):
         s.compute_at(name, steps.row)
+    steps.finish_packed(*packed)
     _finish_scores(steps)
     for name in (r.total, r.peak):
         *_, key, query = steps.lanes_last(name, steps.row)
