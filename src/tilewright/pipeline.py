@@ -113,7 +113,7 @@ def dump_to(folder: Path) -> Observer:
 
 @dataclass
 class Report:
-    """How a kernel came about: seconds by stage, the trace, and remarks of the lowering."""
+    """How a kernel came about: seconds by stage, the trace, and what could not be granted."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     trace: Trace | None = None
@@ -234,6 +234,7 @@ class Pipeline:
         else:
             schedule = Schedule(func)
         self.report.trace = schedule.trace
+        self.report.remarks = tuple(schedule.remarks)
         return schedule.func
 
     def _lower(self, stage: str, func: tir.Func, until: str) -> tuple[tir.Func, Lowered]:
@@ -249,7 +250,7 @@ class Pipeline:
             lowered = lower_from(rest[0], func, self.target, observe)
         else:
             lowered = plan_storage(func, Context(self.target))
-        self.report.remarks = lowered.remarks
+        self.report.remarks += lowered.remarks
         return self._seen_by_callers(func), lowered
 
     def _seen_by_callers(self, func: tir.Func) -> tir.Func:

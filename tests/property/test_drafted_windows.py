@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tilewright as tw
+from tests.examples import examples
 from tests.windows import Windows, convolved, transposed, windows, windows_of
 from tilewright.schedule.recipes import context as recipe_context
 from tilewright.tensor import ir as tir
@@ -83,7 +84,7 @@ def numbers(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(w=windows(largest=15), batch=st.integers(1, 2), data=st.data(), seed=seeds)
 def test_convolution(w: Windows, batch: int, data: st.DataObject, seed: int):
     groups = data.draw(st.sampled_from((1, 1, 2, 4)), label="groups")
@@ -96,7 +97,7 @@ def test_convolution(w: Windows, batch: int, data: st.DataObject, seed: int):
     check(data, lambda t: convolve(*t, *w.geometry, groups), inputs, [x, weights], expected)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(w=windows(largest=15), channels=CHANNELS, data=st.data(), seed=seeds)
 def test_depthwise_convolution(w: Windows, channels: int, data: st.DataObject, seed: int):
     x, weights = numbers(seed, 2, *w.space, channels), numbers(seed + 1, channels, 1, *w.kernel)
@@ -106,7 +107,7 @@ def test_depthwise_convolution(w: Windows, channels: int, data: st.DataObject, s
     check(data, lambda t: convolve(*t, *w.geometry, channels), inputs, [x, weights], expected)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     space=st.tuples(st.integers(1, 19), st.integers(1, 19)),
     reach=st.sampled_from((1, 3, 5)),
@@ -129,7 +130,7 @@ def test_symbolic_space(
     check(data, lambda t: convolve(*t, *w.geometry, groups), inputs, [x, weights], expected)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(w=windows(largest=6), data=st.data(), seed=seeds)
 def test_transposed_convolution(w: Windows, data: st.DataObject, seed: int):
     channels, filters = data.draw(CHANNELS), data.draw(CHANNELS)
@@ -143,7 +144,7 @@ def test_transposed_convolution(w: Windows, data: st.DataObject, seed: int):
     check(data, lambda t: convolve_transposed(*t, *w.geometry, extra), inputs, arrays, expected)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(
     space=st.tuples(st.integers(1, 15), st.integers(1, 15)),
     results=st.sampled_from((2, 4)),
@@ -161,7 +162,7 @@ def test_winograd(space: tuple[int, int], results: int, batch: int, data: st.Dat
     check(data, lambda t: convolve_winograd(*t, w.pads), inputs, [x, transformed], expected)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(w=windows(largest=15), channels=CHANNELS, average=st.booleans(), data=st.data())
 def test_pooling(w: Windows, channels: int, *, average: bool, data: st.DataObject):
     x = numbers(7, 1, *w.space, channels)

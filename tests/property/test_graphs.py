@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.graphs import RandomGraph, graphs
 from tilewright.graph import interpret, verify_graph
 from tilewright.graph.groups import group_nodes
@@ -69,7 +69,7 @@ def _root(graph, value):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @given(random=graphs(), seed=st.integers(0, 9))
-@hypothesis.settings(max_examples=15)
+@examples(15)
 def test_compiled_graphs_compute_what_they_mean(random, seed, threads):
     feeds = random.feeds(seed)
     graph = optimise(random.graph)

@@ -22,7 +22,7 @@ from tilewright.schedule.recipes.windowed import is_channels_last, schedule_wind
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import Kind
+from tilewright.tensor.analysis.structure import Kind, kind_of
 
 __all__ = ["draft"]
 
@@ -48,13 +48,37 @@ def _is_empty(func: tir.Func) -> bool:
 
 
 def _schedule_group(context: Context, group: Group) -> None:
-    """Apply the recipe; a step that does not apply leaves the group as it was before."""
+    """Apply the recipe. Where it does not apply, the blocks are scheduled one by one."""
+    problem = _try(context, group)
+    if problem is None:
+        return
+    context.schedule.remarks.append(f"{_names(group)}: not scheduled together ({problem.code.id})")
+    for block in (*group.blocks, *([group.epilogue] if group.epilogue else [])):
+        problem = _try(context, _alone(context, block))
+        if problem is not None:
+            # A recipe is advice: what it did not foresee runs unscheduled rather than not at all.
+            context.schedule.remarks.append(f"{block}: not scheduled ({problem.code.id})")
+
+
+def _try(context: Context, group: Group) -> UserError | None:
+    """Apply the recipe; a step that is refused leaves everything as it was before."""
     before = context.schedule.copy()
     try:
         _recipe(context, group)
-    except UserError:
-        # A recipe is advice: what it did not foresee runs unscheduled rather than not at all.
+    except UserError as problem:
         context.schedule.restore(before)
+        return problem
+    return None
+
+
+def _names(group: Group) -> str:
+    return ", ".join([*group.blocks, *([group.epilogue] if group.epilogue else [])])
+
+
+def _alone(context: Context, block: str) -> Group:
+    """A block without its neighbours."""
+    kind = kind_of(context.schedule.block(block))
+    return Group(Kind.WINDOWED if kind is Kind.REDUCTION else kind, (block,))
 
 
 def _recipe(context: Context, group: Group) -> None:

@@ -35,6 +35,8 @@ class Schedule:
     def __init__(self, func: tir.Func, trace: Trace | None = None) -> None:
         self.func, self._cache = _start(func)
         self._steps: list[Step] = []
+        self.remarks: list[str] = []
+        """Where a recipe gave up, for whoever wonders why a kernel is slow."""
         self._together = False
         for step in trace or ():
             self.apply(step)

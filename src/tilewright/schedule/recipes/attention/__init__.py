@@ -28,8 +28,9 @@ def schedule_attentions(context: Context) -> frozenset[str]:
         before = s.copy()
         try:
             row = schedule_attention(context, attention)
-        except UserError:
+        except UserError as problem:
             s.restore(before)  # its parts are scheduled one by one
+            s.remarks.append(f"{attention.result}: not one attention ({problem.code.id})")
         else:
             done.update(name for name in s.blocks() if row in s.loops(name))
     return frozenset(done)
@@ -50,4 +51,4 @@ def apply_plan(context: Context, attention: Attention, plan: AttentionPlan) -> s
             schedule_blocked(steps)
         else:
             schedule_whole(steps)
-    return steps.row
+    return steps.shared

@@ -18,7 +18,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule.recipes.attention.steps import Steps, even
+from tilewright.schedule.recipes.attention.steps import Steps
+from tilewright.schedule.recipes.contraction.tiling import even
 
 __all__ = ["schedule_blocked"]
 

@@ -8,8 +8,7 @@ from math import prod
 from tilewright.schedule.recipes.attention.plan import AttentionPlan
 from tilewright.schedule.recipes.attention.roles import Attention
 from tilewright.schedule.recipes.context import Context, extent_of
-from tilewright.schedule.recipes.contraction.tiling import finish_tile, unroll_walk
-from tilewright.tensor import cover as covers
+from tilewright.schedule.recipes.contraction.tiling import even, finish_tile, unroll_walk
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.visit import free_vars
@@ -164,9 +163,3 @@ class Steps:
         self.s.vectorize(lane)
         for loop in around:
             self.s.unroll(loop)
-
-
-def even(extent: int, largest: int) -> tuple[tuple[int, int | None], ...]:
-    """Tiles of at most so many, as equal as possible."""
-    cover = covers.uneven(extent, largest)
-    return tuple([(size, tir.int_value(count)) for size, count in cover.segments])

@@ -10,8 +10,9 @@ for batch, head, tile of queries:                     (fused, parallel)
 
 from __future__ import annotations
 
-from tilewright.schedule.recipes.attention.steps import Steps, even
+from tilewright.schedule.recipes.attention.steps import Steps
 from tilewright.schedule.recipes.context import extent_of
+from tilewright.schedule.recipes.contraction.tiling import even
 
 __all__ = ["schedule_whole"]
 

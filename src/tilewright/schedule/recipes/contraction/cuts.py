@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tilewright.errors import ScheduleError
 from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
@@ -20,6 +21,7 @@ from tilewright.schedule.recipes.contraction.tiling import (
     split_tile,
     unroll_walk,
 )
+from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars
 
@@ -56,7 +58,7 @@ def tile_with_cuts(
     _order_partial(context, partial, made, len(rows.inner), rows.tiles, ahead)
     finish_tile(context, block, len(rows.inner))
     if epilogue is not None:
-        _finish_epilogue(context, s.reverse_compute_at(epilogue, shared), plan)
+        _finish_epilogue(context, epilogue, shared, plan)
     parallelize(context, shared, plan.cycles)
 
 
@@ -95,7 +97,12 @@ def _order_partial(
     finish_tile(context, init, rows)
 
 
-def _finish_epilogue(context: Context, made: object, plan: ContractionPlan) -> None:
-    """An epilogue that runs over a finished span of the result."""
-    loops = names_of(made)
-    vector_tail(context, loops[-1], plan.lanes, 4)
+def _finish_epilogue(context: Context, epilogue: str, shared: str, plan: ContractionPlan) -> None:
+    """The epilogue over each finished span of the result, or else over all of it at the end."""
+    before = context.schedule.copy()
+    try:
+        loops = names_of(context.schedule.reverse_compute_at(epilogue, shared))
+        vector_tail(context, loops[-1], plan.lanes, 4)
+    except ScheduleError:  # spans or blocks of rows of two sizes: no simple region, no one extent
+        context.schedule.restore(before)
+        schedule_elementwise(context, epilogue)

@@ -19,7 +19,7 @@ from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 
-__all__ = ["fetch_ahead", "finish_tile", "split_tile", "tile", "unroll_walk"]
+__all__ = ["even", "fetch_ahead", "finish_tile", "split_tile", "tile", "unroll_walk"]
 
 MAX_EXACT_TILES = 6
 """Up to this size of a tile, what is left over has a tile of its own size."""
@@ -203,15 +203,18 @@ def split_tile(
     if extent is None:
         tiles, row = s.split(loops.row, _row_tiles(plan.tile_rows))
         return _Split((), (tiles,), (row,)), columns
-    cover = covers.uneven(extent, plan.tile_rows)
-    tiles, row = s.split(
-        loops.row, tuple((size, tir.int_value(count)) for size, count in cover.segments)
-    )
+    tiles, row = s.split(loops.row, even(extent, plan.tile_rows))
     count = math.ceil(extent / plan.tile_rows)
     if not with_blocks or plan.row_tiles_per_block >= count:
         return _Split((), (tiles,), (row,)), columns
     blocks, tiles = s.split(tiles, plan.row_tiles_per_block)
     return _Split((blocks,), (tiles,), (row,)), columns
+
+
+def even(extent: int, largest: int) -> tuple[tuple[int, int | None], ...]:
+    """Tiles of at most so many, as equal as possible: (size, how many of them)."""
+    segments = covers.uneven(extent, largest).segments
+    return tuple((size, tir.int_value(count)) for size, count in segments)
 
 
 def _row_tiles(tile: int) -> tuple[int, ...]:
