@@ -171,11 +171,13 @@ def _symbolic_digits(space: Analyzer, form: Linear) -> Iterator[Linear]:
 def _by_form(divide: Callable[[int, int], int]) -> Callable[..., Runs]:
     def run(rule: Rule, space: Analyzer, form: Linear) -> Runs:
         for var in [*space.extents, *space.sizes]:
-            for divisor in (space.linear(var), plus(space.linear(var), constant(2))):
+            plain = space.linear(var)
+            for divisor in (plain, plus(plain, constant(2)), scaled(plain, 6)):
                 if divisor.terms and space.never_negative(plus(divisor, constant(-1))):
                     more = plus(form, space.multiply(form, divisor))
                     digits = space.floor_mod(form, scaled(divisor, 3)), space.floor_div(form, 3)
-                    for x in (form, more, plus(form, divisor, -1), *digits):
+                    coarse = plus(scaled(form, 4), constant(1))
+                    for x in (form, more, plus(form, divisor, -1), *digits, coarse):
                         after = rule.apply(space, x, divisor)
                         if after is not None:
                             yield divide, x, divisor, after
@@ -192,12 +194,21 @@ def _in_sum(rule: Rule, space: Analyzer, form: Linear) -> Runs:
             plus(form, remainder, -1),
             plus(remainder, space.floor_mod(quotient, 2), c),
             plus(remainder, space.floor_mod(space.floor_mod(quotient, 5), 3), c),
+            *_scaled_digits(space, form, c),
         ):
             for atom, k in total.terms.items():
-                if atom.kind in (Kind.DIV, Kind.MOD):
+                if atom.kind in (Kind.DIV, Kind.MOD, Kind.PRODUCT):
                     after = rule.apply(space, total, atom, k)
                     if after is not None:
                         yield _first, total, constant(0), after
+
+
+def _scaled_digits(space: Analyzer, form: Linear, c: int) -> Iterator[Linear]:
+    """Sums of the digits of a form, all of them times a size."""
+    for size in space.sizes:
+        z = space.linear(size)
+        high, low = space.floor_div(form, c), space.floor_mod(form, c)
+        yield plus(space.multiply(low, z), space.multiply(high, z), c)
 
 
 WAYS: dict[str, Callable[..., Runs]] = {

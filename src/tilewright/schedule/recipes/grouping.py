@@ -6,6 +6,7 @@ blocks that share their leading dimensions (softmax, norms), or a single block.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import prod
 
@@ -22,6 +23,10 @@ from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
 from tilewright.tensor.visit import walk
 
 __all__ = ["Group", "groups_of", "inline_producers"]
+
+
+# Operations that are rather done again than that their result goes through memory.
+_REPEATED = 4
 
 
 @dataclass(frozen=True)
@@ -60,15 +65,25 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
     if _is_cheap(block):
         return all(kind_of(r) is not Kind.WINDOWED for r in readers)
     loads = sum(load.buffer is buffer for r in readers for load in loads_of(r))
-    return loads == 1 and _points(readers[0]) <= _points(block)
+    if any(_points(reader) > _points(block) for reader in readers):
+        return False
+    if loads == 1:
+        return True
+    plain = all(kind_of(reader) is Kind.ELEMENTWISE for reader in readers)
+    return plain and _operations(block) * (loads - 1) <= _REPEATED
 
 
 def _is_cheap(block: tir.Block) -> bool:
     """Whether computing again costs no more than loading: a copy, or one operation."""
+    return _operations(block) <= 1
+
+
+def _operations(block: tir.Block) -> float:
+    """Arithmetic for one element; divisions and functions are never done twice."""
     parts = [p for p in walk(block.body) if isinstance(p, tir.Expr)]
-    costly = any(isinstance(p, tir.Call | tir.Div) for p in parts)
-    operations = sum(isinstance(p, tir.Binary) and p.dtype != index for p in parts)
-    return not costly and operations <= 1
+    if any(isinstance(p, tir.Call | tir.Div) for p in parts):
+        return math.inf
+    return sum(isinstance(p, tir.Binary) and p.dtype != index for p in parts)
 
 
 def _points(block: tir.Block) -> int:

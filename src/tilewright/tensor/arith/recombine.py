@@ -27,13 +27,16 @@ SumRule = Callable[[Space, Linear, Atom, int], Linear | None]
 SUM_RULES: RuleTable[SumRule] = RuleTable("sum")
 
 
+_MEETING = frozenset({Kind.DIV, Kind.MOD, Kind.PRODUCT})
+
+
 def recombine(space: Space, form: Linear) -> Linear:
     """`form` with matching quotients and remainders merged; the same object if there are none."""
     changed = len(form.terms) > 1
     while changed:
         changed = False
         for atom, k in form.terms.items():
-            if atom.kind is Kind.DIV or atom.kind is Kind.MOD:
+            if atom.kind in _MEETING:
                 found = _first(space, form, atom, k)
                 if found is not None:
                     form, changed = found, True
@@ -79,6 +82,23 @@ def merge_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | Non
     if not whole.terms or not _holds(form.terms, whole.terms, k):
         return None
     return _replaced(form, whole, atom, x, k)
+
+
+@SUM_RULES.rule("(x // y)*y*z + (x % y)*z", "x*z", "y > 0")
+def merge_scaled_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·z·(x % c) with k·z·c·(x // c) is k·z·x: the digits of a fused loop of symbolic extents."""
+    if atom.kind is not Kind.PRODUCT:
+        return None
+    for digit in atom.parts:
+        if digit.kind is not Kind.MOD:
+            continue
+        others = list(atom.parts)
+        others.remove(digit)
+        z, (x, c) = space.product(others), digit.parts
+        whole = space.multiply(_times_divisor(space, space.floor_div(x, c), c), z)
+        if whole.terms and _holds(form.terms, whole.terms, k):
+            return _replaced(form, whole, atom, space.multiply(x, z), k)
+    return None
 
 
 @SUM_RULES.rule("((x // c) % d)*c + x % c", "x % (c*d)", "c > 0 and d > 0")

@@ -8,8 +8,18 @@ that is provably in `[0, divisor)` vanishes: this is what undoes a fused loop of
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
-from tilewright.tensor.arith.linear import Atom, Kind, Linear, constant, plus, scaled
+from tilewright.tensor.arith.linear import (
+    Atom,
+    Kind,
+    Linear,
+    constant,
+    high,
+    low,
+    plus,
+    scaled,
+)
 from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.arith.rules import RuleTable
 from tilewright.tensor.arith.space import Space
@@ -112,6 +122,17 @@ def digit_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear | Non
     return space.floor_mod(divide(space, dividend, divisor), upper if upper.terms else upper.const)
 
 
+@SYMBOLIC_DIV_RULES.rule("(x*c + w) // (y*c)", "x // y", "y > 0 and c > 0 and 0 <= w and w < c")
+def divide_both(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """A number in all terms of the divisor and, but for a small rest, of the dividend."""
+    found = _common(x, divisor)
+    if found is None:
+        return None
+    c, rest = found
+    upper, lower = _shrunk(plus(x, rest, -1), c), _shrunk(divisor, c)
+    return space.floor_div(upper, lower if lower.terms else lower.const)
+
+
 @SYMBOLIC_MOD_RULES.rule("(x*y + z) % y", "z % y", "y > 0")
 def drop_factors(space: Space, x: Linear, divisor: Linear) -> Linear | None:
     """Terms that hold the divisor as a factor vanish."""
@@ -135,6 +156,20 @@ def remainder_wraps_once(space: Space, x: Linear, divisor: Linear) -> Linear | N
     return None
 
 
+@SYMBOLIC_MOD_RULES.rule(
+    "(x*c + w) % (y*c)", "(x % y)*c + w", "y > 0 and c > 0 and 0 <= w and w < c"
+)
+def take_out_number(space: Space, x: Linear, divisor: Linear) -> Linear | None:
+    """The remainder of what both have in common, as often; the small rest stays."""
+    found = _common(x, divisor)
+    if found is None:
+        return None
+    c, rest = found
+    upper, lower = _shrunk(plus(x, rest, -1), c), _shrunk(divisor, c)
+    digit = space.floor_mod(upper, lower if lower.terms else lower.const)
+    return plus(scaled(digit, c), rest)
+
+
 @SYMBOLIC_MOD_RULES.rule("(x % (y*z)) % y", "x % y", "y > 0 and z > 0")
 def remainder_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear | None:
     """A remainder by a multiple of the divisor is as good as its dividend."""
@@ -144,6 +179,23 @@ def remainder_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear |
     dividend, modulus = inner.parts
     _, rest = _split(space, _form(modulus), divisor)
     return None if rest.terms or rest.const else modulo(space, dividend, divisor)
+
+
+def _common(x: Linear, divisor: Linear) -> tuple[int, Linear] | None:
+    """(c, rest): c > 1 divides the divisor and x - rest, and 0 <= rest < c."""
+    content = gcd(divisor.const, *divisor.terms.values())
+    shared = {gcd(content, k) for k in x.terms.values()}
+    for c in sorted(shared - {1}, reverse=True):
+        rest = Linear(x.const % c, {a: k for a, k in x.terms.items() if k % c})
+        least, most = low(rest.const, rest.terms), high(rest.const, rest.terms)
+        if least is not None and most is not None and least >= 0 and most < c:
+            return c, rest
+    return None
+
+
+def _shrunk(form: Linear, c: int) -> Linear:
+    """A form of which every part is a multiple of c, divided by it."""
+    return Linear(form.const // c, {atom: k // c for atom, k in form.terms.items()})
 
 
 def _only(x: Linear, kind: Kind) -> Atom | None:

@@ -11,11 +11,12 @@ from tilewright.dtypes import f32, i64
 from tilewright.graph.ir import TensorType
 from tilewright.graph.ops import Transpose, axis, picked
 from tilewright.graph.ops.scatter import Scatter
+from tilewright.lower import lower
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import compute, func, placeholder, size
-from tilewright.tensor.visit import walk_stmts
+from tilewright.tensor.build import compute, func, placeholder, reduce_axis, size, sum_over
+from tilewright.tensor.visit import free_vars, walk, walk_stmts
 
 TARGET = Target.named("x86-64-v3")
 LINE = 16
@@ -88,3 +89,41 @@ def test_symbolic_rows_are_divided_without_their_tiles():
 
 def test_one_thread_divides_nothing():
     assert "parallel" not in kinds_of(draft(broadcast_row((64, 48), 512), TARGET).func)
+
+
+@pytest.mark.parametrize(
+    "known", [(False, False, False, 240), (False, 7, False, False), (3, False, False, 5)]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_dense_loops_of_symbolic_sizes_are_one_walk(known, threads):
+    """However the sizes mix, an element lies where the fused loop is: nothing is divided again."""
+    shape = [number or size(f"n{d}") for d, number in enumerate(known)]
+    x = placeholder("X", shape)
+    y = compute("Y", shape, lambda a, b, c, d: x[a, b, c, d] * 2.0)
+    program = lower(draft(func("twice", [x], [y]), TARGET, threads).func, TARGET).func
+    stores = [s for s in walk_stmts(program.body) if isinstance(s, tir.Store)]
+    assert stores
+    for store in stores:
+        for index in (*store.indices, *(i for load in loads_in(store) for i in load.indices)):
+            inside = [v for v in walk(index) if isinstance(v, tir.FloorDiv | tir.FloorMod)]
+            loops = {loop.var for loop in loops_of(program.body)}
+            assert not any(var in loops for part in inside for var in free_vars(part))
+
+
+def loads_in(store):
+    return [part for part in walk(store.value) if isinstance(part, tir.Load)]
+
+
+def test_what_is_read_twice_is_computed_twice_if_that_is_cheap():
+    """The hard swish of a scaled product stays in registers."""
+    shape = (size("n"), 240)
+    x, w = placeholder("X", (shape[0], 64)), placeholder("W", (64, 240))
+    k = reduce_axis(64, "k")
+    p = compute("P", shape, lambda i, j: sum_over(x[i, k] * w[k, j], k))
+    s = compute("S", shape, lambda i, j: p[i, j] * 2.5 + 1.5)
+    y = compute(
+        "Y", shape, lambda i, j: s[i, j] * tir.minimum(tir.maximum(s[i, j] + 3.0, 0.0), 6.0)
+    )
+    schedule = draft(func("swish", [x, w], [y]), TARGET, 1, ["W"])
+    assert "S" not in schedule.blocks()
+    assert schedule.loops("Y")[0] == schedule.loops("P")[0]
