@@ -33,6 +33,10 @@ NOTE = "prefetch"
 
 _MOST_LINES = 8  # in one iteration: more would wait for each other
 
+# Iterations of a loop of unknown length that share the work, the next ones do it again: where there
+# are fewer, some of the next part is not fetched; if each fetched everything, they all would wait.
+_UNKNOWN = 8
+
 _SPARSE = 2  # a part with more gaps than elements is not worth fetching as a whole
 
 
@@ -67,7 +71,8 @@ class _Prefetcher:
             return fold.NOTHING
         counter: tir.Expr = tir.Const(0)
         for loop, most in part.iterations:
-            counter = counter * most + loop.var
+            is_known = tir.int_value(_largest(loop.extent)) is not None
+            counter = counter * most + (loop.var if is_known else loop.var % most)
         line = self.line_bytes // part.buffer.dtype.size_bytes
         share = math.ceil(part.elements / math.prod(most for _, most in part.iterations))
         lines = math.ceil(share / line)
@@ -116,9 +121,9 @@ def _next_part(buffer: tir.Buffer, loops: tuple[tir.For, ...]) -> _Part | None:
         return None
     ((mover, start, elements),) = found
     moved = {loops[mover].var: loops[mover].var + 1}
-    # A loop of unknown length does not share: each of its iterations fetches everything.
-    sharing = [(loop, tir.int_value(_largest(loop.extent))) for loop in loops[mover + 1 :]]
-    iterations = tuple((loop, most) for loop, most in sharing if most is not None)
+    iterations = tuple(
+        (loop, tir.int_value(_largest(loop.extent)) or _UNKNOWN) for loop in loops[mover + 1 :]
+    )
     return _Part(buffer, fold.substitute(start, moved), elements, iterations)
 
 

@@ -61,6 +61,8 @@ def evaluated(expr, values):
             return evaluated(a, values) + evaluated(b, values)
         case tir.Mul(a=a, b=b):
             return evaluated(a, values) * evaluated(b, values)
+        case tir.FloorMod(a=a, b=b):
+            return evaluated(a, values) % evaluated(b, values)
     raise TypeError(type(expr))
 
 
@@ -85,11 +87,17 @@ def test_programs_without_the_note_stay_as_they_are():
     assert not prefetches(applied(place_prefetches, text, remarks=[]))
 
 
-def test_a_loop_of_unknown_length_does_not_share():
+def test_iterations_of_a_loop_of_unknown_length_share_in_turns():
     text = PANELS.replace("A: f32[40]", "A: f32[n * 4]").replace("C: f32[80]", "C: f32[8, n]")
     text = text.replace("range(10)", "range(n)").replace("C[p * 10 + t]", "C[p, t]")
     (wish,) = prefetches(applied(place_prefetches, text, remarks=[], size_values={"n": 3}))
-    assert {var.name for var in free_vars(wish.indices[0])} == {"p", "k"}
+    assert {var.name for var in free_vars(wish.indices[0])} == {"p", "t", "k"}
+
+    def fetched(t: int, k: int) -> int:
+        return evaluated(wish.indices[0], {"p": 2, "t": t, "k": k})
+
+    assert [fetched(t, k) for t in range(8) for k in range(4)] == [192 + 2 * n for n in range(32)]
+    assert [fetched(t + 8, 1) for t in range(8)] == [fetched(t, 1) for t in range(8)]
 
 
 def test_a_short_loop_does_not_fetch_much():
