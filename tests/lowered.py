@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,10 +72,14 @@ def run(
     threads: int = 1,
     target: Target | None = None,
     scratch_bytes: int = 1 << 16,
+    shared: Collection[int] = (),
 ) -> None:
-    """Compile and call; all threads at once, so that they can meet at barriers."""
+    """Compile and call; all threads at once, so that they can meet at barriers.
+
+    `shared` are the parameters that may be the same array.
+    """
     target = target or Target.host()
-    code = load(emit(program, target), target)
+    code = load(emit(program, target, shared), target)
     entry = _ENTRY(code.address(symbol(program.func)))
     buffers = (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
     numbers = (ctypes.c_int64 * max(1, len(sizes)))(*sizes)

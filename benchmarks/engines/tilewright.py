@@ -82,7 +82,7 @@ def deploy(workload: ModelWorkload, scratch: str) -> dict[str, Any]:
     return {
         "compile_again_s": compile_s,
         "artefact_bytes": path.stat().st_size,
-        "by_reference": module.by_reference,
+        "by_reference": [node.to_dict() for node in module.by_reference],
     }
 
 

@@ -7,7 +7,7 @@ outputs = backend.run_model(onnx.load("model.onnx"), [x])
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -23,6 +23,9 @@ __all__ += ["is_compatible", "prepare", "run_model", "run_node", "supports_devic
 
 M010 = Code("M010", "`{device}` is not a device of this backend")
 M011 = Code("M011", "{found} inputs are given to a model that takes {expected}")
+
+TOLERANCES: Final = ("rtol", "atol")
+"""What ONNX's test runner hands to `prepare` as well: how it will compare results."""
 
 
 class CompiledModel(BackendRep):  # type: ignore[misc]
@@ -66,7 +69,8 @@ class TilewrightBackend(Backend):  # type: ignore[misc]
         """Compile a model; by default nothing is kept on the disk."""
         if not cls.supports_device(device):
             raise ModelError(M010, {"device": device}, hint='the only device is "CPU"')
-        return CompiledModel(tilewright.compile(model, **{"cache": False, **options}))
+        given = {name: value for name, value in options.items() if name not in TOLERANCES}
+        return CompiledModel(tilewright.compile(model, **{"cache": False, **given}))
 
     @classmethod
     def run_model(
@@ -98,19 +102,30 @@ class TilewrightBackend(Backend):  # type: ignore[misc]
         version = opset_version or defs.onnx_opset_version()
         imports = [helper.make_opsetid("", version)]
         if node.domain:
-            imports.append(helper.make_opsetid(node.domain, 1))
+            imports.append(helper.make_opsetid(node.domain, _newest(node)))
         model = helper.make_model(graph, opset_imports=imports)
         return cls.run_model(model, arrays, device, **options)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether a device is the CPU."""
-        return bool(OnnxDevice(device).type == DeviceType.CPU) if device else False
+        """Whether a device is the CPU; names that ONNX does not know are not."""
+        try:
+            return bool(OnnxDevice(device).type == DeviceType.CPU)
+        except (AttributeError, ValueError):
+            return False
 
 
 def _info(name: str, array: np.ndarray[Any, Any]) -> onnx.ValueInfoProto:
     kind = helper.np_dtype_to_tensor_dtype(array.dtype)
     return helper.make_tensor_value_info(name, kind, list(array.shape))
+
+
+def _newest(node: onnx.NodeProto) -> int:
+    """The version of its domain that brought an operator as it is now; 1 if nobody knows it."""
+    try:
+        return int(defs.get_schema(node.op_type, domain=node.domain).since_version)
+    except defs.SchemaError:
+        return 1
 
 
 is_compatible = TilewrightBackend.is_compatible

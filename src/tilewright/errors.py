@@ -7,9 +7,11 @@ shows in the type: `UserError` can be fixed by the caller, `InternalError` is a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Self
+
+from tilewright.unsupported import Unsupported
 
 __all__ = [
     "CODES",
@@ -48,7 +50,14 @@ class Code:
 
 
 class TilewrightWarning(UserWarning):
-    """The one warning class; the test suite turns it into an error."""
+    """The one warning class; the test suite turns it into an error.
+
+    `nodes` are those of a model that it concerns, all of them, where the text shows some.
+    """
+
+    def __init__(self, text: str, nodes: Sequence[Unsupported] = ()) -> None:
+        super().__init__(text)
+        self.nodes = tuple(nodes)
 
 
 class TilewrightError(Exception):
@@ -86,7 +95,8 @@ class TilewrightError(Exception):
         if self.step is not None:
             lines.append(f"  step: {self.step}")
         in_summary = self.code.summary
-        lines += [f"  {k}: {v}" for k, v in self.facts.items() if f"{{{k}}}" not in in_summary]
+        facts = {k: str(v) for k, v in self.facts.items() if f"{{{k}}}" not in in_summary}
+        lines += [f"  {k}:{'' if v.startswith(chr(10)) else ' '}{v}" for k, v in facts.items()]
         if self.program is not None:
             # A program knows how to print itself with marks; errors stay below it in the layers.
             text = self.program.marked_text(self.marks)  # type: ignore[attr-defined]
@@ -105,7 +115,9 @@ class UserError(TilewrightError):
 
 
 class ModelError(UserError):
-    """M…: an unsupported op or a bad shape in a model."""
+    """M…: unsupported ops or bad shapes in a model; `nodes` are all that it concerns."""
+
+    nodes: tuple[Unsupported, ...] = ()
 
 
 class GraphError(UserError):

@@ -6,7 +6,7 @@ import ast
 
 from tests.meta.source_files import sources
 
-BASE = frozenset({"errors", "dtypes", "options", "abi", "target", "version"})
+BASE = frozenset({"errors", "unsupported", "dtypes", "options", "abi", "target", "version"})
 TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "dataset": ALL - {"cli"},
     "explain": BASE | {"explain"},
     "cli": ALL,
+    "__main__": frozenset({"cli"}),
 }
 
 

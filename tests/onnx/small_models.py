@@ -22,6 +22,7 @@ from tilewright.graph.ir import Array
 from tilewright.graph.ops import Sizes, Tabulate, axis
 from tilewright.graph.sizes import variables
 from tilewright.tensor import ir as tir
+from tilewright.testing.accuracy import REFERENCE
 
 __all__ = [
     "BATCH",
@@ -38,9 +39,6 @@ BATCH = 7
 """Dimensions of this size have a name instead of a number."""
 
 OPSET = 22
-
-TOLERANCES = {2: (1e-2, 1e-2), 4: (2e-5, 1e-6), 8: (1e-12, 1e-14)}
-"""Relative and absolute, by the bytes of a float."""
 
 Feeds = Mapping[str, Array]
 
@@ -127,7 +125,7 @@ def close(found: Array, wanted: Array, name: str = "") -> None:
     if wanted.dtype.kind in "iub":
         np.testing.assert_array_equal(found, wanted, err_msg=name)
         return
-    relative, absolute = TOLERANCES[wanted.dtype.itemsize]
+    relative, absolute = REFERENCE[wanted.dtype.itemsize]
     wide = found.astype(np.float64), wanted.astype(np.float64)
     np.testing.assert_allclose(*wide, rtol=relative, atol=absolute, err_msg=name)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from tests.expect import raises_code
 from tests.onnx.small_models import check_node, one_node
 from tilewright.frontend.onnx import import_model
-from tilewright.frontend.onnx.registry import Unknown
 from tilewright.graph import interpret
 from tilewright.graph.ops.attend import Attend
 
@@ -154,5 +154,5 @@ def test_packed_operands_are_declined(drawn):
         domain=MICROSOFT,
         attributes={"num_heads": HEADS},
     )
-    with pytest.raises(Unknown, match="MultiHeadAttention"):
+    with raises_code("M004", text="MultiHeadAttention (opset 1): packed operands"):
         import_model(model)

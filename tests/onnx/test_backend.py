@@ -1,8 +1,6 @@
-"""The backend interface, and the node tests through it: a sample, and all of them with --long."""
+"""The backend interface of ONNX."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import numpy as np
 import onnx
@@ -10,56 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.expect import raises_code
-from tests.onnx.conformance import by_operator, compiled, interpreted, outcomes
-from tests.onnx.node_cases import node_cases
 from tilewright import backend
-
-SAMPLE = (
-    "and_bcast3v1d",
-    "argmax_keepdims_random",
-    "attention_4d_gqa",
-    "averagepool_2d_ceil",
-    "concat_2d_axis_1",
-    "conv_with_strides_padding",
-    "convtranspose_pads",
-    "einsum_batch_matmul",
-    "gather_elements_1",
-    "gru_defaults",
-    "if",
-    "layer_normalization_3d_axis1_epsilon",
-    "lstm_with_peepholes",
-    "matmul_4d",
-    "maxpool_2d_dilations",
-    "reduce_mean_default_axes_keepdims_example",
-    "scan9_sum",
-    "transpose_all_permutations_3",
-)
-
-
-def test_node_tests_sample():
-    """Each of these is native code and right."""
-    cases = [case for name in SAMPLE for case in node_cases(name)]
-    assert len(cases) == len(SAMPLE)
-    bad = [o for o in outcomes(cases, compiled) if o.kind != "native"]
-    assert bad == []
-
-
-@pytest.mark.slow
-def test_node_tests_all():
-    """None is wrong; most are native, though many take shapes and axes as data."""
-    found = list(outcomes(node_cases(), compiled))
-    tally = Counter(o.kind for o in found)
-    assert [o for o in found if o.kind == "failing"] == []
-    assert tally["native"] > 0.65 * len(found)
-
-
-def test_operators_of_control_flow_and_windows_are_imported():
-    """No part of these is left to the reference implementation."""
-    patterns = ("conv_*", "convtranspose*", "averagepool*", "lstm*", "gru*", "loop11", "scan9*")
-    cases = [case for pattern in patterns for case in node_cases(pattern)]
-    table = by_operator(outcomes(cases, interpreted))
-    assert {kind for row in table.values() for kind in row} == {"native"}
-    assert {"Conv", "ConvTranspose", "LSTM", "Loop", "Scan"} <= set(table)
+from tilewright.errors import TilewrightWarning
 
 
 def adder() -> onnx.ModelProto:
@@ -90,9 +40,17 @@ def test_run_node_infers_the_types_of_its_outputs():
     assert mean.shape == (1,)
 
 
+def test_run_node_takes_operators_of_other_domains():
+    node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.5)
+    with pytest.warns(TilewrightWarning, match="Binarizer"):
+        (found,) = backend.run_node(node, [np.array([0.0, 1.0], np.float32)])
+    np.testing.assert_array_equal(found, np.array([0, 1], np.float32))
+
+
 def test_other_devices_are_refused():
     assert backend.supports_device("CPU")
-    assert not backend.supports_device("CUDA:0")
+    for other in ("CUDA:0", "OPENCL", "CPU:one", ""):
+        assert not backend.supports_device(other)
     with raises_code("M010"):
         backend.prepare(adder(), "CUDA")
 

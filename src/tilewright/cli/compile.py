@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             "inputs": [str(info) for info in module.inputs],
             "outputs": [str(info) for info in module.outputs],
             "kernels": len(module.executable.program.kernels),
-            "by_reference": module.by_reference,
+            "by_reference": [node.to_dict() for node in module.by_reference],
             "threads": module.threads,
         }
     else:
@@ -96,7 +96,7 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
         "inputs": [str(info) for info in infos_of(program.inputs)],
         "outputs": [str(info) for info in infos_of(program.outputs)],
         "kernels": len(program.kernels),
-        "by_reference": dict(made.parts.extra["by_reference"]),
+        "by_reference": made.parts.extra["by_reference"],
         "threads": threads,
     }
 

@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _define_all() -> None:
     """Import every module: that is where codes are defined."""
     for module in pkgutil.walk_packages(tilewright.__path__, "tilewright."):
-        if not module.name.startswith(("tilewright.cli", "tilewright.testing")):
+        others = ("tilewright.cli", "tilewright.testing", "tilewright.__main__")
+        if not module.name.startswith(others):
             importlib.import_module(module.name)
 
 

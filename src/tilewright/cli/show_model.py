@@ -25,7 +25,7 @@ from tilewright.runtime import default_threads
 from tilewright.runtime.cache import default_caches
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Place, Program
-from tilewright.runtime.sizes import evaluate
+from tilewright.runtime.sizes import constant, evaluate
 from tilewright.target import Rate, Target
 
 __all__ = ["show_model"]
@@ -126,7 +126,7 @@ class _Shown:
             "inputs": [str(info) for info in self.module.inputs],
             "outputs": [str(info) for info in self.module.outputs],
             "shapes": {name: list(array.shape) for name, array in self.feeds.items()},
-            "by_reference": self.module.by_reference,
+            "by_reference": [node.to_dict() for node in self.module.by_reference],
         }
 
     def _head_text(self) -> str:
@@ -136,7 +136,7 @@ class _Shown:
         lines += [f"  output  {text}" for text in head["outputs"]]
         shapes = ", ".join(f"{name} {shape}" for name, shape in head["shapes"].items())
         lines.append(f"  shown for {shapes}")
-        lines += [f"  by reference: {label}: {why}" for label, why in head["by_reference"].items()]
+        lines += [f"  by reference: {node}" for node in self.module.by_reference]
         return "\n".join(lines)
 
     def _graph(self) -> str:
@@ -180,14 +180,23 @@ class _Shown:
         self.module.run(self.feeds)
         use = self.module.memory()
         sizes = _sizes(self.program, self.feeds)
-        buffers = []
+        buffers: list[dict[str, Any]] = []
+        overwritten: list[dict[str, Any]] = []
         for buffer in self.program.buffers:
+            size = evaluate(buffer.bytes, sizes) if buffer.segment == 0 else None
+            facts: dict[str, Any] = {"name": buffer.name, "bytes": size}
             if buffer.place is Place.ARENA:
-                size = evaluate(buffer.bytes, sizes) if buffer.segment == 0 else None
-                steps = [buffer.first, buffer.last]
-                buffers.append({"name": buffer.name, "bytes": size, "steps": steps})
-        total = sum(b["bytes"] or 0 for b in buffers)  # type: ignore[misc]
-        return {**asdict(use), "without_reuse_bytes": total, "buffers": buffers}
+                buffers.append({**facts, "steps": [buffer.first, buffer.last]})
+            elif buffer.place is Place.PART and buffer.offset == constant(0):
+                parent = self.program.buffers[buffer.parent].name
+                overwritten.append({**facts, "in_place_of": parent})
+        total = sum(b["bytes"] or 0 for b in (*buffers, *overwritten))
+        return {
+            **asdict(use),
+            "without_reuse_bytes": total,
+            "buffers": buffers,
+            "overwritten": overwritten,
+        }
 
 
 def _measured() -> Target:
@@ -241,6 +250,12 @@ def _kernels_text(rows: list[dict[str, Any]]) -> str:
     return f"{aligned(lines, left=3)}\n{end}, {best / total:.0%} of the limit"
 
 
+def _listed(names: list[str], most: int = 3) -> str:
+    """The first few of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def _memory_text(facts: dict[str, Any]) -> str:
     parts = {
         "weights": facts["weights_bytes"],
@@ -250,17 +265,15 @@ def _memory_text(facts: dict[str, Any]) -> str:
     }
     lines = [f"{name:<9}{bytes_text(count)}" for name, count in parts.items()]
     whole = bytes_text(facts["without_reuse_bytes"])
-    lines[2] += f" for {len(facts['buffers'])} buffers of {whole} altogether"
+    overwritten = facts["overwritten"]
+    count = len(facts["buffers"]) + len(overwritten)
+    lines[2] += f" for {count} buffers of {whole} altogether"
+    lines[2] += f", {len(overwritten)} of them overwritten in place" if overwritten else ""
     largest = sorted(facts["buffers"], key=lambda b: -(b["bytes"] or 0))[:10]
-    rows = [
-        ["buffer", "bytes", "steps"],
-        *(
-            [
-                buffer["name"],
-                "?" if buffer["bytes"] is None else bytes_text(buffer["bytes"]),
-                f"{buffer['steps'][0]}–{buffer['steps'][1]}",
-            ]
-            for buffer in largest
-        ),
-    ]
+    rows = [["buffer", "bytes", "steps", "written over"]]
+    for buffer in largest:
+        size = "?" if buffer["bytes"] is None else bytes_text(buffer["bytes"])
+        steps = f"{buffer['steps'][0]}–{buffer['steps'][1]}"
+        below = [o["name"] for o in overwritten if o["in_place_of"] == buffer["name"]]
+        rows.append([buffer["name"], size, steps, _listed(below)])
     return "\n".join(["memory", *lines, *([aligned(rows)] if largest else [])])

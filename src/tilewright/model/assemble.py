@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tilewright.abi import ALIGNMENT
-from tilewright.dtypes import u8
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Array, Graph, Value
 from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
-from tilewright.graph.sizes import count, variables
+from tilewright.graph.sizes import count, dims_equal, product, variables
 from tilewright.llvm.link import link
 from tilewright.model import plan as planned
 from tilewright.model.compile_kernels import compile_tasks
 from tilewright.model.kernel_store import KernelStore
 from tilewright.model.kernels import Compiled, KernelTask, task_of
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
+from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
+from tilewright.model.weights import Weights
 from tilewright.model.work import flops_of, moved_bytes
 from tilewright.runtime import program as rt
-from tilewright.runtime.arrays import empty
+from tilewright.runtime.sizes import constant
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.packing import Packing
 from tilewright.tensor.printer import print_node
 
 __all__ = ["Assembled", "HostCode", "assemble"]
@@ -61,8 +60,13 @@ def assemble(
     threads: int,
     store: KernelStore | None = None,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    in_place: bool = True,
 ) -> Assembled:
-    """Compile all kernels of a graph and put them together."""
+    """Compile all kernels of a graph and put them together.
+
+    `in_place`: results are written over inputs that are not needed any more, where that is allowed.
+    """
     plan = planned.plan_graph(graph)
     tasks = {
         step: task_of(step.group, step.outputs, plan.constants, _threads_for(step.group, threads))
@@ -78,7 +82,7 @@ def assemble(
             progress(len(done), unique)
 
     compiled = compile_tasks(list(tasks.values()), target, store, report)
-    return _Assembler(graph, plan, tasks, compiled).run()
+    return _Assembler(graph, plan, tasks, compiled, in_place=in_place).run()
 
 
 def _threads_for(group: Group, threads: int) -> int:
@@ -99,14 +103,16 @@ class _Assembler:
         plan: planned.Plan,
         tasks: dict[planned.KernelStep, KernelTask],
         compiled: dict[str, Compiled],
+        *,
+        in_place: bool,
     ) -> None:
         self.graph, self.plan, self.tasks, self.compiled = graph, plan, tasks, compiled
+        self.in_place = in_place
         self.kernels = {key: k for k, key in enumerate(compiled)}
         self.sizes = SizeTable(plan.segments)
         self.buffers: list[rt.Buffer] = []
         self.numbers: dict[object, int] = {}
-        self.weights: list[Array] = []
-        self.weight_bytes = 0
+        self.weights = Weights()
         self.functions: list[HostCode] = []
         self.made_by_host = {
             value
@@ -125,10 +131,14 @@ class _Assembler:
         steps = [s for s in self.plan.steps if not isinstance(s, planned.Label)]
         places = self._label_places()
         touches = [self._touch(step) for step in steps]
-        waiting = waits(touches)
         ranges = [(places[a], places[b] - 1) for a, b in self.plan.loops]
+        wishes = {k: self._wishes(step) for k, step in enumerate(steps)} if self.in_place else {}
+        shared = overwritten(touches, ranges, wishes)
+        touches = [touch.renamed(shared) for touch in touches]
+        waiting = waits(touches)
         lives = stretched(lifetimes(touches, waiting), ranges)
         self._place_all(lives)
+        self._place_shared(shared)
         made = [self._step(step, places, wait) for step, wait in zip(steps, waiting, strict=True)]
         outputs = tuple(
             self._port(name, value)
@@ -145,7 +155,7 @@ class _Assembler:
             self.plan.segment_count,
         )
         every = tuple(self.tasks.values())
-        return Assembled(program, image.code, self._weights(), tuple(self.functions), every)
+        return Assembled(program, image.code, self.weights.blob(), tuple(self.functions), every)
 
     def _require_assumptions(self) -> None:
         """What kernels rely on is checked before they run."""
@@ -190,6 +200,37 @@ class _Assembler:
         wholes = [self.plan.parts[r][0] if r in self.plan.parts else r for r in roots]
         return tuple(self.plan.root(w) for w in wholes if w not in self.plan.constants)
 
+    def _wishes(self, step: planned.PlanStep) -> list[Pair]:
+        """What the results of a step may be written over, as far as the step is concerned."""
+        if not isinstance(step, planned.KernelStep):
+            return []
+        task = self.tasks[step]
+        allowed = set(self.compiled[task.key].in_place)
+        memory = [next(iter(self._storages([value])), None) for value in task.params]
+        found: list[Pair] = []
+        for x, y in sorted(allowed):
+            source, result = memory[x], memory[y]
+            reading = [k for k, other in enumerate(memory) if other is source]
+            if all((k, y) in allowed for k in reading) and self._may_share(source, result):
+                found.append((source, result))
+        return found
+
+    def _may_share(self, source: object, result: object) -> bool:
+        """Whether one value is a temporary of the size of another, whose memory is known before."""
+        if not isinstance(source, Value) or not isinstance(result, Value):
+            return False
+        kept = {self.plan.root(value) for value in self.graph.outputs}
+        wholes = {self.plan.root(whole) for whole, _ in self.plan.parts.values()}
+        if source in kept or source in self.numbers or source in self.made_by_host:
+            return False
+        if source in wholes or result in wholes:
+            return False
+        if self._segment(result) > self._segment(source):
+            return False
+        return source.dtype.size_bytes == result.dtype.size_bytes and dims_equal(
+            product(source.shape), product(result.shape)
+        )
+
     def _step(
         self,
         step: planned.PlanStep,
@@ -198,7 +239,7 @@ class _Assembler:
     ) -> rt.Step:
         match step:
             case planned.KernelStep():
-                return self._call(self.tasks[step], step.group, wait)
+                return self._call(step, wait)
             case planned.HostStep():
                 return self._host(step)
             case planned.Enter(segment=segment, read=read):
@@ -214,10 +255,11 @@ class _Assembler:
                 return rt.Jump(places[label], condition=self.sizes.postfix(condition))
         raise AssertionError(f"no step for {step}")
 
-    def _call(self, task: KernelTask, group: Group, wait: bool) -> rt.Call:  # noqa: FBT001
+    def _call(self, step: planned.KernelStep, wait: bool) -> rt.Call:  # noqa: FBT001
+        task, group = self.tasks[step], step.group
         compiled = self.compiled[task.key]
         buffers = [self._param(compiled, k, value) for k, value in enumerate(task.params)]
-        numbers = [self.sizes.number(task.sizes[k]) for k in compiled.size_order]
+        numbers = [self.sizes.number(task.sizes[k], step.segment) for k in compiled.size_order]
         labels = dict.fromkeys(node.label for node in group.nodes if node.label)
         kernel = self.kernels[task.key]
         flops = self.sizes.postfix(flops_of(group.nodes))
@@ -230,7 +272,8 @@ class _Assembler:
         assert isinstance(op, Host)
         self.functions.append(HostCode(op.kind, op.payload, op.title, op.function))
         inputs = tuple(
-            rt.Operand(self._buffer(v), v.dtype, self.sizes.dims(v.shape)) for v in step.node.inputs
+            rt.Operand(self._buffer(v), v.dtype, self.sizes.dims(v.shape, step.segment))
+            for v in step.node.inputs
         )
         outputs = tuple(self._buffer(v) for v in step.node.outputs)
         defines = tuple((self.sizes.number(var), k, axis) for var, k, axis in step.defines)
@@ -262,14 +305,15 @@ class _Assembler:
         for what, (first, last) in lives.items():
             if not isinstance(what, Value) or what in self.numbers:
                 continue
+            self.sizes.require_shape(what.shape, self._segment(what))
             place = rt.Place.ARENA
             if what in self.made_by_host:
                 place = rt.Place.HOST
             elif what in results:
                 place = rt.Place.OUTPUT
-            segment = self.sizes.segment(what.shape)
             size = self.sizes.bytes_of(what)
-            self._add(what, rt.Buffer(what.name, place, size, segment, first, last))
+            buffer = rt.Buffer(what.name, place, size, self._segment(what), first, last)
+            self._add(what, buffer)
         for slot, (whole, offset) in self.plan.parts.items():
             parent = self.numbers[self.plan.root(whole)]
             self._add(
@@ -284,13 +328,32 @@ class _Assembler:
                 ),
             )
 
+    def _segment(self, value: Value) -> int:
+        """When a value can have memory."""
+        return self.sizes.segment(value.shape, self.plan.homes.get(value, 0))
+
+    def _place_shared(self, shared: Mapping[object, object]) -> None:
+        """Buffers for what lives in the memory of a later result."""
+        for source, result in shared.items():
+            assert isinstance(source, Value)
+            self.sizes.require_shape(source.shape, self._segment(source))
+            buffer = rt.Buffer(
+                source.name,
+                rt.Place.PART,
+                self.sizes.bytes_of(source),
+                self._segment(source),
+                parent=self.numbers[result],
+                offset=constant(0),
+            )
+            self._add(source, buffer)
+
     def _buffer(self, value: Value) -> int:
         """The buffer in which a value is, as it is."""
         if value in self.plan.constants:
-            return self._constant(value, self.plan.constants[value], "")
+            return self._constant(value)
         root = self.plan.root(value)
         if root in self.plan.constants:
-            return self._constant(root, self.plan.constants[root], "")
+            return self._constant(root)
         return self.numbers[root]
 
     def _param(self, compiled: Compiled, position: int, value: Value) -> int:
@@ -298,18 +361,15 @@ class _Assembler:
         packing = compiled.packings.get(position)
         if packing is None or value not in self.plan.constants:
             return self._buffer(value)
-        array = self.plan.constants[value]
-        return self._constant(value, packing.pack(array), f"{compiled.symbol}:{position}")
+        return self._constant(value, packing)
 
-    def _constant(self, value: Value, array: Array, form: str) -> int:
-        key = (value, form)
-        if key in self.numbers:
-            return self.numbers[key]
-        data = np.ascontiguousarray(array)
-        size, offset = ((rt.SizeOp.CONST, data.nbytes),), ((rt.SizeOp.CONST, self.weight_bytes),)
-        self.weights.append(data)
-        self.weight_bytes += _padded(data.nbytes)
-        return self._add(key, rt.Buffer(value.name, rt.Place.WEIGHTS, size, offset=offset))
+    def _constant(self, value: Value, packing: Packing | None = None) -> int:
+        place = self.weights.place(self.plan.constants[value], packing)
+        if place not in self.numbers:
+            offset, size = place
+            where = constant(offset)
+            self._add(place, rt.Buffer(value.name, rt.Place.WEIGHTS, constant(size), offset=where))
+        return self.numbers[place]
 
     def _add(self, key: object, buffer: rt.Buffer) -> int:
         self.numbers[key] = len(self.buffers)
@@ -323,16 +383,3 @@ class _Assembler:
         )
         dims = self.sizes.dims(value.shape)
         return rt.Port(name, value.dtype, dims, shown, self._buffer(value))
-
-    def _weights(self) -> Array:
-        blob = empty((self.weight_bytes,), u8)  # aligned, and on large pages
-        offset = 0
-        for data in self.weights:
-            blob[offset : offset + data.nbytes] = data.reshape(-1).view(np.uint8)
-            blob[offset + data.nbytes : offset + _padded(data.nbytes)] = 0
-            offset += _padded(data.nbytes)
-        return blob
-
-
-def _padded(size_bytes: int) -> int:
-    return -(-size_bytes // ALIGNMENT) * ALIGNMENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -18,6 +18,7 @@ from tilewright.runtime.artefact import Parts, write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key, digest_of_bytes, digest_of_file
 from tilewright.target import Target
+from tilewright.unsupported import Unsupported, listing
 
 if TYPE_CHECKING:
     import onnx
@@ -124,6 +125,7 @@ def compile_parts(
 ) -> Compilation | NotCompiled:
     """Compile, without a look into the cache of models; the machine need not be this one."""
     from tilewright.frontend.onnx import import_model, read_model
+    from tilewright.frontend.onnx.notes import require_reference
     from tilewright.frontend.onnx.registry import Unknown
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.passes.pipeline import optimise
@@ -144,11 +146,12 @@ def compile_parts(
         for problem in can_plan(graph):
             raise Unknown(problem)
     except Unknown as unknown:
+        require_reference(proto)
         whole = host_graph(proto)
-        by_reference = reason_of(unknown)
+        by_reference = reason_of(unknown, unknown.nodes)
         if whole is None:
             warn_of_reference(by_reference)
-            return NotCompiled(WholeModel(proto, str(unknown)))
+            return NotCompiled(WholeModel(proto, str(unknown), unknown.nodes))
         graph = whole
     tell(Progress("optimise"))
     graph = optimise(graph)
@@ -178,16 +181,15 @@ def _digests(model: Source, caches: Caches) -> list[str]:
     return [digest_of_bytes(model.SerializeToString())]
 
 
-def warn_of_reference(nodes: Mapping[str, str]) -> None:
-    """Say once which operators run slowly, and why."""
+def warn_of_reference(nodes: Sequence[Unsupported]) -> None:
+    """Say once which nodes run slowly, and why; the warning has all of them."""
     if not nodes:
         return
-    reasons: dict[str, int] = {}
-    for why in nodes.values():
-        reasons[why] = reasons.get(why, 0) + 1
-    shown = "; ".join(f"{why} ({n}×)" if n > 1 else why for why, n in reasons.items())
-    text = f"these operators run on the ONNX reference implementation, which is slow: {shown}"
-    warnings.warn(TilewrightWarning(text), stacklevel=3)
+    single = "1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run"
+    what = single if all(node.op for node in nodes) else "the model runs"
+    lines = "".join(f"\n  {line}" for line in listing(nodes))
+    text = f"{what} on the ONNX reference implementation, which is slow:{lines}"
+    warnings.warn(TilewrightWarning(text, nodes), stacklevel=3)
 
 
 def _require_accuracy(accuracy: str) -> None:

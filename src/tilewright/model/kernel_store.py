@@ -80,7 +80,8 @@ def decode(data: bytes) -> Compiled:
     end = _HEAD.size + _HEAD.unpack_from(data)[1]
     facts = json.loads(data[_HEAD.size : end])
     packings = {int(k): _packing(*entry) for k, entry in facts.pop("packings").items()}
-    facts["size_order"], facts["remarks"] = tuple(facts["size_order"]), tuple(facts["remarks"])
+    facts |= {name: tuple(facts[name]) for name in ("size_order", "remarks")}
+    facts["in_place"] = tuple((x, y) for x, y in facts["in_place"])
     return Compiled(code=data[end:], packings=packings, **facts)
 
 

@@ -17,6 +17,7 @@ from tilewright.intrin.features import require_features, require_functions
 from tilewright.llvm.emit import emit, scratch_symbol, symbol
 from tilewright.llvm.machine import object_of
 from tilewright.lower import lower
+from tilewright.lower.in_place import in_place
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -50,6 +51,7 @@ class Compiled:
 
     `size_order` says which of the task's sizes the kernel takes, in its order. Scratch that depends
     on sizes is None: the function `scratch_symbol` tells it. `packings` belong to parameters.
+    `in_place` are the pairs (input, result) of parameters that may be the same memory.
     """
 
     code: bytes
@@ -61,6 +63,7 @@ class Compiled:
     parallel: bool
     packings: Mapping[int, Packing]
     remarks: tuple[str, ...] = ()
+    in_place: tuple[tuple[int, int], ...] = ()
 
     def pack(self, position: int, array: Array) -> Array:
         """A constant in the layout that the kernel wants."""
@@ -109,15 +112,14 @@ def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
 
 def compile_task(task: KernelTask, target: Target) -> Compiled:
     """Draft, lower and compile one program."""
-    program = task.program.with_fields(
-        name=f"k{blake2b(task.key.encode(), digest_size=10).hexdigest()}"
-    )
+    program = task.program.with_fields(name=_name_of(task))
     schedule = draft(program, target, task.threads, task.constants)
     scheduled = schedule.func
     require_features(scheduled, target)
     require_functions(scheduled)
     lowered = lower(scheduled, target)
-    code = object_of(emit(lowered, target), target)
+    pairs = in_place(lowered.func)
+    code = object_of(emit(lowered, target, {k for pair in pairs for k in pair}), target)
     known = program_sizes(program)
     order = tuple(known.index(size) for size in lowered.sizes)
     packings = {
@@ -132,7 +134,8 @@ def compile_task(task: KernelTask, target: Target) -> Compiled:
         tir.int_value(lowered.local_bytes),
         lowered.parallel,
         packings,
-        lowered.remarks,
+        (*schedule.remarks, *lowered.remarks),
+        pairs,
     )
 
 

@@ -7,8 +7,8 @@ than that. What a loop touches is in use until its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 __all__ = ["Touch", "lifetimes", "stretched", "waits"]
 
@@ -24,6 +24,11 @@ class Touch:
     writes: tuple[object, ...]
     parallel: bool = True
     meets: bool = False
+
+    def renamed(self, names: Mapping[object, object]) -> Touch:
+        """The same step with other memory."""
+        reads = tuple(names.get(what, what) for what in self.reads)
+        return replace(self, reads=reads, writes=tuple(names.get(w, w) for w in self.writes))
 
 
 def waits(touches: Sequence[Touch]) -> list[bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,13 +22,14 @@ from tilewright.runtime.image import Image
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
 from tilewright.target import Target
+from tilewright.unsupported import Unsupported
 from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright.graph.ir import Graph
     from tilewright.model.assemble import Assembled
 
-__all__ = ["Module", "TensorInfo", "infos_of", "load_module", "parts_of"]
+__all__ = ["Module", "TensorInfo", "infos_of", "load_module", "parts_of", "stored_nodes"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
 
@@ -36,17 +37,20 @@ Array = NDArray[Any]
 
 
 class Module:
-    """`run` takes arrays by name and gives a list of arrays; threads may call it at once."""
+    """`run` takes arrays by name and gives a list of arrays; threads may call it at once.
+
+    `by_reference` are the nodes that run on the ONNX reference implementation.
+    """
 
     def __init__(
         self,
         executable: Executable,
         artefact: Artefact | Parts,
-        by_reference: Mapping[str, str],
+        by_reference: Iterable[Unsupported],
         graph: Graph | None = None,
     ) -> None:
         self.executable = executable
-        self.by_reference = dict(by_reference)
+        self.by_reference = tuple(by_reference)
         self.graph = graph
         self._artefact = artefact
 
@@ -56,7 +60,7 @@ class Module:
         functions = [f.function for f in made.functions]
         image = Image.from_bytes(made.code)
         executable = Executable(made.program, image, made.weights, functions, threads=threads)
-        return cls(executable, parts, parts.extra["by_reference"], graph)
+        return cls(executable, parts, stored_nodes(parts.extra), graph)
 
     @property
     def name(self) -> str:
@@ -133,14 +137,14 @@ def load_module(
         functions,
         threads=extra["threads"] if threads is None else threads,
     )
-    return Module(executable, artefact, extra["by_reference"])
+    return Module(executable, artefact, stored_nodes(extra))
 
 
 def parts_of(
     made: Assembled,
     target: Target,
     threads: int,
-    by_reference: Mapping[str, str],
+    by_reference: Iterable[Unsupported],
     meta: ModelMeta | None = None,
 ) -> Parts:
     """What is written to a file."""
@@ -150,11 +154,16 @@ def parts_of(
     ]
     extra = {
         "functions": functions,
-        "by_reference": dict(by_reference),
+        "by_reference": [node.to_dict() for node in by_reference],
         "threads": threads,
         "meta": (meta or ModelMeta()).to_dict(),
     }
     return Parts(to_json(made.program), made.code, [made.weights], target, _tool(), extra)
+
+
+def stored_nodes(extra: Mapping[str, Any]) -> tuple[Unsupported, ...]:
+    """The nodes that run by reference, of what is written to a file."""
+    return tuple(map(Unsupported.from_dict, extra["by_reference"]))
 
 
 @functools.cache

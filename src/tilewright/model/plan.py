@@ -19,6 +19,7 @@ from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.op import Role
 from tilewright.graph.sizes import dims_equal, product, same_shape, variables
+from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
 
 __all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
@@ -33,18 +34,20 @@ class Label:
 
 @dataclass(eq=False)
 class KernelStep:
-    """A group of nodes, and the values that leave it."""
+    """A group of nodes, the values that leave it, and the segment in which it runs."""
 
     group: Group
     outputs: tuple[Value, ...]
+    segment: int
 
 
 @dataclass(eq=False)
 class HostStep:
-    """A Python function."""
+    """A Python function, and the segment in which it runs."""
 
     node: Node
     defines: tuple[tuple[tir.Var, int, int], ...]
+    segment: int
 
 
 @dataclass(eq=False)
@@ -80,6 +83,7 @@ class Plan:
 
     `nodes` are all nodes with the segment in which they run: those of a branch have one of their
     own where they assume something of sizes, so that nothing is asked of a branch not taken.
+    `homes[value]` is the segment in which a value is made.
     """
 
     steps: list[PlanStep] = field(default_factory=list)
@@ -90,6 +94,7 @@ class Plan:
     loops: list[tuple[Label, Label]] = field(default_factory=list)
     segment_count: int = 1
     nodes: list[tuple[Node, int]] = field(default_factory=list)
+    homes: dict[Value, int] = field(default_factory=dict)
     here: int = 0
 
     def root(self, value: Value) -> Value:
@@ -123,6 +128,7 @@ def plan_graph(graph: Graph) -> Plan:
 def _plan_into(plan: Plan, graph: Graph) -> None:
     plan.constants.update(graph.constants)
     plan.nodes += [(node, plan.here) for node in graph.nodes]
+    plan.homes.update((value, plan.here) for node in graph.nodes for value in node.outputs)
     consumers = graph.consumers()
     for node in graph.nodes:
         if node.op.role is Role.VIEW:
@@ -141,12 +147,12 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
                     size, number = first.op.size, first.inputs[-1]
                     plan.steps.append(Enter(plan.new_segment(size), ((size, number),)))
                 left = group.outputs(graph, consumers) or tuple(group.nodes[-1].outputs)
-                plan.steps.append(KernelStep(group, left))
+                plan.steps.append(KernelStep(group, left, plan.here))
 
 
 def _plan_host(plan: Plan, node: Node) -> None:
     found = _defined(plan, node)
-    plan.steps.append(HostStep(node, tuple(found)))
+    plan.steps.append(HostStep(node, tuple(found), plan.here))
     if found:
         plan.steps.append(Enter(plan.new_segment(*(var for var, _, _ in found))))
 
@@ -176,7 +182,8 @@ def _copy(plan: Plan, source: Value, target: Value, label: str) -> None:
     kind = computed_as(source.dtype)
     node = Node(Map(argument(0, kind), 1, source.dtype), (source,), (target,), label)
     group = Group(GroupKind.MAP, [node], shape=source.shape)
-    plan.steps.append(KernelStep(group, (target,)))
+    plan.homes.setdefault(target, plan.here)
+    plan.steps.append(KernelStep(group, (target,), plan.here))
 
 
 def _plan_if(plan: Plan, node: Node, op: If) -> None:
@@ -192,7 +199,6 @@ def _plan_if(plan: Plan, node: Node, op: If) -> None:
             plan.here = plan.new_segment()
             plan.steps.append(Enter(plan.here))
         _inline(plan, graph, node.inputs[1:])
-        plan.here = around
         for result, source in zip(node.outputs, graph.outputs, strict=True):
             for dim, own in zip(result.shape, source.shape, strict=True):
                 if dim in unknown and isinstance(dim, tir.Var):
@@ -201,13 +207,16 @@ def _plan_if(plan: Plan, node: Node, op: If) -> None:
             plan.steps.append(Enter(segment))
         for result, source in zip(node.outputs, graph.outputs, strict=True):
             _copy(plan, source, result, node.label)
+        plan.here = around
         if is_first:
             plan.steps.append(Branch(end))
     plan.steps.append(end)
 
 
 def _assumes(graph: Graph) -> bool:
-    """Whether nodes of a graph rely on sizes that a run tells."""
+    """Whether nodes of a graph rely on sizes that a run tells, or have ones that may not exist."""
+    if not all(is_plain(d) for n in graph.nodes for v in n.outputs for d in v.shape):
+        return True
     types = (([v.type for v in n.inputs], [v.type for v in n.outputs]) for n in graph.nodes)
     return any(
         not dims_equal(a, b)

@@ -47,6 +47,8 @@ C032 = Code("C032", "the run of `{model}` was asked to end before it began")
 C033 = Code("C033", "a session cannot be made from {found}")
 
 PROVIDER: Final = "CPUExecutionProvider"
+_SWITCH: Final = {"on": True, "1": True, "off": False, "0": False}
+"""Values of the entry `tilewright.cache`; any other is a folder."""
 
 Callback = Callable[[list[Any], Any, str], None]
 
@@ -260,7 +262,7 @@ class InferenceSession:
             target=options.own("target", "host"),
             threads=threads,
             accuracy=options.own("accuracy", "default"),
-            cache=cache == "on" if cache in {"on", "off"} else Path(cache),
+            cache=_SWITCH[cache] if cache in _SWITCH else Path(cache),
         )
 
     def _require_wanted(self, options: RunOptions) -> None:

@@ -11,8 +11,9 @@ from tilewright.graph.sizes import dims_equal, product, tidy, variables
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
+from tilewright.tensor.visit import walk
 
-__all__ = ["SizeTable"]
+__all__ = ["SizeTable", "is_plain"]
 
 I140 = Code("I140", "`{expr}` cannot be a size of a program")
 
@@ -33,6 +34,36 @@ _OPS: Final[dict[type[tir.Expr], SizeOp]] = {
 }
 
 
+def is_plain(dim: tir.Expr) -> bool:
+    """Whether a dimension can be computed and is not negative, whatever the sizes of a run are."""
+    match tidy(dim):
+        case tir.Const(value=number):
+            return number >= 0
+        case tir.Var():
+            return True
+        case tir.Add(a=a, b=b) | tir.Mul(a=a, b=b) | tir.Min(a=a, b=b):
+            return is_plain(a) and is_plain(b)
+        case tir.Max(a=a, b=b):
+            parts = (a, b)
+            return any(map(is_plain, parts)) and all(map(_is_total, parts))
+        case tir.FloorDiv(a=a, b=tir.Const(value=divisor)):
+            return divisor > 0 and is_plain(a)
+        case tir.FloorMod(a=a, b=tir.Const(value=divisor)):
+            return divisor > 0 and _is_total(a)
+        case tir.Select(cond=cond, if_true=a, if_false=b):
+            return _is_total(cond) and is_plain(a) and is_plain(b)
+    return False
+
+
+def _is_total(expr: tir.Expr) -> bool:
+    """Whether an expression has a value for all sizes: nothing is divided by what may be zero."""
+    return all(
+        tir.int_value(node.b) not in (None, 0)
+        for node in walk(expr)
+        if isinstance(node, tir.FloorDiv | tir.FloorMod)
+    )
+
+
 class SizeTable:
     """Numbers for dimensions, in the order in which they become known."""
 
@@ -40,6 +71,7 @@ class SizeTable:
         self.sizes: list[Size] = []
         self._segments = segments
         self._numbers: dict[tir.Expr, int] = {}
+        self._late: dict[tuple[tir.Expr, int], int] = {}
         self._required: set[tuple[tir.Expr, tir.Expr, int]] = set()
 
     def bind(self, var: tir.Var) -> int:
@@ -49,14 +81,20 @@ class SizeTable:
             self.sizes.append(Size(var.name, None, self._segments[var]))
         return self._numbers[var]
 
-    def number(self, dim: tir.Expr) -> int:
-        """The number of a dimension, which is computed when its segment is entered."""
+    def number(self, dim: tir.Expr, since: int = 0) -> int:
+        """The number of a dimension, which is computed when its segment is entered.
+
+        One that not every run can compute is asked for when the segment `since` is entered.
+        """
         dim = tidy(dim)
-        if dim not in self._numbers:
+        segment = self.segment([dim], since)
+        if dim in self._numbers:
+            return self._numbers[dim]
+        if (dim, segment) not in self._late:
             value = self.postfix(dim)
-            self._numbers[dim] = len(self.sizes)
-            self.sizes.append(Size(print_node(dim), value, self.segment([dim])))
-        return self._numbers[dim]
+            self._late[dim, segment] = len(self.sizes)
+            self.sizes.append(Size(print_node(dim), value, segment))
+        return self._late[dim, segment]
 
     def require_equal(self, a: tir.Expr, b: tir.Expr, since: int = 0) -> None:
         """Refuse runs in which two dimensions differ when the segment `since` is entered.
@@ -74,15 +112,30 @@ class SizeTable:
             value: SizeExpr = ((SizeOp.CONST, 1), *equal, (SizeOp.FLOORDIV, 0))
             self.sizes.append(Size(name, value, segment))
 
-    def dims(self, shape: Shape) -> tuple[int, ...]:
+    def require_shape(self, shape: Shape, since: int = 0) -> None:
+        """Refuse runs in which several dimensions are negative: their product need not be."""
+        doubtful = [tidy(d) for d in shape if not is_plain(d)]
+        for dim in doubtful if len(doubtful) > 1 else ():
+            segment = self.segment([dim], since)
+            if (dim, dim, segment) not in self._required:
+                self._required.add((dim, dim, segment))
+                holds = ((SizeOp.CONST, 0), *self.postfix(dim), (SizeOp.LE, 0))
+                value: SizeExpr = ((SizeOp.CONST, 1), *holds, (SizeOp.FLOORDIV, 0))
+                self.sizes.append(Size(f"{print_node(dim)} ≥ 0", value, segment))
+
+    def dims(self, shape: Shape, since: int = 0) -> tuple[int, ...]:
         """Dimensions as ports write them: a number, or the number k of a size as -1 - k."""
         numbers = [(d, tir.int_value(d)) for d in shape]
-        return tuple(n if n is not None else -1 - self.number(d) for d, n in numbers)
+        return tuple(n if n is not None else -1 - self.number(d, since) for d, n in numbers)
 
-    def segment(self, dims: Iterable[tir.Expr]) -> int:
-        """When all of these dimensions are known."""
-        found = variables(dims)
-        return max((self._segments[v] for v in found), default=0)
+    def segment(self, dims: Iterable[tir.Expr], since: int = 0) -> int:
+        """When all of these dimensions are known, or later, if not every run can compute them.
+
+        A branch that is not taken may have sizes that make no sense: `since` is its segment.
+        """
+        every = list(dims)
+        known = max((self._segments[v] for v in variables(every)), default=0)
+        return known if since <= known or all(map(is_plain, every)) else since
 
     def bytes_of(self, value: Value) -> SizeExpr:
         """How much memory a value takes."""

@@ -8,7 +8,7 @@ stays a `WholeModule`, with the face of a module.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilewright.errors import ArtefactError, Code
@@ -16,6 +16,7 @@ from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.module import Module
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Event, Profile
+from tilewright.unsupported import Unsupported
 
 if TYPE_CHECKING:
     import onnx
@@ -29,9 +30,10 @@ __all__ = ["WholeModule", "host_graph", "reason_of"]
 A121 = Code("A121", "`{model}` cannot be saved: {reason}")
 
 
-def reason_of(problem: object) -> dict[str, str]:
-    """What runs by reference, and why, as the warning says it."""
-    return {"the model": f"the whole model, because {problem}"}
+def reason_of(problem: object, nodes: Sequence[Unsupported] = ()) -> tuple[Unsupported, ...]:
+    """That all runs by reference, and why, then the nodes that are the reason."""
+    whole = Unsupported("the model", "", "", 0, (), f"runs as a whole, because {problem}")
+    return whole, *(node for node in nodes if node.op)
 
 
 def host_graph(model: onnx.ModelProto) -> Graph | None:
@@ -116,7 +118,7 @@ class WholeModule(Module):
     def __init__(self, model: WholeModel) -> None:  # no executable: there is no program
         self.model = model
         self.graph = None
-        self.by_reference = reason_of(model.reason)
+        self.by_reference = reason_of(model.reason, model.nodes)
 
     @property
     def name(self) -> str:

@@ -44,7 +44,7 @@ A113 = Code("A113", "`{file}` was compiled for another machine: this one lacks {
 SUFFIX: Final = ".tw"
 MAGIC: Final = b"\x89tw\r\n\x1a\n\0"
 """Not text, and changed by whatever converts line ends."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 PAGE: Final = 1 << 16
 MAX_METADATA: Final = 1 << 28
 

@@ -90,6 +90,8 @@ def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> s
     first, is_equation, second = name.partition(" = ")
     if outcome is Outcome.BAD_SIZE and is_equation:
         return f"`{first}` and `{second}` must be equal"
+    if outcome is Outcome.BAD_SIZE and name.endswith(" ≥ 0"):
+        return f"`{name.removesuffix(' ≥ 0')}` must not be negative"
     if outcome is Outcome.BAD_SIZE:
         return f"`{name}` is too large, or a division by zero"
     return f"`{name}` comes out as {value}"

@@ -85,7 +85,7 @@ class Place(enum.Enum):
     WEIGHTS = "weights"  # read-only, mapped from the artefact
     ARENA = "arena"  # placed when its segment is entered
     HOST = "host"  # an array that a Python function made; kept until the call ends
-    PART = "part"  # inside of another buffer, `offset` bytes from its start
+    PART = "part"  # inside of another buffer, `offset` bytes from its start, or its memory before
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import ml_dtypes
 import numpy as np
 
-__all__ = ["assert_same", "tolerance"]
+from tilewright.testing.accuracy import REORDERED
 
-# Relative errors that re-ordered sums and rounded storage may show, by element type.
-_TOLERANCE = {
-    np.dtype(np.float64): 1e-10,
-    np.dtype(np.float32): 2e-5,
-    np.dtype(np.float16): 2e-3,
-    np.dtype(ml_dtypes.bfloat16): 1.6e-2,
-}
+__all__ = ["assert_same", "tolerance"]
 
 
 def tolerance(dtype: np.dtype) -> float:
     """The relative error allowed for this element type; 0 for integers."""
-    return _TOLERANCE.get(dtype, 0.0)
+    return REORDERED.get(dtype, 0.0)
 
 
 def assert_same(

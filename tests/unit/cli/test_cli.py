@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tilewright
 from tilewright.cli import main
 from tilewright.explain import EXAMPLES
 from tilewright.pipeline import STAGES
@@ -137,3 +138,13 @@ def test_errors_point_to_their_explanation(capsys):
     error = capsys.readouterr().err
     assert error.startswith("tilewright: K013: there is no error `S999`")
     assert error.endswith("`tilewright explain K013` says more\n")
+
+
+@pytest.mark.parametrize("module", ["tilewright", "tilewright.cli"])
+def test_the_package_is_the_command(module):
+    command = [sys.executable, "-m", module, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == tilewright.__version__
+    failed = subprocess.run([*command[:3], "run"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert "usage: tilewright run" in failed.stderr

@@ -130,7 +130,8 @@ def test_run_says_what_is_slow_without_a_place_in_the_code(tmp_path):
     command = [sys.executable, "-m", "tilewright.cli", "run", str(path), "--no-cache"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
-    assert done.stderr.startswith("tilewright: these operators run on the ONNX reference")
+    assert done.stderr.startswith("tilewright: the model runs on the ONNX reference")
+    assert "Cast (opset 20): element type string\n    `t` of x: f32[n]" in done.stderr
     assert done.stdout.startswith("y: float32[1]")
 
 
@@ -185,6 +186,38 @@ def test_show_tells_programs_the_same(compiled, capsys):
     assert product["share_of_limit"] == pytest.approx(limit / product["seconds"])
     assert facts["memory"]["weights_bytes"] > 0
     assert facts["model"]["shapes"] == {"x": [7, 8]}
+
+
+def residual_model():
+    """y = (h + tanh(h·V)·V) · V with h = x·V: the sum is written over h."""
+    v = np.random.default_rng(0).uniform(-0.5, 0.5, (16, 16)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "V"], ["h"], "first"),
+        onnx.helper.make_node("MatMul", ["h", "V"], ["p"]),
+        onnx.helper.make_node("Tanh", ["p"], ["t"]),
+        onnx.helper.make_node("MatMul", ["t", "V"], ["u"]),
+        onnx.helper.make_node("Add", ["u", "h"], ["s"]),
+        onnx.helper.make_node("MatMul", ["s", "V"], ["y"]),
+    ]
+    ports = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 16]) for name in "xy"
+    ]
+    weights = [onnx.numpy_helper.from_array(v, "V")]
+    graph = onnx.helper.make_graph(nodes, "residual", ports[:1], ports[1:], weights)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+
+
+def test_show_tells_what_is_written_over_what(tmp_path, capsys):
+    onnx.save(residual_model(), tmp_path / "residual.onnx")
+    command = ["show", str(tmp_path / "residual.onnx"), "--memory", "--size", "n=5"]
+    assert main(command) == 0
+    assert "1 of them overwritten in place" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    memory = json.loads(capsys.readouterr().out)["memory"]
+    (below,) = memory["overwritten"]
+    assert below["bytes"] == 320
+    assert below["in_place_of"] in [buffer["name"] for buffer in memory["buffers"]]
+    assert memory["without_reuse_bytes"] == 3 * 320
 
 
 def test_show_prints_the_graph_alone_if_asked_for(model, capsys):

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from tests.lowered import flat, function, ramp
+from tests.lowered import flat, function, ramp, run
 from tilewright.dtypes import f32, i8
 from tilewright.llvm.emit import emit, scratch_symbol, symbol
 from tilewright.llvm.jit import load
@@ -73,3 +73,18 @@ def test_constant_scratch_needs_no_function():
 
 def test_emission_is_deterministic():
     assert emit(scaled(64), V3) == emit(scaled(64), V3)
+
+
+def test_parameters_that_may_be_one_memory_say_so():
+    """What is read may change: neither apart from what is written, nor the same all the time."""
+    plain, shared = emit(scaled(64), V3), emit(scaled(64), V3, {0, 1})
+    assert (plain.count("noalias"), shared.count("noalias")) == (2, 0)
+    assert (plain.count("!invariant.load"), shared.count("!invariant.load")) == (1, 0)
+    assert shared.count("readonly") == plain.count("readonly")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_kernel_writes_over_what_it_reads(threads):
+    array = np.arange(64, dtype=np.float32)
+    run(scaled(64), [array, array], threads=threads, shared={0, 1})
+    np.testing.assert_array_equal(array, np.arange(64) * 2)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.rewriting import feeds_of
 from tilewright.dtypes import f32
-from tilewright.graph import Builder, Graph, interpret
+from tilewright.graph import Builder, Graph, Value, interpret
 from tilewright.model.assemble import Assembled, assemble
 from tilewright.model.module import Module, parts_of
 from tilewright.runtime.program import Buffer, Call, Place
+from tilewright.runtime.sizes import constant
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call
@@ -154,3 +156,77 @@ def test_progress_counts_distinct_kernels():
     told: list[tuple[int, int]] = []
     assemble(b.graph([b.reduce(tir.Fold.ADD, y, (1,))]), HOST, 1, None, lambda *at: told.append(at))
     assert told == [(1, 2), (2, 2)]
+
+
+# ---- results in place of inputs
+
+
+def overwritten(found: Assembled) -> list[tuple[str, str]]:
+    """(what is not needed any more, what is written over it) by name, without parts of loops."""
+    every = found.program.buffers
+    parts = [b for b in every if b.place is Place.PART and b.offset == constant(0)]
+    return [(b.name, every[b.parent].name) for b in parts]
+
+
+def residual(b: Builder, x: Value) -> Value:
+    """x + tanh(x·W)·V, in two kernels."""
+    small = [np.random.default_rng(k).uniform(-0.2, 0.2, (24, 24)) for k in range(2)]
+    w, v = (b.constant(array.astype(np.float32)) for array in small)
+    inner = b.map(lambda u: call("tanh", u), b.matmul(x, w))
+    return b.map(tir.Add, b.matmul(inner, v), x)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_sum_takes_the_place_of_a_summand(threads):
+    b = Builder("residual")
+    y = b.matmul(b.input("x", f32, (N, 24)), weights(b, 24, 24))
+    first = residual(b, y)
+    found = made(b.graph([b.matmul(residual(b, first), weights(b, 24, 24))]), threads)
+    last = overwritten(found)[-1][1]
+    assert overwritten(found) == [(y.name, last), (first.name, last)]
+    arena = buffers(found, Place.ARENA)
+    assert [(a.name, a.first, a.last) for a in arena if a.name == last] == [(last, 0, 5)]
+
+
+def test_an_input_an_output_and_what_is_read_later_are_not_overwritten():
+    b = Builder("kept")
+    x = b.input("x", f32, (N, 24))
+    y = residual(b, x)
+    z = residual(b, y)
+    w = residual(b, z)
+    found = made(b.graph([y, b.matmul(w, weights(b, 24, 24)), b.reduce(tir.Fold.ADD, z, (1,))]))
+    assert overwritten(found) == []
+
+
+def test_a_temporary_lives_in_the_output_that_it_becomes():
+    b = Builder("output")
+    y = b.matmul(b.input("x", f32, (N, 24)), weights(b, 24, 24))
+    z = residual(b, y)
+    found = made(b.graph([z], ["z"]))
+    assert overwritten(found) == [(y.name, z.name)]
+    assert [a.name for a in buffers(found, Place.OUTPUT)] == [z.name]
+    assert len(buffers(found, Place.ARENA)) == 1
+
+
+def test_two_views_of_one_memory_are_both_looked_at():
+    """An element is read where it is written, and, through a view, somewhere else as well."""
+    for crosses in (True, False):
+        b = Builder("views")
+        x, z = b.input("x", f32, (8, 8)), b.input("z", f32, (8, 8))
+        y, product = b.matmul(x, weights(b, 8, 8)), b.matmul(z, weights(b, 8, 8))
+        shown = b.reshape(y, (4, 2, 8))
+        shown = b.transpose(shown, (1, 0, 2)) if crosses else b.reshape(shown, (2, 4, 8))
+        one, two = b.reshape(product, (2, 4, 8)), b.reshape(y, (2, 4, 8))
+        total = b.map(lambda p, q, r: p * q + r, one, two, shown)
+        last = b.matmul(b.reshape(total, (8, 8)), weights(b, 8, 8))
+        found = made(b.graph([last, product]))
+        assert len(found.program.steps) == 4
+        assert overwritten(found) == ([] if crosses else [(y.name, total.name)])
+
+
+def test_it_can_be_left_out():
+    b = Builder("apart")
+    y = b.matmul(b.input("x", f32, (N, 24)), weights(b, 24, 24))
+    graph = b.graph([residual(b, y)])
+    assert overwritten(made(graph))
+    assert not overwritten(assemble(graph, HOST, 1, in_place=False))

@@ -30,6 +30,7 @@ TASKS = {
     "matmul": task_of(library.matmul(96, 128, 64), ("B",)),
     "rows": task_of(library.matmul(size("n"), 128, 64, bias=True), ("B", "bias")),
     "conv": task_of(library.conv2d(1, 16, 12, 12, 32, 3), ("W",)),
+    "sum": task_of(library.add(96, 128), threads=1),
     "softmax": task_of(library.softmax(size("n"), size("m")), threads=1),
 }
 
@@ -57,6 +58,12 @@ def test_layouts_come_back(kernels):
     packings = kernels["matmul"].packings
     assert packings, "the draft packs a constant operand"
     assert decode(encode(kernels["matmul"])).packings == packings
+
+
+def test_what_may_be_overwritten_comes_back(kernels):
+    assert kernels["sum"].in_place == ((0, 2), (1, 2))
+    assert decode(encode(kernels["sum"])).in_place == kernels["sum"].in_place
+    assert kernels["softmax"].in_place == ()
 
 
 def test_layout_of_symbolic_sizes_is_not_kept(store, kernels):

@@ -263,3 +263,16 @@ def test_warnings_can_be_silenced():
 def test_the_device_is_this_processor(session):
     assert tw.get_device() == "CPU"
     assert tw.get_available_providers() == session.get_providers() == ["CPUExecutionProvider"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [("on", True), ("1", True), ("off", False), ("0", False)]
+)
+def test_the_cache_is_switched_by_words_and_by_numbers(value, kept, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    settings = tw.SessionOptions()
+    settings.add_session_config_entry("tilewright.cache", value)
+    tw.InferenceSession(MODEL, settings)
+    assert (tmp_path / "cache").exists() == kept
+    assert not (tmp_path / value).exists()

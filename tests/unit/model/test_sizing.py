@@ -107,3 +107,32 @@ def test_what_must_be_equal_is_asked_once_for_each_segment(table):
     assert evaluate(asked[0].value, [5, 7]) == 1
     with pytest.raises(ZeroDivisionError):
         evaluate(asked[0].value, [6, 7])
+
+
+def test_what_not_every_run_can_compute_waits_for_its_branch():
+    table = SizeTable({N: 0, M: 1})
+    table.bind(N)
+    table.bind(M)
+    assert table.segment([N * 2], since=3) == 0
+    assert table.segment([N - 4], since=3) == 3
+    assert table.segment([N, N - 4]) == 0
+    early, late = table.number(N - 4), table.number(N - 4, since=3)
+    assert [table.sizes[k].segment for k in (early, late)] == [0, 3]
+    assert table.sizes[early].value == table.sizes[late].value
+    assert table.number(N - 4, since=3) == late
+    assert table.dims((tir.Const(2), N - 4), since=3) == (2, -1 - late)
+    assert table.number(N * 2, since=3) == table.number(N + N)
+
+
+def test_several_dimensions_that_may_be_negative_are_looked_at_one_by_one(table):
+    before = len(table.sizes)
+    table.require_shape((N, N - 4))
+    assert len(table.sizes) == before, "bytes tell"
+    for _ in range(2):
+        table.require_shape((N - 4, tir.Const(2), N - 9), since=2)
+    asked = table.sizes[before:]
+    assert [(size.name, size.segment) for size in asked] == [("n - 4 ≥ 0", 2), ("n - 9 ≥ 0", 2)]
+    assert [evaluate(size.value, [9, 0]) for size in asked] == [1, 1]
+    assert evaluate(asked[0].value, [5, 0]) == 1
+    with pytest.raises(ZeroDivisionError):
+        evaluate(asked[1].value, [5, 0])

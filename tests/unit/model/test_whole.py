@@ -9,7 +9,7 @@ import tilewright as tw
 from tests.expect import raises_code
 from tests.small import sequence_model, text_inside
 
-WARNED = "reference implementation, which is slow: the whole model, because"
+WARNED = "the model: runs as a whole, because"
 
 
 @pytest.fixture

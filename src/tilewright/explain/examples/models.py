@@ -33,26 +33,19 @@ EXAMPLES = (
         right="tw.compile(model.SerializeToString(), cache=False)",
     ),
     example(
-        "M002",
-        """Nodes of a model stand in an order in which everything is computed before it is used.
-        This node reads a name that nothing before it gives: the model is damaged, or was put
-        together wrongly. `onnx.checker.check_model` finds such things, too.""",
-        given=MODEL,
-        wrong="""
-        model.graph.node[0].input[0] = "z"
-        tw.compile(model, cache=False)
-        """,
-        right="tw.compile(model, cache=False)",
-    ),
-    example(
         "M004",
-        """An operator cannot be applied to its inputs. The text says which node it is, which
-        version of the operator, and what its inputs are.""",
+        """Nobody knows these operators, or the nodes contradict their definition: attributes,
+        shapes, or names that nothing computes. All such nodes of the model are named at once, by
+        operator and reason, each with the graph in which it stands and what it reads;
+        `error.nodes` has them as values.""",
         given=MODEL,
         wrong="""
         bias = helper.make_tensor("bias", TensorProto.FLOAT, [3], [1, 2, 3])
         model.graph.initializer.append(bias)
-        model.graph.node[0].CopyFrom(helper.make_node("Add", ["x", "bias"], ["y"]))
+        add = helper.make_node("Add", ["x", "bias"], ["y"], "biased")
+        other = helper.make_node("Sharpen", ["x"], ["z"], domain="com.example")
+        del model.graph.node[:]
+        model.graph.node.extend([add, other])
         tw.compile(model, cache=False)
         """,
         right="""
@@ -114,7 +107,7 @@ EXAMPLES = (
 
         def loaded(*functions):
             program = to_json(Program("empty", (), (), (), (), (), ()))
-            extra = {"functions": functions, "by_reference": {}, "threads": 1}
+            extra = {"functions": functions, "by_reference": [], "threads": 1}
             with tempfile.TemporaryDirectory() as folder:
                 file = Path(folder, "model.tw")
                 save(file, Parts(program, b"", [], tw.Target.host(), "tilewright 9.0", extra))

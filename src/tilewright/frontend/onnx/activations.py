@@ -65,7 +65,9 @@ def leaky_relu(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("PRelu")
 def parametric_relu(b: Builder, node: OnnxNode, x: Value, slope: Value) -> Value:
-    """x, or slope·x below zero."""
+    """x, or slope·x below zero; before opset 7 a slope is for all, or for one channel."""
+    if node.opset < 7 and slope.rank == 1:
+        slope = b.reshape(slope, [*slope.shape, *(1 for _ in range(x.rank - 2))])
     return b.map(lambda v, s: select(v < 0, v * s, v), x, slope)
 
 

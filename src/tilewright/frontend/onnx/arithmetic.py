@@ -9,6 +9,7 @@ from typing import Final
 from tilewright.dtypes import f64
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.shapes import aligned
 from tilewright.graph import Builder, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
@@ -40,7 +41,7 @@ BINARY: Final[dict[str, Callable[[tir.Expr, tir.Expr], tir.Expr]]] = {
 @onnx_op(*BINARY)
 def binary(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
     """Two operands, broadcast together."""
-    return b.map(BINARY[node.op], x, y)
+    return b.map(BINARY[node.op], x, aligned(b, node, x, y))
 
 
 def _sign(x: tir.Expr) -> tir.Expr:
@@ -104,6 +105,7 @@ def variadic(b: Builder, node: OnnxNode, *inputs: Value) -> Value:
 @onnx_op("Pow")
 def power(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
     """The power of x to y, as the type of x."""
+    y = aligned(b, node, x, y)
     held = b.contents(y)
     if held is not None and held.size == 1 and held.dtype != object and y.rank <= x.rank:
         known = _known_power(float(held.item()), is_float=x.dtype.is_float)

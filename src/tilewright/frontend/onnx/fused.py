@@ -9,7 +9,13 @@ from tilewright.dtypes import i32
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.normalization import layer_norm, rms_norm
 from tilewright.frontend.onnx.products import combined, integer_product, product
-from tilewright.frontend.onnx.quantization import aligned, quantized_dynamically, saturated
+from tilewright.frontend.onnx.quantization import (
+    Quantized,
+    QuantizedPair,
+    aligned,
+    quantized_dynamically,
+    saturated,
+)
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
@@ -152,22 +158,13 @@ def _dequantized(
 
 
 @onnx_op("QLinearAdd", "QLinearMul", domain=DOMAIN)
-def quantized_binary(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    y: Value,
-    y_scale: Value,
-    y_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-) -> Value:
+def quantized_binary(b: Builder, node: OnnxNode, *inputs: Value | None) -> Value:
     """The sum or product of quantised tensors, quantised."""
-    left, right = _floats(b, x, x_scale, x_zero), _floats(b, y, y_scale, y_zero)
+    pair = QuantizedPair.of(inputs)
     is_sum = node.op == "QLinearAdd"
-    return _small(b, b.map(lambda v, w: v + w if is_sum else v * w, left, right), scale, zero, x)
+    floats = [_floats(b, part) for part in (pair.x, pair.y)]
+    result = b.map(lambda v, w: v + w if is_sum else v * w, *floats)
+    return _small(b, result, pair.scale, pair.zero, pair.x.values)
 
 
 @onnx_op("QLinearSigmoid", "QLinearLeakyRelu", domain=DOMAIN)
@@ -183,16 +180,17 @@ def quantized_unary(
     """A function of a quantised tensor, quantised."""
     body = _activation(node.op.removeprefix("QLinear"), node.float("alpha", 0.01))
     assert body is not None
-    return _small(b, b.map(body, _floats(b, x, x_scale, x_zero)), scale, zero, x)
+    floats = _floats(b, Quantized(x, x_scale, x_zero))
+    return _small(b, b.map(body, floats), scale, zero, x)
 
 
-def _floats(b: Builder, x: Value, scale: Value, zero: Value | None) -> Value:
-    parts = [aligned(b, p, x, 0) for p in (scale, zero) if p is not None]
+def _floats(b: Builder, x: Quantized) -> Value:
+    parts = [aligned(b, p, x.values, 0) for p in (x.scale, x.zero) if p is not None]
 
     def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
         return (v.to(i32) if z is None else v.to(i32) - z.to(i32)).to(s.dtype) * s
 
-    return b.map(body, x, *parts)
+    return b.map(body, x.values, *parts)
 
 
 def _small(b: Builder, x: Value, scale: Value, zero: Value | None, like: Value) -> Value:

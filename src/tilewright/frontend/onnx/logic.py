@@ -8,6 +8,7 @@ from typing import Final
 
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.shapes import aligned
 from tilewright.graph import Builder, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
@@ -32,7 +33,7 @@ BINARY: Final[dict[str, Callable[[tir.Expr, tir.Expr], tir.Expr]]] = {
 @onnx_op(*BINARY)
 def binary(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
     """Two operands, broadcast together."""
-    return b.map(BINARY[node.op], x, y)
+    return b.map(BINARY[node.op], x, aligned(b, node, x, y))
 
 
 @onnx_op("Not", "BitwiseNot")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.dtypes import i32
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode
-from tilewright.frontend.onnx.quantization import requantized
+from tilewright.frontend.onnx.quantization import QuantizedPair, requantized
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
@@ -98,21 +98,12 @@ def _zero_point(b: Builder, zero: Value | None, *, column: bool) -> Value | None
 
 
 @onnx_op("QLinearMatMul")
-def quantized_matmul(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    y: Value,
-    y_scale: Value,
-    y_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-) -> Value:
+def quantized_matmul(b: Builder, node: OnnxNode, *inputs: Value | None) -> Value:
     """The product of quantised tensors, quantised."""
-    total = integer_product(b, x, y, x_zero, y_zero)
-    own = b.reshape(x_scale, (*x_scale.shape, 1)) if x_scale.rank == 1 else x_scale
-    wide = [converted(b, v, computed_as(v.dtype)) for v in (own, y_scale, scale)]
+    pair = QuantizedPair.of(inputs)
+    x, y = pair.x, pair.y
+    total = integer_product(b, x.values, y.values, x.zero, y.zero)
+    own = b.reshape(x.scale, (*x.scale.shape, 1)) if x.scale.rank == 1 else x.scale
+    wide = [converted(b, v, computed_as(v.dtype)) for v in (own, y.scale, pair.scale)]
     factor = b.map(lambda s, t, u: s * t / u, *wide)
-    return requantized(b, total, factor, zero, zero.dtype if zero is not None else x.dtype)
+    return requantized(b, total, factor, pair.zero, pair.dtype)

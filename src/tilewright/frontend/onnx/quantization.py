@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tilewright.dtypes import DType, f32, i8, i16, i32, u8, u16
@@ -13,9 +14,44 @@ from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["aligned", "quantized_dynamically", "requantized", "saturated"]
+__all__ = ["Quantized", "QuantizedPair", "aligned", "quantized_dynamically", "requantized"]
+__all__ += ["saturated"]
 
 QUANTIZED: Final = (i8, u8, i16, u16)
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A tensor of small integers; no zero point means zero."""
+
+    values: Value
+    scale: Value
+    zero: Value | None
+
+
+@dataclass(frozen=True)
+class QuantizedPair:
+    """What operators of two quantised tensors take: both of them, and how the result is stored."""
+
+    x: Quantized
+    y: Quantized
+    scale: Value
+    zero: Value | None
+
+    @classmethod
+    def of(cls, inputs: Sequence[Value | None]) -> QuantizedPair:
+        """The inputs in ONNX's order; only zero points may be missing."""
+        given = (*inputs, None)[:8]
+        needed = [given[k] for k in (0, 1, 3, 4, 6)]
+        x, x_scale, y, y_scale, scale = (value for value in needed if value is not None)
+        return cls(
+            Quantized(x, x_scale, given[2]), Quantized(y, y_scale, given[5]), scale, given[7]
+        )
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the result."""
+        return self.x.values.dtype if self.zero is None else self.zero.dtype
 
 
 def aligned(b: Builder, part: Value, x: Value, axis: int, block: int = 0) -> Value:

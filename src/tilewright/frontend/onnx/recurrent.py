@@ -21,6 +21,8 @@ from tilewright.tensor.build import select
 
 __all__: list[str] = []
 
+INPUTS = 8
+"""Inputs of an LSTM; the others have fewer."""
 COPIES = 8
 """Time steps up to which a loop becomes copies of its body."""
 
@@ -160,15 +162,14 @@ def _while(
 
 
 def _layer(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    bias: Value | None,
-    lengths: Value | None,
-    gates: int,
-) -> Layer:
+    b: Builder, node: OnnxNode, inputs: Sequence[Value | None], gates: int
+) -> tuple[Layer, list[Value | None]]:
+    """What all layers take, and the rest: initial states and, of an LSTM, its peepholes."""
+    left_out: list[Value | None] = [None] * (INPUTS - len(inputs))
+    x, w, r, bias, lengths, *others = [*inputs, *left_out]
+    assert x is not None, "the operator's definition asks for it"
+    assert w is not None, "likewise"
+    assert r is not None, "likewise"
     if node.int("layout"):
         x = b.transpose(x, (1, 0, 2))
     if lengths is not None:
@@ -177,7 +178,7 @@ def _layer(
             lengths = None
         else:
             lengths = b.reshape(lengths, (*lengths.shape, 1))
-    return Layer(b, node, x, w, r, bias, lengths, gates)
+    return Layer(b, node, x, w, r, bias, lengths, gates), others
 
 
 def _recurrence(b: Builder, state: Value, weights: Value) -> Value:
@@ -186,22 +187,13 @@ def _recurrence(b: Builder, state: Value, weights: Value) -> Value:
 
 
 @onnx_op("RNN")
-def rnn(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    bias: Value | None = None,
-    lengths: Value | None = None,
-    initial: Value | None = None,
-) -> Sequence[Value]:
+def rnn(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     """The new state is f(x·W + h·R + bias)."""
-    layer = _layer(b, node, x, w, r, bias, lengths, 1)
+    layer, (initial, *_) = _layer(b, node, inputs, 1)
     functions = activations(node, ["Tanh"], layer.directions)
 
     def cell(direction: int) -> Cell:
-        weights, (f,) = layer.of_direction(r, direction), functions[direction]
+        weights, (f,) = layer.of_direction(layer.r, direction), functions[direction]
 
         def step(b: Builder, here: Value, states: Sequence[Value], outside: Outside) -> list[Value]:
             found = _recurrence(b, states[0], outside(weights))
@@ -217,18 +209,9 @@ def _summed(b: Builder, first: Sequence[Value], second: Sequence[Value]) -> list
 
 
 @onnx_op("GRU")
-def gru(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    bias: Value | None = None,
-    lengths: Value | None = None,
-    initial: Value | None = None,
-) -> Sequence[Value]:
+def gru(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     """Update and reset gates; the reset comes before or after the product with the hidden state."""
-    layer = _layer(b, node, x, w, r, bias, lengths, 3)
+    layer, (initial, *_) = _layer(b, node, inputs, 3)
     functions = activations(node, ["Sigmoid", "Tanh"], layer.directions)
     after = bool(node.int("linear_before_reset"))
 
@@ -239,7 +222,7 @@ def gru(
         return layer.products(direction, _summed(b, own, hidden))
 
     def cell(direction: int) -> Cell:
-        weights, (f, g) = layer.of_direction(r, direction), functions[direction]
+        weights, (f, g) = layer.of_direction(layer.r, direction), functions[direction]
         hidden = layer.biases(direction)[1]
         make = _gru_after if after else _gru_before
         return make(layer, weights, hidden[2] if hidden else None, f, g)
@@ -289,24 +272,13 @@ def _gru_before(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Ga
 
 
 @onnx_op("LSTM")
-def lstm(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    bias: Value | None = None,
-    lengths: Value | None = None,
-    initial_h: Value | None = None,
-    initial_c: Value | None = None,
-    peepholes: Value | None = None,
-) -> Sequence[Value]:
+def lstm(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     """Input, output, forget and cell gates; gates may see the cell through peepholes."""
-    layer = _layer(b, node, x, w, r, bias, lengths, 4)
+    layer, (initial_h, initial_c, peepholes) = _layer(b, node, inputs, 4)
     functions = activations(node, ["Sigmoid", "Tanh", "Tanh"], layer.directions)
 
     def cell(direction: int) -> Cell:
-        weights = layer.of_direction(r, direction)
+        weights = layer.of_direction(layer.r, direction)
         holes = None if peepholes is None else layer.of_direction(peepholes, direction)
         return _lstm_cell(layer, weights, holes, functions[direction])
 

@@ -93,6 +93,21 @@ def _single_node_model(
     return model, _result_types(b, model, node, known, names)
 
 
+def _spell_defaults(proto: onnx.NodeProto, opset: int) -> None:
+    """Attributes that are left out, as the operator declares them.
+
+    Shape inference may take another default than the one that holds: STFT's is an example.
+    """
+    try:
+        schema = onnx.defs.get_schema(proto.op_type, opset, proto.domain)
+    except onnx.defs.SchemaError:
+        return  # ONNX does not know the operator, nor its shapes
+    given = {attribute.name for attribute in proto.attribute}
+    for name, declared in schema.attributes.items():
+        if name not in given and declared.default_value.type:
+            proto.attribute.append(declared.default_value)
+
+
 def _result_types(
     b: Builder,
     model: onnx.ModelProto,
@@ -103,6 +118,7 @@ def _result_types(
     """What ONNX's shape inference says of the results; constants are shown to it."""
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
+    _spell_defaults(probe.graph.node[0], node.opset)
     for value, name in known.items():
         held = b.contents(value)
         if held is not None and held.dtype != object and held.size <= 1024:

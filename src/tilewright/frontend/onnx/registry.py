@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tilewright.frontend.onnx.scope import Item
+from tilewright.unsupported import Unsupported
 
 __all__ = ["HANDLERS", "TAKE_SEQUENCES", "Declined", "Handler", "Unknown", "onnx_op", "operators"]
 
@@ -29,7 +30,11 @@ TAKE_SEQUENCES: set[str] = set()
 
 
 class Unknown(Exception):  # noqa: N818  (a signal: the whole model must run on the reference)
-    """A part of the model has no form that is known before it runs."""
+    """A part of the model has no form that is known before it runs; `nodes` says which."""
+
+    def __init__(self, reason: str, nodes: Sequence[Unsupported] = ()) -> None:
+        super().__init__(reason)
+        self.nodes = tuple(nodes)
 
 
 class Declined(Exception):  # noqa: N818  (a signal to the importer, not an error)

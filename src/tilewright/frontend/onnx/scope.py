@@ -1,7 +1,8 @@
 """What names of a model stand for while it is imported.
 
 A name is a value of the graph, a sequence of values whose number is known (there are no sequences
-when a model runs), or nothing: an optional input that was left out.
+when a model runs), or nothing: an optional input that was left out. A name may also be lost,
+because the node behind it could not be imported.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from tilewright.graph import Value
 
-__all__ = ["Item", "Nested", "Scope", "Tensors"]
+__all__ = ["Item", "Lost", "Nested", "Scope", "Tensors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +22,16 @@ class Tensors:
     items: tuple[Value, ...]
 
 
+@dataclass(frozen=True)
+class Lost:
+    """What a node would have given that could not be imported."""
+
+
 Item = Value | Tensors | None
-Scope = MutableMapping[str, Item]
+Scope = MutableMapping[str, Item | Lost]
 
 
-class Nested(dict[str, Item]):
+class Nested(dict[str, Item | Lost]):
     """The scope of a graph inside of a node: own names, then those around it, brought in on
     demand.
     """
@@ -38,11 +44,11 @@ class Nested(dict[str, Item]):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._around
 
-    def __missing__(self, name: str) -> Item:
+    def __missing__(self, name: str) -> Item | Lost:
         found = self._around[name]
         if isinstance(found, Tensors):
             found = Tensors(tuple(map(self._outside, found.items)))
-        elif found is not None:
+        elif isinstance(found, Value):
             found = self._outside(found)
         self[name] = found
         return found

@@ -11,7 +11,7 @@ from tilewright.graph.ir import Shape
 from tilewright.graph.sizes import broadcast, fixed, product, tidy
 from tilewright.tensor import ir as tir
 
-__all__ = ["known_integers"]
+__all__ = ["aligned", "known_axes", "known_integers", "known_numbers"]
 
 
 def known_integers(
@@ -43,6 +43,14 @@ def known_axes(
     """The attribute or input `axes`, counted from the front; None if left out."""
     found = known_numbers(b, node, "axes", given)
     return None if found is None else [normal_axis(a, rank) for a in found]
+
+
+def aligned(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
+    """The second operand as broadcasting takes it: before opset 7 it may begin at an `axis`."""
+    if node.opset >= 7 or not node.has("axis"):
+        return y
+    behind = x.rank - normal_axis(node.int("axis"), x.rank) - y.rank
+    return b.reshape(y, [*y.shape, *(1 for _ in range(behind))])
 
 
 @onnx_op("Shape")

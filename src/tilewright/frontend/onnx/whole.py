@@ -6,13 +6,14 @@ or results of which not even the rank is known before they run (`Unknown`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import onnx
 
 from tilewright.errors import CallError, Code
+from tilewright.unsupported import Unsupported
 
 __all__ = ["WholeModel"]
 
@@ -23,10 +24,13 @@ class WholeModel:
     """A model by its meaning alone: `run` takes values by name and gives a list of results.
 
     Values are arrays, or lists of arrays for sequences, or None for optionals that hold nothing.
+    `nodes` are those that are the reason.
     """
 
-    def __init__(self, model: onnx.ModelProto, reason: str) -> None:
-        self.model, self.reason = model, reason
+    def __init__(
+        self, model: onnx.ModelProto, reason: str, nodes: Sequence[Unsupported] = ()
+    ) -> None:
+        self.model, self.reason, self.nodes = model, reason, tuple(nodes)
         graph = model.graph
         weights = {t.name for t in (*graph.initializer,)}
         self.inputs = {i.name: _described(i) for i in graph.input if i.name not in weights}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "platform.h"
+#include "recall.h"
 
 bool tw_fail(tw_frame *frame, tw_outcome outcome, int64_t which, int64_t value) {
     frame->trouble = (tw_trouble){outcome, which, value};
@@ -20,9 +21,9 @@ static bool allocate_segment(tw_frame *frame, int64_t number) {
     for (int64_t i = 0; i < tables->buffer_count; i++)
         if (tables->buffers[i].place == TW_ARENA && tables->buffers[i].segment == number)
             segment->item_count++;
-    segment->seen = calloc((size_t)tables->size_count + 1, sizeof *segment->seen);
+    segment->current = -1;
     segment->items = calloc((size_t)segment->item_count + 1, sizeof *segment->items);
-    if (segment->seen == NULL || segment->items == NULL)
+    if (segment->items == NULL)
         return false;
     for (int64_t i = 0, next = 0; i < tables->buffer_count; i++)
         if (tables->buffers[i].place == TW_ARENA && tables->buffers[i].segment == number)
@@ -73,7 +74,7 @@ void tw_frame_free(tw_frame *frame) {
         for (int64_t i = 0; i < frame->program->tables.buffer_count; i++)
             tw_free(frame->made[i]);
     for (int64_t i = 0; frame->segments != NULL && i < frame->program->tables.segment_count; i++) {
-        free(frame->segments[i].seen);
+        tw_forget(&frame->segments[i]);
         free(frame->segments[i].items);
         tw_arena_release(&frame->segments[i].arena);
     }
@@ -107,42 +108,21 @@ void tw_frame_reset(tw_frame *frame) {
     atomic_store_explicit(&frame->is_broken, false, memory_order_relaxed);
 }
 
-/* Whether the segment depends on this size as on a fact: one of an earlier segment, or one that is
- * not computed. */
-static bool is_fact(const tw_size *size, int64_t segment) {
-    return size->segment < segment || (size->segment == segment && size->value.count == 0);
-}
-
-static bool is_unchanged(const tw_frame *frame, int64_t number) {
+static bool compute_sizes(tw_frame *frame, const tw_scope *scope) {
     const tw_tables *tables = &frame->program->tables;
-    const tw_segment *segment = &frame->segments[number];
-    if (!segment->is_known)
-        return false;
-    for (int64_t i = 0; i < tables->size_count; i++)
-        if (is_fact(&tables->sizes[i], number) && frame->sizes[i] != segment->seen[i])
-            return false;
-    return true;
-}
-
-static bool compute_sizes(tw_frame *frame, int64_t segment) {
-    const tw_tables *tables = &frame->program->tables;
-    for (int64_t i = 0; i < tables->size_count; i++) {
-        const tw_size *size = &tables->sizes[i];
-        if (size->segment == segment && size->value.count > 0
-            && !tw_evaluate(tables->operations, size->value, frame->sizes, &frame->sizes[i]))
+    for (int64_t k = 0; k < scope->size_count; k++) {
+        int64_t i = scope->sizes[k];
+        if (!tw_evaluate(tables->operations, tables->sizes[i].value, frame->sizes, &frame->sizes[i]))
             return tw_fail(frame, TW_BAD_SIZE, i, 0);
     }
     return true;
 }
 
-static bool compute_bytes(tw_frame *frame, int64_t segment) {
+static bool compute_bytes(tw_frame *frame, const tw_scope *scope) {
     const tw_tables *tables = &frame->program->tables;
-    for (int64_t i = 0; i < tables->buffer_count; i++) {
-        const tw_buffer *buffer = &tables->buffers[i];
-        if (buffer->segment != segment)
-            continue;
-        int64_t bytes = -1;
-        if (!tw_evaluate(tables->operations, buffer->bytes, frame->sizes, &bytes)
+    for (int64_t k = 0; k < scope->buffer_count; k++) {
+        int64_t i = scope->buffers[k], bytes = -1;
+        if (!tw_evaluate(tables->operations, tables->buffers[i].bytes, frame->sizes, &bytes)
             || bytes > PTRDIFF_MAX)
             return tw_fail(frame, TW_BAD_BYTES, i, INT64_MAX);
         if (bytes < 0)
@@ -157,49 +137,71 @@ static bool has_same_items(const tw_frame *frame, const tw_segment *segment) {
     for (int64_t i = 0; i < segment->item_count; i++)
         if (segment->items[i].wanted_bytes != frame->bytes[segment->items[i].buffer])
             return false;
-    return segment->arena.data != NULL;
+    return segment->items_bytes > 0;
 }
 
-static bool place_arena(tw_frame *frame, tw_segment *segment) {
+/* Offsets in the arena, and how much of it is needed. */
+static bool place_items(tw_frame *frame, tw_segment *segment) {
     const tw_program *program = frame->program;
     int64_t largest = -1, total = 0;
-    if (has_same_items(frame, segment))
-        return true;
-    for (int64_t i = 0; i < segment->item_count; i++) {
-        tw_item *item = &segment->items[i];
-        const tw_buffer *buffer = &program->tables.buffers[item->buffer];
-        bool alone = program->threads == 1;
-        item->wanted_bytes = frame->bytes[item->buffer];
-        item->first = alone ? buffer->first : program->epochs[buffer->first];
-        item->last = alone ? buffer->last : program->epochs[buffer->last];
-        if (largest < 0 || item->wanted_bytes > frame->bytes[largest])
-            largest = item->buffer;
+    if (!has_same_items(frame, segment)) {
+        for (int64_t i = 0; i < segment->item_count; i++) {
+            tw_item *item = &segment->items[i];
+            const tw_buffer *buffer = &program->tables.buffers[item->buffer];
+            bool alone = program->threads == 1;
+            item->wanted_bytes = frame->bytes[item->buffer];
+            item->first = alone ? buffer->first : program->epochs[buffer->first];
+            item->last = alone ? buffer->last : program->epochs[buffer->last];
+            if (largest < 0 || item->wanted_bytes > frame->bytes[largest])
+                largest = item->buffer;
+        }
+        bool good = tw_plan(segment->items, segment->item_count, frame->placed, &total);
+        if (!good || total > PTRDIFF_MAX - TW_ALIGNMENT) {
+            segment->items_bytes = 0;
+            return tw_fail(frame, TW_BAD_BYTES, largest, INT64_MAX);
+        }
+        segment->items_bytes = total + TW_ALIGNMENT;
     }
-    if (!tw_plan(segment->items, segment->item_count, frame->placed, &total)
-        || total > PTRDIFF_MAX - TW_ALIGNMENT) {
-        tw_arena_release(&segment->arena); /* what was placed before is gone */
-        return tw_fail(frame, TW_BAD_BYTES, largest, INT64_MAX);
-    }
-    if (!tw_arena_reserve(&segment->arena, (size_t)total + TW_ALIGNMENT))
-        return tw_fail(frame, TW_OUT_OF_MEMORY, largest, total);
+    segment->arena_bytes = segment->items_bytes;
     for (int64_t i = 0; i < segment->item_count; i++)
-        frame->pointers[segment->items[i].buffer] =
-            (char *)segment->arena.data + segment->items[i].offset;
+        frame->offsets[segment->items[i].buffer] = segment->items[i].offset;
     return true;
 }
 
-static bool place_weights(tw_frame *frame, int64_t segment) {
+static bool place_weights(tw_frame *frame, const tw_scope *scope) {
     const tw_program *program = frame->program;
-    for (int64_t i = 0; i < program->tables.buffer_count; i++) {
+    for (int64_t k = 0; k < scope->buffer_count; k++) {
+        int64_t i = scope->buffers[k], offset, bytes = frame->bytes[i];
         const tw_buffer *buffer = &program->tables.buffers[i];
-        if (buffer->place != TW_WEIGHTS || buffer->segment != segment)
+        if (buffer->place != TW_WEIGHTS)
             continue;
-        int64_t offset, bytes = frame->bytes[i];
         if (!tw_evaluate(program->tables.operations, buffer->offset, frame->sizes, &offset)
             || offset < 0 || bytes > program->weights_bytes
             || offset > program->weights_bytes - bytes)
             return tw_fail(frame, TW_BAD_BOUNDS, i, bytes);
-        frame->pointers[i] = (void *)(uintptr_t)(program->weights + offset);
+        frame->offsets[i] = offset;
+    }
+    return true;
+}
+
+/* The buffers of a segment are where their offsets say. */
+static bool point_buffers(tw_frame *frame, int64_t number) {
+    const tw_program *program = frame->program;
+    const tw_scope *scope = &program->scopes[number];
+    tw_segment *segment = &frame->segments[number];
+    if (!tw_arena_reserve(&segment->arena, (size_t)segment->arena_bytes)) {
+        int64_t largest = -1;
+        for (int64_t i = 0; i < segment->item_count; i++)
+            if (largest < 0 || frame->bytes[segment->items[i].buffer] > frame->bytes[largest])
+                largest = segment->items[i].buffer;
+        return tw_fail(frame, TW_OUT_OF_MEMORY, largest, segment->arena_bytes);
+    }
+    for (int64_t k = 0; k < scope->buffer_count; k++) {
+        int64_t i = scope->buffers[k], place = program->tables.buffers[i].place;
+        if (place == TW_ARENA)
+            frame->pointers[i] = (char *)segment->arena.data + frame->offsets[i];
+        else if (place == TW_WEIGHTS)
+            frame->pointers[i] = (void *)(uintptr_t)(program->weights + frame->offsets[i]);
     }
     return true;
 }
@@ -240,11 +242,11 @@ static bool measure_scratch(tw_frame *frame, int64_t number) {
     const tw_program *program = frame->program;
     const tw_tables *tables = &program->tables;
     tw_segment *segment = &frame->segments[number];
+    const tw_scope *scope = &program->scopes[number];
     segment->shared_bytes = segment->local_bytes = 0;
-    for (int64_t at = 0; at < tables->step_count; at++) {
+    for (int64_t k = 0; k < scope->call_count; k++) {
+        int64_t at = scope->calls[k];
         const tw_step *step = &tables->steps[at];
-        if (step->kind != TW_CALL || program->call_scopes[at] != number)
-            continue;
         frame->is_small[at] = has_little_to_do(frame, step);
         const tw_code *kernel = &tables->kernels[step->what];
         int64_t bytes[2] = {kernel->shared_bytes, kernel->local_bytes};
@@ -316,19 +318,29 @@ bool tw_frame_give(tw_frame *frame, int64_t buffer, void *memory, int64_t bytes,
     return settle(frame, buffer);
 }
 
+/* Everything that follows from the sizes that a segment is entered with. */
+static bool plan_segment(tw_frame *frame, int64_t number) {
+    const tw_scope *scope = &frame->program->scopes[number];
+    tw_unsettle(frame, number);
+    frame->plan_count++;
+    if (!compute_sizes(frame, scope) || !compute_bytes(frame, scope)
+        || !place_items(frame, &frame->segments[number]) || !place_weights(frame, scope)
+        || !measure_parts(frame, number) || !measure_scratch(frame, number)
+        || !point_buffers(frame, number) || !reserve_scratch(frame))
+        return false;
+    tw_remember(frame, number);
+    return true;
+}
+
 bool tw_frame_enter(tw_frame *frame, int64_t number) {
     const tw_program *program = frame->program;
     const tw_tables *tables = &program->tables;
-    tw_segment *segment = &frame->segments[number];
-    if (!is_unchanged(frame, number)) {
-        segment->is_known = false;
-        if (!compute_sizes(frame, number) || !compute_bytes(frame, number)
-            || !place_arena(frame, segment) || !place_weights(frame, number)
-            || !measure_parts(frame, number) || !measure_scratch(frame, number)
-            || !reserve_scratch(frame))
-            return false;
-        memcpy(segment->seen, frame->sizes, (size_t)tables->size_count * sizeof *segment->seen);
-        segment->is_known = true;
+    tw_recalled found = tw_recall(frame, number);
+    if (found == TW_UNKNOWN && !plan_segment(frame, number))
+        return false;
+    if (found == TW_RECALLED && (!point_buffers(frame, number) || !reserve_scratch(frame))) {
+        tw_unsettle(frame, number);
+        return false;
     }
     for (int64_t k = 0; k < program->guest_count; k++) {
         int64_t i = program->guests[k];

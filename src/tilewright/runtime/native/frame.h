@@ -1,7 +1,7 @@
 /* What one inference needs besides the program: sizes, memory, and the plan that fits the sizes.
  *
- * A frame serves one inference at a time and is kept for the next: as long as the sizes stay the
- * same, entering a segment compares a few numbers and allocates nothing but outputs. */
+ * A frame serves one inference at a time and is kept for the next: for sizes that were there
+ * lately, entering a segment compares a few numbers and allocates nothing but outputs. */
 #ifndef TILEWRIGHT_FRAME_H
 #define TILEWRIGHT_FRAME_H
 
@@ -15,7 +15,7 @@ typedef enum tw_outcome {
     TW_DONE,
     TW_AT_HOST,       /* `at` is a step of Python */
     TW_BAD_SIZE,      /* size `which` cannot be computed */
-    TW_BAD_READ,      /* size `which` was read from memory and is `value`, which is negative */
+    TW_BAD_READ,      /* size `which` is `value`, which is negative: read from memory, or needed */
     TW_BAD_BYTES,     /* buffer `which` has `value` bytes, or more than can be counted */
     TW_BAD_BOUNDS,    /* buffer `which` is not inside of what it is a part of, or is smaller than
                        * the program says: it would need `value` bytes */
@@ -32,12 +32,22 @@ typedef struct tw_trouble {
     int64_t which, value;
 } tw_trouble;
 
+#define TW_MEMOS 8 /* sizes for which a segment keeps its plan */
+
+/* The facts that a segment depends on, and what follows from them; see recall.c. */
+typedef struct tw_memo {
+    int64_t used; /* grows with time; 0: nothing is in it */
+    int64_t *values;
+} tw_memo;
+
 typedef struct tw_segment {
-    bool is_known;   /* everything below fits the sizes `seen` */
-    int64_t *seen;   /* by size; only those that the segment depends on are looked at */
-    tw_item *items;  /* buffers of the arena */
-    int64_t item_count;
+    tw_memo memos[TW_MEMOS];
+    int current; /* the memo that the frame is in accordance with; -1: none */
+    int64_t clock;
+    tw_item *items; /* buffers of the arena, as they were placed last */
+    int64_t item_count, items_bytes;
     tw_arena arena;
+    int64_t arena_bytes;               /* of the arena that are in use */
     int64_t shared_bytes, local_bytes; /* scratch of calls that take sizes of this segment */
 } tw_segment;
 
@@ -56,7 +66,7 @@ typedef struct tw_frame {
     int64_t *sizes;      /* by size */
     int64_t *bytes;      /* by buffer: as the program says; -1 until its segment is entered */
     int64_t *given;      /* by buffer: bytes that the caller or Python gave, -1: none */
-    int64_t *offsets;    /* of parts, from the start of their roots */
+    int64_t *offsets;    /* by buffer: in the arena, in the weights, or of a part in its root */
     void **pointers;     /* by buffer */
     void **made;         /* by buffer: outputs that nobody gave, until somebody takes them */
     tw_item **placed;    /* for planning */
@@ -73,6 +83,7 @@ typedef struct tw_frame {
     tw_turn turns[2];      /* of the team, in turn */
     tw_event *events; /* what was run when; NULL: nobody wants to know */
     int64_t event_count, event_room;
+    int64_t plan_count; /* how often a segment was entered with sizes that it did not know */
     struct tw_frame *next; /* for lists of frames */
 } tw_frame;
 

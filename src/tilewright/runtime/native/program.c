@@ -95,6 +95,52 @@ static void find_scopes(tw_program *program) {
     }
 }
 
+static bool is_own_fact(const tw_size *size, int64_t segment) {
+    return size->segment == segment && size->value.count == 0;
+}
+
+/* Lists of what belongs to each segment. What tells most about a segment comes first: a comparison
+ * of facts ends at the first that differs, and the number of an iteration always does. */
+static bool list_members(tw_program *program) {
+    const tw_tables *tables = &program->tables;
+    int64_t count = tables->size_count + tables->buffer_count + tables->step_count;
+    for (int64_t s = 0; s < tables->segment_count; s++)
+        for (int64_t i = 0; i < tables->size_count; i++)
+            count += tables->sizes[i].segment < s;
+    program->scopes = calloc((size_t)tables->segment_count, sizeof *program->scopes);
+    program->members = calloc((size_t)count + 1, sizeof *program->members);
+    if (program->scopes == NULL || program->members == NULL)
+        return false;
+    int64_t *next = program->members;
+    for (int64_t s = 0; s < tables->segment_count; s++) {
+        tw_scope *scope = &program->scopes[s];
+        scope->facts = next;
+        for (int64_t i = 0; i < tables->size_count; i++)
+            if (is_own_fact(&tables->sizes[i], s))
+                *next++ = i;
+        for (int64_t i = 0; i < tables->size_count; i++)
+            if (tables->sizes[i].segment < s)
+                *next++ = i;
+        scope->fact_count = next - scope->facts;
+        scope->sizes = next;
+        for (int64_t i = 0; i < tables->size_count; i++)
+            if (tables->sizes[i].segment == s && tables->sizes[i].value.count > 0)
+                *next++ = i;
+        scope->size_count = next - scope->sizes;
+        scope->buffers = next;
+        for (int64_t i = 0; i < tables->buffer_count; i++)
+            if (tables->buffers[i].segment == s)
+                *next++ = i;
+        scope->buffer_count = next - scope->buffers;
+        scope->calls = next;
+        for (int64_t at = 0; at < tables->step_count; at++)
+            if (tables->steps[at].kind == TW_CALL && program->call_scopes[at] == s)
+                *next++ = at;
+        scope->call_count = next - scope->calls;
+    }
+    return true;
+}
+
 /* Parents first; the number of a parent says nothing about the order, so parts are taken by how
  * deep they are nested. */
 static void order_parts(tw_program *program) {
@@ -149,6 +195,10 @@ tw_program *tw_program_new(
     find_scopes(program);
     order_parts(program);
     find_guests(program);
+    if (!list_members(program)) {
+        tw_program_free(program);
+        return NULL;
+    }
     return program;
 }
 
@@ -159,7 +209,7 @@ void tw_program_free(tw_program *program) {
     const void *owned[] = {
         tables->operations, tables->sizes, tables->buffers, tables->kernels, tables->steps,
         tables->numbers, program->batches, program->epochs, program->call_scopes, program->roots,
-        program->parts, program->guests, program,
+        program->parts, program->guests, program->scopes, program->members, program,
     };
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free((void *)(uintptr_t)owned[i]);

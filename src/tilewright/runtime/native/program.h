@@ -1,6 +1,6 @@
 /* A whole model as tables: what `tilewright/runtime/program.py` says, in rows of 64-bit numbers.
  *
- * Tables are checked in Python before they come here (`program_check.py`): every number is in range
+ * Tables are checked in Python before they come here (`verify.py`): every number is in range
  * and every expression is well formed. What depends on sizes is checked when the sizes are known. */
 #ifndef TILEWRIGHT_PROGRAM_H
 #define TILEWRIGHT_PROGRAM_H
@@ -68,6 +68,13 @@ typedef struct tw_batch {
     bool is_final;    /* no parallel call can come after it */
 } tw_batch;
 
+/* What belongs to a segment. Its facts are the sizes that it depends on without computing them:
+ * own ones that something else tells, and all of earlier segments. */
+typedef struct tw_scope {
+    const int64_t *facts, *sizes, *buffers, *calls;
+    int64_t fact_count, size_count, buffer_count, call_count;
+} tw_scope;
+
 typedef struct tw_program {
     tw_tables tables; /* copies */
     int32_t threads;
@@ -76,6 +83,8 @@ typedef struct tw_program {
     tw_batch *batches;    /* by the step with which it begins; a jump may lead into any */
     int64_t *epochs;      /* by step: equal for calls that may run at the same time */
     int64_t *call_scopes; /* by step: the segment whose sizes a call takes */
+    tw_scope *scopes;     /* by segment */
+    int64_t *members;     /* of all scopes */
     int64_t *roots;       /* by buffer: what a part is inside of in the end; itself otherwise */
     int64_t *parts;       /* all parts, each after its parent */
     int64_t part_count;

@@ -246,6 +246,30 @@ static PyObject *program_memory(PyObject *object, PyObject *unused) {
     return Py_BuildValue("nnn", frames, (Py_ssize_t)arenas, (Py_ssize_t)scratch);
 }
 
+static PyObject *program_plans(PyObject *object, PyObject *unused) {
+    (void)unused;
+    long long plans = 0;
+    for (tw_seat *seat = tw_as_program(object)->all_seats; seat != NULL; seat = seat->after)
+        plans += seat->frame->plan_count;
+    return PyLong_FromLongLong(plans);
+}
+
+/* Of the frame that the next call takes. */
+static PyObject *program_places(PyObject *object, PyObject *unused) {
+    (void)unused;
+    tw_program_object *self = tw_as_program(object);
+    Py_ssize_t count = self->free_seats == NULL ? 0 : self->program->tables.buffer_count;
+    PyObject *places = PyTuple_New(count);
+    for (Py_ssize_t i = 0; places != NULL && i < count; i++) {
+        const tw_frame *frame = self->free_seats->frame;
+        long long address = (long long)(intptr_t)frame->pointers[i];
+        PyObject *place = Py_BuildValue("LL", address, (long long)frame->bytes[i]);
+        if (place == NULL || PyTuple_SetItem(places, i, place) < 0)
+            Py_CLEAR(places);
+    }
+    return places;
+}
+
 static PyObject *program_trim(PyObject *object, PyObject *unused) {
     (void)unused;
     free_seats(tw_as_program(object));
@@ -263,6 +287,10 @@ static PyMethodDef METHODS[] = {
     {"_try_profile", tw_inference_profile, METH_O,
      "feeds -> (arrays, events, sizes); None if they do not fit."},
     {"_memory", program_memory, METH_NOARGS, "(frames, bytes of arenas, bytes of scratch)"},
+    {"_plans", program_plans, METH_NOARGS,
+     "How often the frames met sizes that they did not know, and placed everything anew."},
+    {"_places", program_places, METH_NOARGS,
+     "(address, bytes) of each buffer as the last call left it; 0: it has no memory now."},
     {0},
 };
 

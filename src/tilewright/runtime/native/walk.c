@@ -26,16 +26,18 @@ static char nowhere[TW_ALIGNMENT];
 static int gather(tw_frame *frame, int64_t at, void **buffers, int64_t *sizes) {
     const tw_tables *tables = &frame->program->tables;
     const tw_step *step = &tables->steps[at];
-    const int64_t *numbers = tables->numbers + step->second.start;
-    for (int64_t i = 0; i < step->second.count; i++) {
-        sizes[i] = frame->sizes[numbers[i]];
-        if (sizes[i] < 0)
-            return 0;
-    }
-    numbers = tables->numbers + step->first.start;
+    const int64_t *numbers = tables->numbers + step->first.start;
     int64_t count = step->first.count;
     if (count > 0 && frame->bytes[numbers[count - 1]] == 0)
         return 0;
+    const int64_t *taken = tables->numbers + step->second.start;
+    for (int64_t i = 0; i < step->second.count; i++) {
+        sizes[i] = frame->sizes[taken[i]];
+        if (sizes[i] < 0) {
+            give_up(frame, TW_BAD_READ, taken[i], sizes[i]);
+            return -1;
+        }
+    }
     for (int64_t i = 0; i < count; i++) {
         buffers[i] = frame->pointers[numbers[i]];
         if (buffers[i] == NULL && frame->bytes[numbers[i]] == 0)

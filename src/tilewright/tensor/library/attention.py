@@ -171,7 +171,8 @@ def _masked(
     if rank > len(where):
         raise ValueError(f"the mask `{mask.buffer.name}` has more than four dimensions")
     at: list[tir.Expr] = []
-    for index, have, want in zip(where[-rank:], mask.shape, sizes[-rank:], strict=True):
+    skipped = len(where) - rank
+    for index, have, want in zip(where[skipped:], mask.shape, sizes[skipped:], strict=True):
         repeats = tir.int_value(have) == 1
         if not repeats and have != want:
             raise ValueError(

@@ -1,0 +1,192 @@
+"""What a model says of its nodes against what is known of operators, before any is imported.
+
+A node is wrong if nobody knows its operator, or if it contradicts the operator's definition:
+attributes that do not exist, have another type or are missing, too few or too many inputs and
+outputs. `sweep` goes over a whole model, graphs inside of nodes and functions included, so that one
+error can name everything at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx
+from onnx import defs
+
+from tilewright.frontend.onnx.functions import LocalFunctions
+from tilewright.frontend.onnx.registry import HANDLERS
+
+__all__ = ["Found", "below", "contradiction", "domain_of", "graphs_of"]
+__all__ += ["nested", "opsets_of", "sweep", "unknown"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A node of a model, where it stands, and the versions of operators there."""
+
+    proto: onnx.NodeProto
+    inside: str
+    opsets: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.proto)
+
+
+def name_of(proto: onnx.NodeProto) -> str:
+    """The name of a node, or that of its first output."""
+    return str(proto.name or next((o for o in proto.output if o), proto.op_type))
+
+
+def domain_of(proto: onnx.NodeProto) -> str:
+    """The domain of a node; that of ONNX itself is empty."""
+    return "" if proto.domain == "ai.onnx" else str(proto.domain)
+
+
+def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Versions by domain; that of ONNX itself is empty."""
+    return {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in imports}
+
+
+def below(inside: str, name: str) -> str:
+    """The place of what stands inside of a node."""
+    return f"{inside}/{name}" if inside else name
+
+
+def graphs_of(proto: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """The graphs inside of a node with the names of their attributes."""
+    for attribute in proto.attribute:
+        if attribute.HasField("g"):
+            yield attribute.name, attribute.g
+        yield from ((attribute.name, graph) for graph in attribute.graphs)
+
+
+def sweep(model: onnx.ModelProto) -> Iterator[Found]:
+    """All nodes of a model; those of its functions once for each call."""
+    local = {(f.domain, f.name): f for f in model.functions}
+    yield from _sweep(model.graph.node, "", opsets_of(model.opset_import), local)
+
+
+def _sweep(
+    nodes: Iterable[onnx.NodeProto], inside: str, opsets: Mapping[str, int], local: LocalFunctions
+) -> Iterator[Found]:
+    for proto in nodes:
+        yield from nested(Found(proto, inside, opsets), local)
+
+
+def nested(found: Found, local: LocalFunctions) -> Iterator[Found]:
+    """A node, then those in graphs inside of it and in the function that it calls."""
+    yield found
+    proto, here = found.proto, below(found.inside, found.name)
+    for name, graph in graphs_of(proto):
+        yield from _sweep(graph.node, f"{here}.{name}", found.opsets, local)
+    key = proto.domain, proto.op_type
+    if key in local:
+        own = {**found.opsets, **opsets_of(local[key].opset_import)}
+        others = {k: body for k, body in local.items() if k != key}  # calls end somewhere
+        yield from _sweep(local[key].node, here, own, others)
+
+
+def unknown(op: str, domain: str, opset: int, local: LocalFunctions) -> str:
+    """Why nothing can be done about an operator; empty if somebody knows it."""
+    if (domain, op) in HANDLERS or (domain, op) in local or _definition(op, domain, opset):
+        return ""
+    first = _first_opset(op, domain)
+    if first is not None:
+        return f"this operator came with opset {first}"
+    if not domain:
+        latest = defs.onnx_opset_version()
+        newer = f" (it knows opsets up to {latest})" if opset > latest else ""
+        return f"onnx {onnx.__version__} has no such operator{newer}"
+    if domain in _domains() or any(domain == own for own, _ in local):
+        return f"the domain `{domain}` has no such operator that is known here"
+    return f"the domain `{domain}` is not known here"
+
+
+def contradiction(proto: onnx.NodeProto, opset: int) -> str:
+    """What a node has against the definition of its operator; empty if they agree."""
+    definition = _definition(proto.op_type, domain_of(proto), opset)
+    if definition is None:
+        return ""
+    problems = [*_attribute_problems(proto, definition)]
+    for what, names, (least, most) in (
+        ("input", proto.input, definition.inputs),
+        ("output", proto.output, definition.outputs),
+    ):
+        count = max((k + 1 for k, name in enumerate(names) if name), default=0)
+        if count > most or len(names) < least:
+            limits = f"{least}" if least == most else f"{least} to {most}"
+            expected = f"at least {least}" if most >= _MANY else limits
+            problems.append(f"{len(names)} {what}s, where {expected} are expected")
+    given = {k for k, name in enumerate(proto.input) if name}
+    missing = [name for k, name in definition.required.items() if k not in given]
+    if missing and len(proto.input) >= definition.inputs[0]:
+        problems.append(f"the input `{missing[0]}` is left out")
+    return "; ".join(problems)
+
+
+_MANY = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """An operator: its attributes with type and need, how many inputs and outputs it has."""
+
+    attributes: Mapping[str, tuple[int, bool]]
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    required: Mapping[int, str]
+    """Inputs by position that cannot be left out."""
+
+
+@functools.cache
+def _definition(op: str, domain: str, opset: int) -> _Definition | None:
+    try:
+        schema = defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        return None
+    attributes = {
+        name: (int(attribute.type.value), bool(attribute.required))
+        for name, attribute in schema.attributes.items()
+    }
+    inputs, outputs = (schema.min_input, schema.max_input), (schema.min_output, schema.max_output)
+    single = defs.OpSchema.FormalParameterOption.Single
+    required = {k: i.name for k, i in enumerate(schema.inputs) if i.option == single}
+    return _Definition(attributes, inputs, outputs, required)
+
+
+def _attribute_problems(proto: onnx.NodeProto, definition: _Definition) -> Iterator[str]:
+    given = {a.name: a for a in proto.attribute}
+    for name, attribute in given.items():
+        if name not in definition.attributes:
+            yield f"the attribute `{name}` does not exist"
+            continue
+        kind, _ = definition.attributes[name]
+        if attribute.type != kind:
+            found, expected = map(_type_name, (attribute.type, kind))
+            yield f"the attribute `{name}` is of type {found}, not {expected}"
+    for name, (_, required) in definition.attributes.items():
+        if required and name not in given:
+            yield f"the attribute `{name}` is missing"
+
+
+def _type_name(kind: int) -> str:
+    return str(onnx.AttributeProto.AttributeType.Name(kind)).lower()
+
+
+@functools.cache
+def _first_opset(op: str, domain: str) -> int | None:
+    versions = [
+        schema.since_version
+        for schema in defs.get_all_schemas_with_history()
+        if schema.name == op and schema.domain == domain
+    ]
+    return min(versions, default=None)
+
+
+@functools.cache
+def _domains() -> frozenset[str]:
+    defined = {schema.domain for schema in defs.get_all_schemas()}
+    return frozenset(defined | {domain for domain, _ in HANDLERS})

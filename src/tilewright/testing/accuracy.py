@@ -1,0 +1,106 @@
+"""What results may differ from exact ones: the one table of tolerances.
+
+`docs/accuracy.md` is made of it, tests keep to it, and so do the comparisons of benchmarks. A limit
+is a number of *units*; what the unit is depends on the kind of operator, because an error of a sum
+is small beside its terms and not beside a result in which they cancel. `u` is the unit roundoff of
+the element type, 2⁻²⁴ for f32 and 2⁻⁵³ for f64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.intrin.functions import FUNCTIONS
+
+__all__ = ["FAMILIES", "FUNCTION_OPS", "MODELS", "OPERATORS", "REFERENCE", "REORDERED"]
+__all__ += ["Family", "limit"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Operators with one kind of error.
+
+    `unit` says what an error is compared with, where n is the number of terms. `strict` and
+    `default` are the limits for the two settings of `accuracy`.
+    """
+
+    operators: str
+    unit: str
+    strict: float
+    default: float
+
+    def limit(self, accuracy: str) -> float:
+        return self.default if accuracy == "default" else self.strict
+
+
+FUNCTION_OPS: Final = {
+    "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",
+    "Atanh": "atanh", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Log": "log",
+    "Sigmoid": "sigmoid", "Sin": "sin", "Sinh": "sinh", "Tan": "tan", "Tanh": "tanh",
+}  # fmt: skip
+"""ONNX operators that are one function of each element; its limit is declared with the function."""
+
+FAMILIES: Final = {
+    "arithmetic": Family(
+        "Add, Sub, Mul, Div, Max, Min, Sqrt, Neg, Abs, Relu, Floor, Ceil, Round",
+        "ulp of the result",
+        0.5,
+        0.5,
+    ),
+    "sum": Family(
+        "ReduceSum, ReduceMean, AveragePool, MatMul, Gemm, Conv",
+        "n·u·Σ|terms|",
+        1.0,
+        1.0,
+    ),
+    "winograd": Family(
+        "Conv with a window of 3×3 and stride 1, where F(2×2) or F(4×4, 3×3) pays",
+        "(16 + channels)·u·max|x|·max Σ|w| (strict: n·u·Σ|terms|)",
+        1.0,
+        1.0,
+    ),
+    "softmax": Family("Softmax", "(n + |x - max x|)·u·y", 2.0, 2.0),
+    "normalisation": Family(
+        "LayerNormalization, RMSNormalization",
+        "n·u·|scale|·(max|x|/σ + |y|)",
+        1.0,
+        1.0,
+    ),
+    "attention": Family(
+        "Attention, also as products with a softmax between them",
+        "(n + d·max Σ|q·k|)·u·max|v|, with n keys and d channels",
+        2.0,
+        2.0,
+    ),
+}
+"""Families by name; elementwise functions have limits of their own (`FUNCTION_OPS`)."""
+
+OPERATORS: Final = 1e-5
+"""Single operators of the benchmarks: relative to the largest value of the exact result."""
+
+MODELS: Final = {"models": 1e-4, "vision": 2e-4}
+"""Whole models, by family of the benchmarks: relative to the largest value of each output."""
+
+REORDERED: Final = {
+    np.dtype(np.float64): 1e-10,
+    np.dtype(np.float32): 2e-5,
+    np.dtype(np.float16): 2e-3,
+    np.dtype(ml_dtypes.bfloat16): 1.6e-2,
+}
+"""Programs with another order of sums and other storage, by element type: relative to the largest
+value."""
+
+REFERENCE: Final = {2: (1e-2, 1e-2), 4: (2e-5, 1e-6), 8: (1e-12, 1e-14)}
+"""Small graphs against the ONNX reference implementation, which itself rounds to the element type:
+relative and absolute, by the bytes of a float."""
+
+
+def limit(family: str, accuracy: str = "default") -> float:
+    """How many units the results of a family, or of an ONNX function, may be off."""
+    if family in FUNCTION_OPS:
+        return FUNCTIONS[FUNCTION_OPS[family]].ulp
+    return FAMILIES[family].limit(accuracy)
