@@ -1,4 +1,4 @@
-"""`python -m benchmarks.models make|list [names] [--dynamic] [--exporter dynamo|script]`."""
+"""`python -m benchmarks.models make|list|check [names] [--dynamic] [--exporter dynamo|script]`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from benchmarks.command_line import thread_counts
 from benchmarks.models.make import Choice, NotMade, default_folder, file_of, make
 from benchmarks.models.registry import MODELS, find
 from benchmarks.models.spec import EXPORTERS, Model
@@ -23,6 +24,8 @@ def main(arguments: list[str]) -> int:
     if options.do == "list":
         print(*(_line(model, options.models, choice) for model in models), sep="\n")
         return 0
+    if options.do == "check":
+        return _check(models, options.models, options.threads)
     made = [_make(model, options.models, choice) for model in models]
     print(f"{sum(made)} of {len(made)} models in {options.models}")
     return 0 if all(made) else 1
@@ -41,6 +44,22 @@ def _make(model: Model, folder: Path, choice: Choice) -> bool:
     return True
 
 
+def _check(models: list[Model], folder: Path, threads: list[int]) -> int:
+    """Every file that is there; the exit code is 1 if one is wrong."""
+    from benchmarks.models.check import check, choices_of
+
+    good = total = 0
+    for model in models:
+        for choice in choices_of(model):
+            if not file_of(model, folder, choice).exists():
+                continue
+            for verdict in check(model, folder, choice, threads):
+                print(verdict, flush=True)
+                good, total = good + verdict.is_good, total + 1
+    print(f"{good} of {total} are right")
+    return 0 if good == total else 1
+
+
 def _line(model: Model, folder: Path, choice: Choice) -> str:
     path = file_of(model, folder, choice)
     state = f"{path.stat().st_size / 1e6:8.1f} MB" if path.exists() else "   not made"
@@ -51,14 +70,18 @@ def _line(model: Model, folder: Path, choice: Choice) -> str:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.models",
-        description="Make the ONNX files of the benchmark models, or show which there are.",
+        description="Make the ONNX files of the benchmark models, show which there are, or check "
+        "what tilewright gives for all files that there are.",
         epilog="example: python -m benchmarks.models make resnet18 text --dynamic",
     )
-    parser.add_argument("do", choices=["make", "list"])
+    parser.add_argument("do", choices=["make", "list", "check"])
     parser.add_argument("names", nargs="*", help="models or families; all of them without")
     parser.add_argument("--dynamic", action="store_true", help="leave batch, length, ... open")
     parser.add_argument(
         "--exporter", choices=EXPORTERS, default="", help="of torch; default: the best"
+    )
+    parser.add_argument(
+        "--threads", type=thread_counts, default=[1, 2], metavar="1,2", help="for check"
     )
     parser.add_argument("--models", type=Path, default=default_folder(), metavar="DIR")
     return parser.parse_intermixed_args(arguments)

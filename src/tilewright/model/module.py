@@ -136,6 +136,7 @@ def load_module(
         artefact.weights,
         functions,
         threads=extra["threads"] if threads is None else threads,
+        is_verified=True,  # by `from_json`
     )
     return Module(executable, artefact, stored_nodes(extra))
 

@@ -54,7 +54,10 @@ class MemoryUse:
 
 
 class Executable(_native.Program):
-    """A program with its machine code, weights and the Python functions that it uses."""
+    """A program with its machine code, weights and the Python functions that it uses.
+
+    It is verified first, unless whoever read it has done so (`is_verified`).
+    """
 
     _trimmed_error = CallError  # raised without frames of this package, see native/pykernel.h
 
@@ -66,12 +69,14 @@ class Executable(_native.Program):
         functions: Sequence[HostFunction] = (),
         *,
         threads: int | None = None,
+        is_verified: bool = False,
     ) -> None:
         self.program, self.image, self.functions = program, image, tuple(functions)
         self.threads = pool.default_threads() if threads is None else threads
         self.weights = _aligned(weights)
         self._reader = FeedReader(program)
-        verify(program)
+        if not is_verified:
+            verify(program)
         self._require_functions()
         self._require_code()
         super().__init__(

@@ -1,0 +1,143 @@
+"""Write docs/speed.md from files that `python -m benchmarks models --out FILE` made.
+
+python scripts/speed_page.py one.json two.json > docs/speed.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+SUBJECT, YARDSTICK = "tilewright", "onnxruntime"
+PEERS = (YARDSTICK, "openvino", "torch", "inductor")
+Row = dict[str, Any]
+
+INTRODUCTION = """\
+Made by `scripts/speed_page.py` from runs of the benchmark ([how it measures](../benchmarks/README.md)).
+Times are the best turn in ms; ratios are time of the peer over time of tilewright: above 1 tilewright
+is faster. Nothing is tuned: every kernel has its analytic draft.
+"""
+
+
+def main() -> None:
+    """Print the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("results", nargs="+", type=Path, help="files of the benchmark")
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in parser.parse_args().results]
+    print(page(runs), end="")
+
+
+def page(runs: Sequence[dict[str, Any]]) -> str:
+    """All runs on one page."""
+    parts = [
+        "# Speed of whole models\n",
+        INTRODUCTION,
+        *(_run(run) for run in runs),
+    ]
+    return "\n".join(parts)
+
+
+def _run(run: dict[str, Any]) -> str:
+    by_threads: dict[tuple[int, bool], list[Row]] = {}
+    for row in run["results"]:
+        by_threads.setdefault((row["threads"], row["dynamic"]), []).append(row)
+    machine = run["machine"]
+    versions = ", ".join(
+        f"{name} {version}"
+        for engine in PEERS
+        for name, version in run["engines"].get(engine, {}).get("versions", {}).items()
+    )
+    parts = [f"`{run['command']}`, commit {run['commit']}, {run['when'][:10]}, {machine['cpu']}."]
+    parts += [f"Peers: {versions}.\n"]
+    for (threads, dynamic), rows in by_threads.items():
+        kind = "Dynamic files" if dynamic else "Fixed sizes"
+        parts.append(f"## {kind}, {threads} {'thread' if threads == 1 else 'threads'}\n")
+        parts.append(_speed(rows))
+        if any(row["footprints"] for row in rows):
+            parts.append("What else they cost:\n")
+            parts.append(_costs(rows))
+    return "\n".join(parts)
+
+
+def _speed(rows: Sequence[Row]) -> str:
+    peers = [p for p in PEERS if any(_milliseconds(row, p) != "–" for row in rows)]
+    head = ["model", SUBJECT, *peers, f"of {YARDSTICK}", "of the best", "% of FMA peak", "error"]
+    lines = [
+        [
+            row["workload"] + (" ~" if row["noisy"] else ""),
+            *(_milliseconds(row, engine) for engine in (SUBJECT, *peers)),
+            _number(row["ratio_to_onnxruntime_min"]),
+            _number(row["ratio_min"]),
+            _number(row["share_of_peak"], 100, 0),
+            f"{row['errors'][SUBJECT]:.0e}",
+        ]
+        for row in rows
+    ]
+    ratios = [row["ratio_to_onnxruntime_min"] for row in rows]
+    best = [row["ratio_min"] for row in rows]
+    mean = ["**geometric mean**", *[""] * (1 + len(peers)), _mean(ratios), _mean(best), "", ""]
+    table = _table([head, *lines, mean])
+    if any(row["noisy"] for row in rows):
+        table += "\n`~`: other processes used the machine meanwhile.\n"
+    shares = [r for r in rows if (r["share_of_bandwidth"] or {}).get(SUBJECT)]
+    for row in shares:
+        share = row["share_of_bandwidth"]
+        others = "; ".join(f"{p} {100 * share[p]:.0f} %" for p in peers if share.get(p))
+        table += (
+            f"\n{row['workload']} reads {row['streamed_bytes'] / 1e6:.0f} MB of weights in each "
+            f"run: {100 * share[SUBJECT]:.0f} % of the {row['bandwidth_gbps']:.0f} GB/s that the "
+            f"fastest stream moves by turns in the same run ({others}).\n"
+        )
+    return table
+
+
+def _costs(rows: Sequence[Row]) -> str:
+    head = ["model", "compile s", "again s", "load `.tw` ms", f"{YARDSTICK} load ms"]
+    head += ["memory MB", f"{YARDSTICK} MB", "file MB"]
+    lines = []
+    for row in rows:
+        own, other = (row["footprints"].get(name, {}) for name in (SUBJECT, YARDSTICK))
+        lines.append(
+            [
+                row["workload"],
+                _number(row["compile_s"].get(SUBJECT), 1, 1),
+                _number(own.get("compile_again_s"), 1, 2),
+                _number(own.get("load_s"), 1e3, 1),
+                _number(other.get("load_s"), 1e3, 1),
+                _number(own.get("resident_bytes"), 1e-6, 1),
+                _number(other.get("resident_bytes"), 1e-6, 1),
+                _number(own.get("artefact_bytes"), 1e-6, 1),
+            ]
+        )
+    return _table([head, *lines])
+
+
+def _milliseconds(row: Row, engine: str) -> str:
+    outcome = row["engines"].get(engine)
+    if outcome is None or outcome["state"] == "unsupported":
+        return "–"
+    seconds = outcome["min_s"]
+    return f"{1e3 * seconds:.{3 if seconds < 1e-3 else 1}f}" if outcome["state"] == "ok" else "–"
+
+
+def _number(value: float | None, scale: float = 1.0, digits: int = 2) -> str:
+    return "–" if value is None else f"{scale * value:.{digits}f}"
+
+
+def _mean(ratios: Iterable[float | None]) -> str:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return f"**{math.exp(sum(map(math.log, known)) / len(known)):.2f}**" if known else "–"
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    head, *rest = lines
+    ruler = ["---", *["--:"] * (len(head) - 1)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ruler, *rest))
+
+
+if __name__ == "__main__":
+    main()
