@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ PEERS = (YARDSTICK, "openvino", "torch", "inductor")
 Row = dict[str, Any]
 
 INTRODUCTION = """\
-Made by `scripts/speed_page.py` from runs of the benchmark ([how it measures](../benchmarks/README.md)).
-Times are the best turn in ms; ratios are time of the peer over time of tilewright: above 1 tilewright
-is faster. Nothing is tuned: every kernel has its analytic draft.
+Made by `scripts/speed_page.py` from runs of the benchmark
+([how it measures](../benchmarks/README.md)). Times are the best turn in ms; ratios are time of the
+peer over time of tilewright: above 1 tilewright is faster. Nothing is tuned: every kernel has its
+analytic draft.
 """
 
 
@@ -46,13 +48,17 @@ def _run(run: dict[str, Any]) -> str:
     for row in run["results"]:
         by_threads.setdefault((row["threads"], row["dynamic"]), []).append(row)
     machine = run["machine"]
-    versions = ", ".join(
-        f"{name} {version}"
-        for engine in PEERS
-        for name, version in run["engines"].get(engine, {}).get("versions", {}).items()
-    )
-    parts = [f"`{run['command']}`, commit {run['commit']}, {run['when'][:10]}, {machine['cpu']}."]
-    parts += [f"Peers: {versions}.\n"]
+    known = [run["engines"].get(engine, {}).get("versions", {}) for engine in PEERS]
+    versions = {name: version for found in known for name, version in found.items()}
+    versions.pop("compiler", None)  # inductor's: a path
+    peers = ", ".join(f"{name} {version}" for name, version in versions.items())
+    command = shlex.split(run["command"])
+    if "--out" in command:
+        at = command.index("--out")
+        del command[at : at + 2]
+    made = f"commit {run['commit']}, {run['when'][:10]}, {machine['cpu']}"
+    parts = [f"`{shlex.join(command)}`, {made}."]
+    parts += [f"Peers: {peers}.\n"]
     for (threads, dynamic), rows in by_threads.items():
         kind = "Dynamic files" if dynamic else "Fixed sizes"
         parts.append(f"## {kind}, {threads} {'thread' if threads == 1 else 'threads'}\n")
