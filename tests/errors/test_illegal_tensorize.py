@@ -33,20 +33,20 @@ def dots(dtype: object = None, stride: int = 1) -> tir.Func:
     kind = {} if dtype is None else {"dtype": dtype}
     a = placeholder("A", (3, 8 * stride), **kind)
     b, k = placeholder("B", (3, 8), **kind), reduce_axis(8, "k")
-    value = lambda i: sum_over(a[i, k * stride] * b[i, k], k)  # noqa: E731
-    return func("dots", [a, b], [compute("C", (3,), value)])
+    c = compute("C", (3,), lambda i: sum_over(a[i, k * stride] * b[i, k], k))
+    return func("dots", [a, b], [c])
 
 
 def squares() -> tir.Func:
     a, b, k = placeholder("A", (3, 8)), placeholder("B", (3, 8)), reduce_axis(8, "k")
-    value = lambda i: sum_over(a[i, k * k % 8] * b[i, k], k)  # noqa: E731
-    return func("squares", [a, b], [compute("C", (3,), value)])
+    c = compute("C", (3,), lambda i: sum_over(a[i, k * k % 8] * b[i, k], k))
+    return func("squares", [a, b], [c])
 
 
 def scaled() -> tir.Func:
     a, b, k = placeholder("A", (3, 8)), placeholder("B", (3, 8)), reduce_axis(8, "k")
-    value = lambda i: sum_over(a[i, k] * b[i, k] * 2.0, k)  # noqa: E731
-    return func("scaled", [a, b], [compute("C", (3,), value)])
+    c = compute("C", (3,), lambda i: sum_over(a[i, k] * b[i, k] * 2.0, k))
+    return func("scaled", [a, b], [c])
 
 
 CASES = [

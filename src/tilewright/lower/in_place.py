@@ -70,10 +70,12 @@ def _read_elsewhere(func: tir.Func) -> set[tuple[tir.Buffer, tir.Buffer]]:
     apart: set[tuple[tir.Buffer, tir.Buffer]] = set()
     for stmt in walk_stmts(func):
         for load in loads_in(_expressions(stmt)):
-            own = stmt.buffer if type(stmt) is tir.Store else None
-            if own is not None and load.indices != stmt.indices:  # type: ignore[attr-defined]
-                own = None
-            apart.update((load.buffer, p) for p in func.params if p is not own)
+            match stmt:
+                case tir.Store(buffer=made, indices=indices) if indices == load.indices:
+                    others = [p for p in func.params if p is not made]
+                case _:
+                    others = list(func.params)
+            apart.update((load.buffer, p) for p in others)
     return apart
 
 

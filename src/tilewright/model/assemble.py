@@ -139,7 +139,9 @@ class _Assembler:
         lives = stretched(lifetimes(touches, waiting), ranges)
         self._place_all(lives)
         self._place_shared(shared)
-        made = [self._step(step, places, wait) for step, wait in zip(steps, waiting, strict=True)]
+        made = [
+            self._step(step, places, wait=wait) for step, wait in zip(steps, waiting, strict=True)
+        ]
         outputs = tuple(
             self._port(name, value)
             for name, value in zip(self.graph.output_names, self.graph.outputs, strict=True)
@@ -235,11 +237,12 @@ class _Assembler:
         self,
         step: planned.PlanStep,
         places: dict[planned.Label, int],
-        wait: bool,  # noqa: FBT001
+        *,
+        wait: bool,
     ) -> rt.Step:
         match step:
             case planned.KernelStep():
-                return self._call(step, wait)
+                return self._call(step, wait=wait)
             case planned.HostStep():
                 return self._host(step)
             case planned.Enter(segment=segment, read=read):
@@ -255,7 +258,7 @@ class _Assembler:
                 return rt.Jump(places[label], condition=self.sizes.postfix(condition))
         raise AssertionError(f"no step for {step}")
 
-    def _call(self, step: planned.KernelStep, wait: bool) -> rt.Call:  # noqa: FBT001
+    def _call(self, step: planned.KernelStep, *, wait: bool) -> rt.Call:
         task, group = self.tasks[step], step.group
         compiled = self.compiled[task.key]
         buffers = [self._param(compiled, k, value) for k, value in enumerate(task.params)]

@@ -52,8 +52,9 @@ def _schedule_group(context: Context, group: Group) -> None:
     problem = _try(context, group)
     if problem is None:
         return
-    context.schedule.remarks.append(f"{_names(group)}: not scheduled together ({problem.code.id})")
-    for block in (*group.blocks, *([group.epilogue] if group.epilogue else [])):
+    names = ", ".join(group.members)
+    context.schedule.remarks.append(f"{names}: not scheduled together ({problem.code.id})")
+    for block in group.members:
         problem = _try(context, _alone(context, block))
         if problem is not None:
             # A recipe is advice: what it did not foresee runs unscheduled rather than not at all.
@@ -69,10 +70,6 @@ def _try(context: Context, group: Group) -> UserError | None:
         context.schedule.restore(before)
         return problem
     return None
-
-
-def _names(group: Group) -> str:
-    return ", ".join([*group.blocks, *([group.epilogue] if group.epilogue else [])])
 
 
 def _alone(context: Context, block: str) -> Group:

@@ -93,7 +93,7 @@ class Schedule:
         """An independent schedule of the same program (programs are values: nothing is copied)."""
         other = object.__new__(Schedule)
         other.func, other._steps, other._cache = self.func, list(self._steps), self._cache
-        other._together = False
+        other.remarks, other._together = list(self.remarks), False
         return other
 
     def restore(self, other: Schedule) -> None:

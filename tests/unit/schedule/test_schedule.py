@@ -123,3 +123,11 @@ def test_a_program_that_is_not_well_formed_is_refused_at_once(code):
     """
     with raises_code(code):
         Schedule(parse(text))
+
+
+def test_a_copy_has_remarks_of_its_own():
+    first = Schedule(matmul(4, 4, 4))
+    first.remarks.append("not scheduled")
+    other = first.copy()
+    other.remarks.append("nor this")
+    assert (first.remarks, other.remarks) == (["not scheduled"], ["not scheduled", "nor this"])

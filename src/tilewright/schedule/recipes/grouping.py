@@ -6,9 +6,8 @@ blocks that share their leading dimensions (softmax, norms), or a single block.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 from tilewright.dtypes import index
 from tilewright.errors import UserError
@@ -24,7 +23,6 @@ from tilewright.tensor.visit import walk
 
 __all__ = ["Group", "groups_of", "inline_producers"]
 
-
 # Operations that are rather done again than that their result goes through memory.
 _REPEATED = 4
 
@@ -37,6 +35,11 @@ class Group:
     blocks: tuple[str, ...]
     epilogue: str | None = None
     shared: int = 0
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """All its blocks in program order."""
+        return self.blocks if self.epilogue is None else (*self.blocks, self.epilogue)
 
 
 def inline_producers(schedule: Schedule, done: frozenset[str] = frozenset()) -> None:
@@ -82,7 +85,7 @@ def _operations(block: tir.Block) -> float:
     """Arithmetic for one element; divisions and functions are never done twice."""
     parts = [p for p in walk(block.body) if isinstance(p, tir.Expr)]
     if any(isinstance(p, tir.Call | tir.Div) for p in parts):
-        return math.inf
+        return inf
     return sum(isinstance(p, tir.Binary) and p.dtype != index for p in parts)
 
 
@@ -105,7 +108,7 @@ def groups_of(schedule: Schedule, scheduled: frozenset[str] = frozenset()) -> li
         if name in done:
             continue
         group = _group_from(schedule, name, block, blocks, done)
-        done.update(group.blocks, [group.epilogue] if group.epilogue else [])
+        done.update(group.members)
         groups.append(group)
     return groups
 

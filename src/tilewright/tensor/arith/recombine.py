@@ -26,7 +26,6 @@ __all__ = ["SUM_RULES", "recombine", "without_remainders"]
 SumRule = Callable[[Space, Linear, Atom, int], Linear | None]
 SUM_RULES: RuleTable[SumRule] = RuleTable("sum")
 
-
 _MEETING = frozenset({Kind.DIV, Kind.MOD, Kind.PRODUCT})
 
 

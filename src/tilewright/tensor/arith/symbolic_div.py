@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
+from typing import NamedTuple
 
 from tilewright.tensor.arith.linear import (
     Atom,
@@ -119,18 +120,14 @@ def digit_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear | Non
     upper, rest = _split(space, _form(modulus), divisor)
     if rest.terms or rest.const:
         return None
-    return space.floor_mod(divide(space, dividend, divisor), upper if upper.terms else upper.const)
+    return space.floor_mod(divide(space, dividend, divisor), _plain(upper))
 
 
 @SYMBOLIC_DIV_RULES.rule("(x*c + w) // (y*c)", "x // y", "y > 0 and c > 0 and 0 <= w and w < c")
 def divide_both(space: Space, x: Linear, divisor: Linear) -> Linear | None:
     """A number in all terms of the divisor and, but for a small rest, of the dividend."""
-    found = _common(x, divisor)
-    if found is None:
-        return None
-    c, rest = found
-    upper, lower = _shrunk(plus(x, rest, -1), c), _shrunk(divisor, c)
-    return space.floor_div(upper, lower if lower.terms else lower.const)
+    shared = _shared_number(x, divisor)
+    return None if shared is None else space.floor_div(shared.dividend, shared.divisor)
 
 
 @SYMBOLIC_MOD_RULES.rule("(x*y + z) % y", "z % y", "y > 0")
@@ -161,13 +158,11 @@ def remainder_wraps_once(space: Space, x: Linear, divisor: Linear) -> Linear | N
 )
 def take_out_number(space: Space, x: Linear, divisor: Linear) -> Linear | None:
     """The remainder of what both have in common, as often; the small rest stays."""
-    found = _common(x, divisor)
-    if found is None:
+    shared = _shared_number(x, divisor)
+    if shared is None:
         return None
-    c, rest = found
-    upper, lower = _shrunk(plus(x, rest, -1), c), _shrunk(divisor, c)
-    digit = space.floor_mod(upper, lower if lower.terms else lower.const)
-    return plus(scaled(digit, c), rest)
+    digit = space.floor_mod(shared.dividend, shared.divisor)
+    return plus(scaled(digit, shared.number), shared.rest)
 
 
 @SYMBOLIC_MOD_RULES.rule("(x % (y*z)) % y", "x % y", "y > 0 and z > 0")
@@ -181,15 +176,24 @@ def remainder_of_remainder(space: Space, x: Linear, divisor: Linear) -> Linear |
     return None if rest.terms or rest.const else modulo(space, dividend, divisor)
 
 
-def _common(x: Linear, divisor: Linear) -> tuple[int, Linear] | None:
-    """(c, rest): c > 1 divides the divisor and x - rest, and 0 <= rest < c."""
+class _Shared(NamedTuple):
+    """x = number · dividend + rest with 0 <= rest < number, and the divisor of x by the number."""
+
+    number: int
+    dividend: Linear
+    divisor: int | Linear
+    rest: Linear
+
+
+def _shared_number(x: Linear, divisor: Linear) -> _Shared | None:
+    """The largest number above one that x, but for a small rest, and its divisor share."""
     content = gcd(divisor.const, *divisor.terms.values())
-    shared = {gcd(content, k) for k in x.terms.values()}
-    for c in sorted(shared - {1}, reverse=True):
+    candidates = {gcd(content, k) for k in x.terms.values()}
+    for c in sorted(candidates - {1}, reverse=True):
         rest = Linear(x.const % c, {a: k for a, k in x.terms.items() if k % c})
         least, most = low(rest.const, rest.terms), high(rest.const, rest.terms)
         if least is not None and most is not None and least >= 0 and most < c:
-            return c, rest
+            return _Shared(c, _shrunk(plus(x, rest, -1), c), _plain(_shrunk(divisor, c)), rest)
     return None
 
 
@@ -206,6 +210,11 @@ def _only(x: Linear, kind: Kind) -> Atom | None:
 
 def _form(value: int | Linear) -> Linear:
     return constant(value) if isinstance(value, int) else value
+
+
+def _plain(form: Linear) -> int | Linear:
+    """The number that a form is, if it is one."""
+    return form if form.terms else form.const
 
 
 def _is_below(space: Space, x: Linear, divisor: Linear) -> bool:
