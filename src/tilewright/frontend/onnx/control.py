@@ -18,9 +18,7 @@ from tilewright.graph.ops.host import FAIL, Host, failing
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 
-__all__ = ["FAIL", "Following", "RanksDiffer"]
-
-"""The kind of a `Host` that ends the run; its payload is the message."""
+__all__ = ["Following", "RanksDiffer"]
 
 Following = Callable[[Builder, Outside, Sequence[Item]], Sequence[Item]]
 """Imports the rest of a graph with a builder, behind the results of a node."""
