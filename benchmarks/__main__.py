@@ -12,7 +12,6 @@ from pathlib import Path
 from benchmarks.bench import Bench, write_results
 from benchmarks.command_line import default_threads, names_among, thread_counts
 from benchmarks.engines import ENGINES, LIMITS
-from benchmarks.numbers import TOLERANCE
 from benchmarks.report import SUBJECT, summary, table
 from benchmarks.turns import Settings
 from benchmarks.workloads import select
@@ -36,8 +35,7 @@ def main(arguments: list[str]) -> int:
     for name, why in bench.missing.items():
         print(f"{name}: not available ({why})")
     if options.out:
-        facts = {"tolerance": TOLERANCE}
-        write_results(options.out, arguments, bench, facts, summary(rows), rows)
+        write_results(options.out, arguments, bench, {}, summary(rows), rows)
         print(f"written to {options.out}")
     own = [row.outcomes[SUBJECT].state for row in rows if SUBJECT in row.outcomes]
     return 1 if {"wrong", "gone", "failed"} & set(own) else 0

@@ -44,16 +44,17 @@ class Bench:
         """One row per workload, with fresh processes for this thread count."""
         processes: dict[str, EngineProcess] = {}
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                for i, workload in enumerate(workloads, 1):
-                    progress(f"{threads} threads, {i}/{len(workloads)}: {workload.name}")
-                    self._start_missing(processes, threads)
+            for i, workload in enumerate(workloads, 1):
+                progress(f"{threads} threads, {i}/{len(workloads)}: {workload.name}")
+                self._start_missing(processes, threads)
+                with tempfile.TemporaryDirectory() as folder:
                     path = kinds.write_reference(workload, Path(folder))
+                    given = kinds.with_file(workload, Path(folder))
                     start = self._clock(processes)
-                    outcomes = compete(processes, workload, path, self.settings)
+                    outcomes = compete(processes, given, path, self.settings)
                     foreign = self._clock(processes).foreign_since(start)
-                    peers = frozenset(n for n in outcomes if self.engines[n]["peer"])
-                    yield Row(workload, threads, outcomes, peers, foreign)
+                peers = frozenset(n for n in outcomes if self.engines[n]["peer"])
+                yield Row(workload, threads, outcomes, peers, foreign)
         finally:
             progress("")
             for process in processes.values():

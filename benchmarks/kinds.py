@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from benchmarks.models import workload as models
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.workloads import Workload
 
-__all__ = ["AnyWorkload", "error_of", "inputs", "read", "read_reference", "tolerance"]
-__all__ += ["write_reference"]
+__all__ = ["AnyWorkload", "error_of", "feeds", "inputs", "read", "read_reference", "tolerance"]
+__all__ += ["with_file", "write_reference"]
 
 AnyWorkload = Workload | ModelWorkload
 
@@ -29,9 +30,27 @@ def inputs(workload: AnyWorkload) -> dict[str, Any]:
     return workload.inputs() if isinstance(workload, ModelWorkload) else numbers.inputs(workload)
 
 
+def feeds(workload: AnyWorkload, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Those of the arrays that the file of a workload has as inputs."""
+    return arrays if isinstance(workload, ModelWorkload) else {"x": arrays["x"]}
+
+
+def with_file(workload: AnyWorkload, folder: Path) -> AnyWorkload:
+    """A convolution with the file of its layer, written now; other workloads as they are."""
+    if isinstance(workload, ModelWorkload) or workload.convolution is None:
+        return workload
+    from benchmarks.layers import write_layer
+
+    path = folder / f"{workload.name}.onnx"
+    write_layer(workload.convolution, numbers.inputs(workload), path)
+    return replace(workload, path=str(path))
+
+
 def tolerance(workload: AnyWorkload) -> float:
     """The largest error of a result that counts as right."""
-    return workload.tolerance if isinstance(workload, ModelWorkload) else numbers.TOLERANCE
+    if isinstance(workload, ModelWorkload):
+        return workload.tolerance
+    return numbers.tolerance(workload)
 
 
 def write_reference(workload: AnyWorkload, folder: Path) -> str | None:
@@ -61,4 +80,6 @@ def error_of(workload: AnyWorkload, result: Any, expected: Any) -> float:
     """How far a result is from the reference, relative to its largest value."""
     if isinstance(workload, ModelWorkload):
         return models.error_of(result, expected)
+    if workload.path and isinstance(result, list):  # an engine that reads the file as any model's
+        (result,) = result
     return numbers.error_of(result, expected)

@@ -11,15 +11,23 @@ from numpy.typing import NDArray
 
 from benchmarks.workloads import CHAIN, Workload
 
-__all__ = ["EPSILON", "TOLERANCE", "Arrays", "error_of", "inputs", "reference"]
+__all__ = ["CONVOLUTION_TOLERANCE", "EPSILON", "TOLERANCE", "Arrays", "error_of", "inputs"]
+__all__ += ["reference", "tolerance"]
 
 Arrays = dict[str, NDArray[np.float32]]
 
 TOLERANCE: Final = 1e-5
 """Largest accepted |result - reference| relative to the largest |reference|: single precision
 passes with room to spare, bfloat16 or TF32 arithmetic does not."""
+CONVOLUTION_TOLERANCE: Final = 1e-4
+"""The same for convolutions: algorithms that multiply less, as Winograd's, round more."""
 EPSILON: Final = 1e-5
 """The epsilon of layernorm."""
+
+
+def tolerance(workload: Workload) -> float:
+    """The largest error of a result that counts as right."""
+    return TOLERANCE if workload.convolution is None else CONVOLUTION_TOLERANCE
 
 
 def inputs(workload: Workload) -> Arrays:

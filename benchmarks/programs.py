@@ -1,13 +1,14 @@
-"""The workloads as tensor programs, written as a person writes them; nothing is scheduled here."""
+"""The workloads as tensor programs, written as a person writes them; nothing is scheduled here.
+
+Convolutions are no programs but models of one layer, see `benchmarks.layers`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
-from benchmarks.convolutions import OPS, Convolution
 from benchmarks.numbers import EPSILON
 from benchmarks.workloads import CHAIN
 from tilewright.tensor import ir as tir
@@ -21,8 +22,6 @@ from tilewright.tensor.build import (
     reduce_axis,
     sum_over,
 )
-from tilewright.tensor.library.convolve import convolve
-from tilewright.tensor.library.transposed import convolve_transposed
 
 __all__ = ["PROGRAMS", "Program", "with_consumers"]
 
@@ -48,18 +47,6 @@ def batched(batch: int, m: int, n: int, k: int) -> Program:
     r = reduce_axis(k, "r")
     c = compute("c", (batch, m, n), lambda p, i, j: sum_over(a[p, i, r] * b[p, r, j], r))
     return Program(func("batched", [a, b], [c]), ("a", "b"))
-
-
-def convolution(op: str, *shape: int) -> Program:
-    """A convolution with its bias and a ReLU."""
-    c = Convolution.of(op, shape)
-    x, w, b = (placeholder(name, c.shapes[name]) for name in "xwb")
-    if op == "transposed":
-        sums = convolve_transposed(x, w, c.strides, pads=c.pads)
-    else:
-        sums = convolve(x, w, c.strides, pads=c.pads, groups=c.groups)
-    y = compute("y", sums.shape, lambda *at: tir.maximum(sums[at] + b[at[-1]], 0.0))
-    return Program(func(op, [x, w, b], [y]), ("x",), ("w", "b"))
 
 
 def softmax(rows: int, n: int) -> Program:
@@ -137,5 +124,4 @@ PROGRAMS: Final[dict[str, Callable[..., Program]]] = {
     "layernorm": layernorm,
     "gelu": gelu,
     "chain": chain,
-    **{op: partial(convolution, op) for op in OPS},
 }

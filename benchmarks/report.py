@@ -1,4 +1,7 @@
-"""From outcomes to figures: ratios to the best peer, geometric means, share of the FMA peak."""
+"""From outcomes to figures: ratios to the best peer, geometric means, share of the FMA peak.
+
+Convolutions are told in GFLOP/s, counted as if every product were made, and by family.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.kinds import AnyWorkload
+from benchmarks.kinds import tolerance as tolerance_of
 from benchmarks.turns import Outcome
+from benchmarks.workloads import Workload
 
 __all__ = ["SUBJECT", "Row", "aligned", "complaints", "geomean", "lost_variants", "number"]
 __all__ += ["noise", "summary", "table"]
@@ -55,12 +60,22 @@ class Row:
             return None
         return peak.flops / float(getattr(peak, figure)) / 1e9
 
-    def share_of_peak(self, engine: str) -> float | None:
-        """GFLOP/s of the engine's best turn over the peak of the same row."""
-        peak, outcome = self.peak_gflops(), self.outcomes.get(engine)
-        if peak is None or outcome is None or outcome.state != "ok" or not self.workload.flops:
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Of convolutions: where the layer is from."""
+        return self.workload.families if isinstance(self.workload, Workload) else ()
+
+    def gflops(self, engine: str) -> float | None:
+        """Of the engine's best turn."""
+        outcome = self.outcomes.get(engine)
+        if outcome is None or outcome.state != "ok" or not self.workload.flops:
             return None
-        return self.workload.flops / outcome.min_s / 1e9 / peak
+        return self.workload.flops / outcome.min_s / 1e9
+
+    def share_of_peak(self, engine: str) -> float | None:
+        """GFLOP/s of the engine over the peak of the same row."""
+        peak, own = self.peak_gflops(), self.gflops(engine)
+        return None if peak is None or own is None else own / peak
 
     def to_dict(self) -> dict[str, Any]:
         best = self.best_peer()
@@ -70,6 +85,8 @@ class Row:
             "threads": self.threads,
             "flops": self.workload.flops,
             "bytes": self.workload.bytes,
+            "families": self.families,
+            "tolerance": tolerance_of(self.workload),
             "engines": {name: asdict(outcome) for name, outcome in self.outcomes.items()},
             "best_peer": best[0] if best else None,
             "ratio_min": self.ratio("min_s"),
@@ -82,13 +99,17 @@ class Row:
 
 
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Per group and thread count: geometric means of the ratios, and the worst row."""
-    keys = dict.fromkeys((row.workload.group, row.threads) for row in rows)
+    """Per group or family, and thread count: geometric means of the ratios, and the worst row."""
+    keys = dict.fromkeys((name, row.threads) for row in rows for name in _groups(row))
     return [
-        _summarize(group, threads, [r for r in rows if (r.workload.group, r.threads) == key])
+        _summarize(*key, [r for r in rows if key in {(name, r.threads) for name in _groups(r)}])
         for key in keys
-        for group, threads in [key]
     ]
+
+
+def _groups(row: Row) -> list[str]:
+    group = row.workload.group
+    return [group, *(f"{group} {family}" for family in row.families)]
 
 
 def _summarize(group: str, threads: int, rows: list[Row]) -> dict[str, Any]:
@@ -113,7 +134,15 @@ def geomean(ratios: Iterable[float]) -> float | None:
 
 
 def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
-    """Text for people: best times in µs by engine, ratios to the best peer, share of the peak."""
+    """Text for people: the best turn by engine, ratios to the best peer, share of the peak."""
+    kinds = [[r for r in rows if not r.families], [r for r in rows if r.families]]
+    parts = [[*_figures(kind, engines), ""] for kind in kinds if kind]
+    notes = [*_footnotes(rows), *complaints(rows), *lost_variants(rows)]
+    return "\n".join([*(line for part in parts for line in part), *notes])
+
+
+def _figures(rows: Sequence[Row], engines: Sequence[str]) -> list[str]:
+    """A table of rows that are all convolutions, or none of them is."""
     head = ["workload", "thr", *engines, "best peer", "ratio", "median", "% peak", "best peer %"]
     lines = [head]
     for row in rows:
@@ -122,7 +151,7 @@ def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
             [
                 row.workload.name,
                 str(row.threads),
-                *(_time(row.outcomes.get(engine)) for engine in engines),
+                *(_figure(row, engine) for engine in engines),
                 best[0] if best else "-",
                 number(row.ratio("min_s")),
                 number(row.ratio("median_s")),
@@ -131,9 +160,7 @@ def table(rows: Sequence[Row], engines: Sequence[str]) -> str:
                 + (" ~" if row.is_noisy else ""),
             ]
         )
-    return "\n".join(
-        [*aligned(lines), "", *_footnotes(rows), *complaints(rows), *lost_variants(rows)]
-    )
+    return aligned(lines)
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
@@ -154,6 +181,8 @@ def _footnotes(rows: Sequence[Row]) -> list[str]:
         if item["compared"]
     ]
     lines.append("times: best turn in µs; ratio: best peer / tilewright, above 1 is faster")
+    if any(row.families for row in rows):
+        lines.append("convolutions: GFLOP/s of the best turn, every product counted")
     return lines + noise(rows)
 
 
@@ -186,10 +215,14 @@ def lost_variants(rows: Sequence[Row]) -> list[str]:
     return sorted(lost)
 
 
-def _time(outcome: Outcome | None) -> str:
+def _figure(row: Row, engine: str) -> str:
+    """GFLOP/s of a convolution, else µs."""
+    outcome = row.outcomes.get(engine)
     if outcome is None or outcome.state == "unsupported":
         return "-"
-    return f"{outcome.min_s * 1e6:.1f}" if outcome.state == "ok" else outcome.state
+    if outcome.state != "ok":
+        return outcome.state
+    return number(row.gflops(engine), digits=1) if row.families else f"{outcome.min_s * 1e6:.1f}"
 
 
 def number(value: float | None, scale: float = 1, digits: int = 3) -> str:

@@ -1,7 +1,8 @@
 """Engines by turns: every round gives each of them one short turn, in a new random order.
 
 Only one engine runs at any moment, and drift of the machine meets all of them alike. An engine that
-offers several variants tries them in a few rounds of their own and goes on with its fastest.
+offers several variants tries them in a few rounds of their own and goes on with its fastest. A peer
+that is far behind another one rests after those rounds, which are then what counts for it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import random
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.kinds import AnyWorkload
 from benchmarks.process import LOAD_SECONDS, EngineGoneError, EngineProcess
 
 __all__ = ["Outcome", "Settings", "compete"]
+
+
+FAR_BEHIND: Final = 5.0
+"""A peer so many times slower than the fastest one will not be the best: it need not go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,11 @@ class Contestant:
     facts: dict[str, Any]
     mins: list[float] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
+    rests: bool = False
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.medians)
 
     def turn(self, seconds: float) -> None:
         answer = self.process.ask("turn", variant=self.variant, seconds=seconds)
@@ -91,7 +101,7 @@ class Contest:
         for _ in range(count):
             for contestant in rng.sample(self.contestants, len(self.contestants)):
                 name = contestant.process.name
-                if name not in self.processes:
+                if name not in self.processes or contestant.rests:
                     continue
                 try:
                     contestant.turn(self.settings.turn_seconds)
@@ -99,13 +109,17 @@ class Contest:
                     self._drop(name, gone)
 
     def keep_fastest_variants(self) -> None:
-        """One contestant per engine from here on; its trial turns do not count."""
-        by_speed = sorted(self.contestants, key=lambda c: statistics.median(c.medians))
+        """One contestant per engine from here on; its trial turns do not count if others follow."""
+        by_speed = sorted(self.contestants, key=lambda c: c.median)
         fastest = {c.process.name: c for c in reversed(by_speed)}
         self.contestants = list(fastest.values())
+        peers = [c for c in self.contestants if c.process.hello["peer"]]
+        limit = FAR_BEHIND * min((c.median for c in peers), default=0.0)
         for contestant in self.contestants:
-            contestant.mins.clear()
-            contestant.medians.clear()
+            contestant.rests = contestant in peers and contestant.median > limit
+            if not contestant.rests:
+                contestant.mins.clear()
+                contestant.medians.clear()
 
     def finish(self) -> dict[str, Outcome]:
         for contestant in self.contestants:
@@ -116,7 +130,7 @@ class Contest:
             except EngineGoneError as gone:
                 self._drop(name, gone)
             else:
-                self.outcomes[name] = _score(contestant, check["error"], self.lost[name])
+                self.outcomes[name] = _score(contestant, check, self.lost[name])
         return self.outcomes
 
     def _drop(self, name: str, gone: EngineGoneError) -> None:
@@ -159,15 +173,17 @@ def _lost(variants: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     )
 
 
-def _score(contestant: Contestant, error: float, lost: tuple[str, ...]) -> Outcome:
+def _score(contestant: Contestant, check: dict[str, Any], lost: tuple[str, ...]) -> Outcome:
+    is_ok = check["state"] == "ok"
     return Outcome(
-        state="ok",
+        state=check["state"],
+        why="" if is_ok else f"relative error {check['error']:.2e} after its turns",
         variant=contestant.variant,
-        error=error,
+        error=check["error"],
         prepare_ms=contestant.facts["prepare_ms"],
         flops=contestant.facts["flops"],
         min_s=min(contestant.mins),
-        median_s=statistics.median(contestant.medians),
+        median_s=contestant.median,
         turn_medians_s=tuple(contestant.medians),
         lost_variants=lost,
     )

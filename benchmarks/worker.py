@@ -62,16 +62,17 @@ class Worker:
         if self.workload and self.workload.group == "compile":
             runner = Runner(lambda: builder(self.arrays), runner.output)
         self.runners[name] = runner
-        state = "ok" if error <= self._tolerance() else "wrong"
-        return {"state": state, "error": error, "prepare_ms": prepare_ms, "flops": runner.flops}
+        facts = {"prepare_ms": prepare_ms, "flops": runner.flops}
+        return {"state": self._state(error), "error": error, **facts}
 
     def _error(self, runner: Runner) -> float:
         if self.workload is None or self.expected is None or runner.self_timed:
             return 0.0
         return kinds.error_of(self.workload, runner.output(), self.expected)
 
-    def _tolerance(self) -> float:
-        return kinds.tolerance(self.workload) if self.workload else 0.0
+    def _state(self, error: float) -> str:
+        tolerance = kinds.tolerance(self.workload) if self.workload else 0.0
+        return "ok" if error <= tolerance else "wrong"
 
     def turn(self, variant: str, seconds: float) -> dict[str, Any]:
         """Run for about this long; what comes first warms the caches and is not counted.
@@ -90,7 +91,8 @@ class Worker:
 
     def check(self, variant: str) -> dict[str, Any]:
         """Whether the result is still right after all those turns."""
-        return {"error": self._error(self.runners[variant])}
+        error = self._error(self.runners[variant])
+        return {"state": self._state(error), "error": error}
 
     def deploy(self, workload: dict[str, Any], scratch: str) -> dict[str, Any]:
         """Make what another process can open, if this engine has such a thing."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from benchmarks.convolutions import CONVOLUTIONS, OPS, Convolution
+from benchmarks.convolutions import CONVOLUTIONS, FAMILIES, OPS, TAGS, Convolution
 
 __all__ = ["CHAIN", "WORKLOADS", "Workload", "select"]
 
@@ -30,14 +30,23 @@ class Workload:
     group: str
     op: str
     shape: tuple[int, ...]
+    path: str = ""
+    """The ONNX file of a convolution, once it is written."""
 
     @property
     def name(self) -> str:
-        """Unique in its group: `matmul 128x768x768`."""
+        """Unique in its group: `matmul 128x768x768`, `conv2d 7x512x512x3x1x1 (C12)`."""
         if self.op == "batched":
             batch, *each = self.shape
             return f"batched {batch}x({'x'.join(map(str, each))})"
-        return f"{self.op} {'x'.join(map(str, self.shape))}"
+        tag = TAGS.get((self.op, self.shape))
+        return f"{self.op} {'x'.join(map(str, self.shape))}" + (f" ({tag})" if tag else "")
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Where this convolution is from; empty for everything else."""
+        layer = (self.op, self.shape)
+        return tuple(name for name, layers in FAMILIES.items() if layer in layers)
 
     @property
     def convolution(self) -> Convolution | None:
@@ -79,7 +88,7 @@ class Workload:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        return cls(data["group"], data["op"], tuple(data["shape"]))
+        return cls(**{**data, "shape": tuple(data["shape"])})
 
 
 MATMULS: Final = (

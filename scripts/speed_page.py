@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 SUBJECT, YARDSTICK = "tilewright", "onnxruntime"
-PEERS = (YARDSTICK, "openvino", "torch", "inductor")
+PEERS = (YARDSTICK, "openvino", "torch", "inductor", "ncnn", "mnn")
 Row = dict[str, Any]
 
 INTRODUCTION = """\

@@ -5,7 +5,8 @@
     def variants(workload) -> dict    the ways this engine can do it: name → builder
 
 A builder takes the input arrays and gives a `Runner`. An engine with several ways tries each of
-them in the first rounds and goes on with its fastest, so that peers are met at their best.
+them in the first rounds and goes on with its fastest, so that peers are met at their best. A
+workload with a `path` is a file of ONNX: a whole model, or one layer (`benchmarks.layers`).
 
 An engine whose memory and time to load a model are of interest also has
 
@@ -27,7 +28,7 @@ from benchmarks.numbers import Arrays
 __all__ = ["ENGINES", "LIMITS", "NOTHING", "Builder", "Runner", "Variants", "empty"]
 
 ENGINES: Final = (
-    "tilewright", "numpy", "torch", "inductor", "onnxruntime", "openvino",
+    "tilewright", "numpy", "torch", "inductor", "onnxruntime", "openvino", "ncnn", "mnn",
     "peak", "memory",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime: models, or one-node models (B as an initializer); inputs and outputs bound once."""
+"""ONNX Runtime: files, or one-node models (B as an initializer); inputs and outputs bound once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
-from benchmarks.convolutions import Convolution, channels_first, channels_last
 from benchmarks.engines import NOTHING, Runner, Variants, empty
-from benchmarks.kinds import AnyWorkload
+from benchmarks.kinds import AnyWorkload, feeds
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.numbers import EPSILON, Arrays, inputs
 from benchmarks.workloads import CHAIN, Workload
@@ -32,10 +31,8 @@ def start(threads: int) -> dict[str, str]:
 
 
 def variants(workload: AnyWorkload) -> Variants:
-    if isinstance(workload, ModelWorkload):
-        return {"bound": partial(_build_model, workload)}
-    if workload.convolution is not None:
-        return {"bound": partial(_build_convolution, workload.convolution)}
+    if workload.path or isinstance(workload, ModelWorkload):
+        return {"bound": partial(_build_file, workload)}
     if workload.op not in _NODES:
         return NOTHING
     return {"bound": partial(_build, workload)}
@@ -52,42 +49,10 @@ def _build(workload: Workload, arrays: Arrays) -> Runner:
     return Runner(partial(session.run_with_iobinding, binding), lambda: out)
 
 
-def _build_convolution(conv: Convolution, arrays: Arrays) -> Runner:
-    """One node and its activation, channels first as ONNX has it."""
-    x = channels_first(arrays["x"])
-    batch, *space, filters = conv.result_shape
-    out = empty(batch, filters, *space)
-    op = "ConvTranspose" if conv.op == "transposed" else "Conv"
-    attributes = {"strides": conv.strides, "pads": conv.pads, "group": conv.groups}
-    f32 = onnx.TensorProto.FLOAT
-    graph = helper.make_graph(
-        [
-            helper.make_node(op, ["x", "w", "b"], ["sums"], **attributes),
-            helper.make_node("Relu", ["sums"], ["y"]),
-        ],
-        "benchmark",
-        [helper.make_tensor_value_info("x", f32, x.shape)],
-        [helper.make_tensor_value_info("y", f32, out.shape)],
-        [numpy_helper.from_array(arrays[name], name) for name in "wb"],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    session = _session(bytes(model.SerializeToString()))
-    binding = session.io_binding()
-    binding.bind_input("x", "cpu", 0, np.float32, x.shape, x.ctypes.data)
-    binding.bind_output("y", "cpu", 0, np.float32, out.shape, out.ctypes.data)
-    run = partial(_run_bound, session, binding, x)
-    return Runner(run, lambda: channels_last(out))
-
-
-def _run_bound(session: Any, binding: Any, _kept: Any) -> None:
-    """Run with arrays that are bound by their addresses alone, and must live as long."""
-    session.run_with_iobinding(binding)
-
-
-def _build_model(workload: ModelWorkload, arrays: Arrays) -> Runner:
+def _build_file(workload: AnyWorkload, arrays: Arrays) -> Runner:
     session = _session(workload.path)
     binding = session.io_binding()
-    for name, array in arrays.items():
+    for name, array in feeds(workload, arrays).items():
         binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
     names = [output.name for output in session.get_outputs()]
     for name in names:

@@ -10,10 +10,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from benchmarks.convolutions import Convolution, channels_first, channels_last
 from benchmarks.engines import Builder, Runner, Variants, empty
-from benchmarks.kinds import AnyWorkload
-from benchmarks.models.workload import ModelWorkload
+from benchmarks.kinds import AnyWorkload, feeds
 from benchmarks.numbers import EPSILON, Arrays
 from benchmarks.workloads import CHAIN
 
@@ -33,10 +31,8 @@ def start(threads: int) -> dict[str, str]:
 
 
 def variants(workload: AnyWorkload) -> Variants:
-    if isinstance(workload, ModelWorkload):
-        return {"async": partial(_build_model, workload)}
-    if workload.convolution is not None:
-        return {"async": partial(_build_convolution, workload.convolution)}
+    if workload.path:
+        return {"async": partial(_build_file, workload)}
     graphs = _GRAPHS.get(workload.op, {})
     ways = {"infer": _infer, "async": _async}
     if workload.group == "compile":  # the ways differ in the call alone
@@ -62,34 +58,10 @@ def _builder(graph: Callable[[Arrays], Any], call: Callable[[Any], Any]) -> Buil
     return build
 
 
-def _build_convolution(conv: Convolution, arrays: Arrays) -> Runner:
-    x, w, b = channels_first(arrays["x"]), arrays["w"], arrays["b"]
-    data, ones = _parameter(x), [1] * conv.rank
-    begin, end = list(conv.pads[: conv.rank]), list(conv.pads[conv.rank :])
-    common = (list(conv.strides), begin, end, ones)
-    if conv.op == "transposed":
-        strides, *pads, gaps = common
-        node = ops.convolution_backprop_data(
-            data, ops.constant(w), strides, None, *pads, gaps, "explicit"
-        )
-    elif conv.groups > 1:
-        grouped = w.reshape(conv.groups, 1, *w.shape[1:])
-        node = ops.group_convolution(data, ops.constant(grouped), *common)
-    else:
-        node = ops.convolution(data, ops.constant(w), *common)
-    node = ops.relu(ops.add(node, ops.constant(b.reshape(1, -1, *ones))))
-    request = _core.compile_model(ov.Model([node], [data], "conv"), "CPU", _config)
-    request = request.create_infer_request()
-    request.set_input_tensor(0, ov.Tensor(x, shared_memory=True))
-    out = empty(*node.output(0).get_shape())
-    request.set_output_tensor(0, ov.Tensor(out, shared_memory=True))
-    return Runner(_async(request, x), lambda: channels_last(out))
-
-
-def _build_model(workload: ModelWorkload, arrays: Arrays) -> Runner:
+def _build_file(workload: AnyWorkload, arrays: Arrays) -> Runner:
     compiled = _core.compile_model(workload.path, "CPU", _config)
     request = compiled.create_infer_request()
-    for name, array in arrays.items():
+    for name, array in feeds(workload, arrays).items():
         request.set_tensor(name, ov.Tensor(array, shared_memory=True))
     outputs = range(len(compiled.outputs))
     return Runner(
@@ -101,13 +73,10 @@ def _infer(request: Any) -> Callable[[], Any]:
     return partial(request.infer)
 
 
-def _async(request: Any, _kept: Any = None) -> Callable[[], Any]:
-    """Less work in Python for each call than `infer`, which looks at inputs and outputs.
+def _async(request: Any) -> Callable[[], Any]:
+    """Less work in Python for each call than `infer`, which looks at inputs and outputs."""
 
-    Tensors that share the memory of an array do not keep it.
-    """
-
-    def run(_array: Any = _kept) -> None:
+    def run() -> None:
         request.start_async()
         request.wait()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import tilewright as tw
 from benchmarks.engines import NOTHING, Runner, Variants, empty
-from benchmarks.kinds import AnyWorkload
+from benchmarks.kinds import AnyWorkload, feeds
 from benchmarks.models.workload import ModelWorkload
 from benchmarks.numbers import Arrays
 from benchmarks.programs import PROGRAMS, with_consumers
@@ -34,8 +34,8 @@ def start(threads: int) -> dict[str, str]:
 
 
 def variants(workload: AnyWorkload) -> Variants:
-    if isinstance(workload, ModelWorkload):
-        return {"draft": partial(_build_model, workload)}
+    if workload.path or isinstance(workload, ModelWorkload):
+        return {"draft": partial(_build_file, workload)}
     if workload.op == "trace":
         return {"replay": partial(_trace, workload.shape[0])}
     return {"draft": partial(_build, workload)} if workload.op in PROGRAMS else NOTHING
@@ -49,18 +49,20 @@ def _build(workload: Workload, arrays: Arrays) -> Runner:
     return Runner(partial(kernel, *(arrays[name] for name in program.inputs), out), lambda: out)
 
 
-def _build_model(workload: ModelWorkload, arrays: Arrays) -> Runner:
-    module = _compile(workload)
+def _build_file(workload: AnyWorkload, arrays: Arrays) -> Runner:
+    module, given = _compile(workload), feeds(workload, arrays)
     results: list[list[Any]] = [[]]
 
     def run() -> None:
-        results[0] = module.run(arrays)
+        results[0] = module.run(given)
 
     return Runner(run, lambda: results[0], settle=_settle)
 
 
-def _compile(workload: ModelWorkload) -> tw.Module:
-    """With a cache for this workload alone: no other model has compiled kernels for it."""
+def _compile(workload: AnyWorkload) -> tw.Module:
+    """With a cache for this model alone, no other has compiled kernels for it; layers have none."""
+    if not isinstance(workload, ModelWorkload):
+        return tw.compile(workload.path, threads=_threads[0], cache=False)
     folder = options.cache_dir() / f"{workload.name} on {_threads[0]}"
     return tw.compile(workload.path, threads=_threads[0], cache=folder)
 

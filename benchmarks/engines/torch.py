@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks.convolutions import Convolution, channels_first, channels_last
+from benchmarks.convolutions import Convolution
 from benchmarks.engines import NOTHING, Builder, Runner, Variants
 from benchmarks.kinds import AnyWorkload
 from benchmarks.models.workload import ModelWorkload
@@ -32,26 +32,32 @@ def variants(workload: AnyWorkload) -> Variants:
     if workload.group == "compile":
         return NOTHING
     if workload.convolution is not None:
-        orders = {"plain": torch.contiguous_format}
-        if workload.convolution.rank == 2:
-            orders["channels-last"] = torch.channels_last
-        conv = workload.convolution
-        return {name: partial(_build_convolution, conv, order) for name, order in orders.items()}
+        return _layer_variants(workload.convolution)
     return {name: _builder(make) for name, make in MAKERS.get(workload.op, {}).items()}
 
 
+def _layer_variants(conv: Convolution) -> Variants:
+    """Channels-last both outside and inside is more than others are given: borders are free."""
+    orders = {"plain": torch.contiguous_format}
+    if conv.rank > 1:
+        last = torch.channels_last if conv.rank == 2 else torch.channels_last_3d
+        orders["channels-last"] = last
+    return {name: partial(_build_convolution, conv, order) for name, order in orders.items()}
+
+
 def _build_convolution(conv: Convolution, order: Any, arrays: Arrays) -> Runner:
-    x = torch.from_numpy(channels_first(arrays["x"])).contiguous(memory_format=order)
+    x = torch.from_numpy(arrays["x"]).contiguous(memory_format=order)
     w = torch.from_numpy(arrays["w"]).contiguous(memory_format=order)
     bias, functional = torch.from_numpy(arrays["b"]), torch.nn.functional
     options = {"stride": conv.stride, "padding": conv.padding, "groups": conv.groups}
+    options["dilation"] = conv.dilation
     name = f"conv_transpose{conv.rank}d" if conv.op == "transposed" else f"conv{conv.rank}d"
     convolve = partial(getattr(functional, name), x, w, bias, **options)
 
     def run() -> Any:
         return convolve().relu_()
 
-    return Runner(run, lambda: channels_last(run().numpy()))
+    return Runner(run, lambda: run().numpy())
 
 
 def _model_variants(workload: ModelWorkload) -> Variants:

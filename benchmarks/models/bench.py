@@ -28,7 +28,7 @@ from tilewright.target import measured as stored
 
 __all__ = ["main"]
 
-ENGINES: Final = (SUBJECT, "onnxruntime", "openvino", "torch", "inductor")
+ENGINES: Final = (SUBJECT, "onnxruntime", "openvino", "torch", "inductor", "ncnn", "mnn")
 FULL: Final = Settings(rounds=10, trial_rounds=1, turn_seconds=0.1)
 QUICK: Final = Settings(rounds=3, trial_rounds=1, turn_seconds=0.02)
 

@@ -74,7 +74,6 @@ class ModelRow(Row):
             "model": workload.model_name,
             "sizes": workload.sizes,
             "dynamic": workload.dynamic,
-            "tolerance": workload.tolerance,
             f"ratio_to_{YARDSTICK}_min": self.ratio_to(YARDSTICK),
             f"ratio_to_{YARDSTICK}_median": self.ratio_to(YARDSTICK, "median_s"),
             "errors": {n: o.error for n, o in self.outcomes.items() if n in engines},

@@ -1,6 +1,6 @@
 """Torch modules that are written here, and what makes a module fit to be exported.
 
-This is the only module of the package that imports torch when it is imported.
+Only modules named `torch_…` import torch when they are imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Image models from the configurations of transformers: classifiers and a segmentation model."""
+"""Image models from the configurations of transformers: classifiers and a segmentation model.
+
+The detector is written here.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from benchmarks.models.spec import Exported, Input, Model, image
 __all__ = ["MODELS"]
 
 LABELS: Final = 1000
+YOLO_SIDE: Final = 320
 
 
 def build(architecture: str, side: int, **settings: Any) -> Any:
@@ -40,11 +44,24 @@ def _pool_all(inner: Any) -> None:
     inner.pooler = nn.AdaptiveAvgPool2d(1)
 
 
+def _detector(side: int) -> Any:
+    from benchmarks.models.torch_detector import Detector
+    from benchmarks.models.torch_modules import seeded
+
+    return seeded(Detector, 4, 3, side, side)
+
+
 def _model(name: str, architecture: str, side: int = 224, **settings: Any) -> Model:
+    return _of_pictures(
+        name, Exported(partial(build, architecture, side, **settings), ("logits",)), side
+    )
+
+
+def _of_pictures(name: str, source: Exported, side: int) -> Model:
     return Model(
         name,
         "vision",
-        Exported(partial(build, architecture, side, **settings), ("logits",)),
+        source,
         (Input("pixel_values", ("batch", 3, side, side), image),),
         ({"batch": 1}, {"batch": 4}),
         dynamic=("batch",),
@@ -70,6 +87,9 @@ MODELS: Final = (
         width_coefficient=1.0,
         depth_coefficient=1.0,
         hidden_dim=1280,
+    ),
+    _of_pictures(
+        "yolo", Exported(partial(_detector, YOLO_SIDE), ("fine", "middle", "coarse")), YOLO_SIDE
     ),
     _model("convnext-tiny", "ConvNextForImageClassification"),
     _model("vit-base", "ViTForImageClassification"),

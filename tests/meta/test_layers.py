@@ -11,7 +11,8 @@ TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
 LLVM = TENSOR | {"lower", "llvm"}
-PATH = SCHEDULE | LLVM | {"graph", "frontend", "ukernel", "runtime", "build", "pipeline", "model"}
+LAYOUTS = SCHEDULE | {"graph", "layouts"}
+PATH = SCHEDULE | LLVM | LAYOUTS | {"frontend", "ukernel", "runtime", "build", "pipeline", "model"}
 ALL = PATH | {"tune", "dataset", "cli", "contest", "backend", "explain", "testing", ""}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -24,6 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtime": BASE | {"runtime"},
     "graph": TENSOR | {"graph"},
     "frontend": TENSOR | {"graph", "frontend"},  # operators are written as scalar expressions
+    "layouts": LAYOUTS,
     "model": PATH,
     "ukernel": SCHEDULE | {"ukernel"},
     "build": PATH,

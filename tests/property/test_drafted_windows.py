@@ -6,6 +6,7 @@ weights known ahead or not; the batch, or space, of a size that is not known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -17,12 +18,13 @@ import tilewright as tw
 from tests.examples import examples
 from tests.windows import Windows, convolved, transposed, windows, windows_of
 from tilewright.schedule.recipes import context as recipe_context
+from tilewright.schedule.recipes import tile_blocks
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import average_pool, pool
 from tilewright.tensor.library.transposed import convolve_transposed
-from tilewright.tensor.library.winograd import convolve_winograd, winograd_weights
+from tilewright.tensor.library.winograd import Tiles, convolve_winograd, winograd_weights
 
 CHANNELS = st.sampled_from((1, 3, 8, 13, 16, 24, 40, 64))
 EXAMPLES = 12
@@ -147,19 +149,44 @@ def test_transposed_convolution(w: Windows, data: st.DataObject, seed: int):
 @examples(EXAMPLES)
 @given(
     space=st.tuples(st.integers(1, 15), st.integers(1, 15)),
-    results=st.sampled_from((2, 4)),
+    depth=st.sampled_from((0, 0, 1, 2, 3)),
+    filters=st.sampled_from(((3, 2), (3, 4), (3, 6), (2, 4), (5, 2), (5, 4))),
     batch=st.integers(1, 2),
+    in_blocks=st.booleans(),
     data=st.data(),
 )
-def test_winograd(space: tuple[int, int], results: int, batch: int, data: st.DataObject):
-    w = Windows(space, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1))
-    channels, filters = data.draw(CHANNELS), data.draw(CHANNELS)
-    x, weights = numbers(3, batch, *space, channels), numbers(4, filters, channels, 3, 3)
-    transformed = winograd_weights(weights, results)
+def test_winograd(
+    space: tuple[int, int],
+    depth: int,
+    filters: tuple[int, int],
+    batch: int,
+    *,
+    in_blocks: bool,
+    data: st.DataObject,
+):
+    """In blocks of tiles wherever they can be cut, or only where the model says so."""
+    lead, (taps, results) = (depth,) if depth else (), filters
+    rank, kernel = 2 + len(lead), (*(3 for _ in lead), taps, taps)
+    tiles = Tiles(kernel, (*(0 for _ in lead), results, results))
+    step = data.draw(st.sampled_from((1, 2)), label="stride of the first of three dimensions")
+    ones = (1,) * rank
+    w = Windows((*lead, *space), kernel, (*(step for _ in lead), 1, 1), ones, (2,) * (2 * rank))
+    channels, count = data.draw(CHANNELS), data.draw(CHANNELS)
+    x, weights = numbers(3, batch, *w.space, channels), numbers(4, count, channels, *kernel)
+    transformed = winograd_weights(weights, tiles)
     n = size("n") if data.draw(st.booleans(), label="symbolic batch") else batch
     inputs = [placeholder("X", (n, *x.shape[1:])), placeholder("W", transformed.shape)]
     expected = convolved(x, weights, w, 1)
-    check(data, lambda t: convolve_winograd(*t, w.pads), inputs, [x, transformed], expected)
+    with pytest.MonkeyPatch.context() as patch:
+        if in_blocks:
+            patch.setattr(tile_blocks, "_WORTH", math.inf)
+        check(
+            data,
+            lambda t: convolve_winograd(*t, tiles, w.pads, w.strides),
+            inputs,
+            [x, transformed],
+            expected,
+        )
 
 
 @examples(EXAMPLES)

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tilewright.graph.ir import Graph, Node, Shape, Value
-from tilewright.graph.ops import Expand, Gather, Reduce, Remap
+from tilewright.graph.ops import Expand, Gather, Reduce, Remap, Transpose
 from tilewright.graph.ops.op import Role
 from tilewright.graph.sizes import count, fixed, same_shape
+from tilewright.tensor import ir as tir
+from tilewright.tensor.stored import is_bijective, stored_index
 
-__all__ = ["Group", "GroupKind", "group_nodes"]
+__all__ = ["Group", "GroupKind", "group_nodes", "is_view"]
 
 MAX_NODES: Final = 40
 MAX_INPUTS: Final = 16
@@ -95,7 +97,7 @@ def group_nodes(graph: Graph) -> list[Group]:
     group_of: dict[int, Group] = {}
     groups: list[Group] = []
     for node in reversed(graph.nodes):
-        if node.op.role is Role.VIEW:
+        if is_view(node):
             continue
         group = _home(node, consumers, outputs, group_of)
         if group is None:
@@ -107,6 +109,24 @@ def group_nodes(graph: Graph) -> list[Group]:
     for group in groups:
         group.nodes.reverse()
     return _ordered(groups[::-1], graph)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node does nothing: the same memory has another shape."""
+    if isinstance(node.op, Transpose):
+        return _is_stored_alike(node.op, node.inputs[0], node.output)
+    stored = any(value.layout for value in (*node.inputs, *node.outputs))
+    return node.op.role is Role.VIEW and not stored
+
+
+def _is_stored_alike(op: Transpose, x: Value, y: Value) -> bool:
+    """Whether a transpose is undone by the layouts of its ends."""
+    if not (x.layout or y.layout) or not (is_bijective(x.layout) and is_bijective(y.layout)):
+        return False
+    at = [tir.Var(f"d{d}") for d in range(x.rank)]
+    there = stored_index([at[d] for d in op.order], y.layout)
+    alike = stored_index(at, x.layout) == there
+    return alike and same_shape(x.stored_shape, y.stored_shape)
 
 
 _KINDS: Final = {

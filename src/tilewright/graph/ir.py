@@ -1,8 +1,9 @@
 """The graph IR: values, nodes, graphs. Data only.
 
 A value is a tensor with an element type and a shape; dimensions are index expressions of the tensor
-IR over size variables, so that a model with symbolic dimensions is compiled once for all of them. A
-node applies an operator of the small core set (`ops/`) to values. Nodes are in an order in which
+IR over size variables, so that a model with symbolic dimensions is compiled once for all of them.
+Operators and passes see these dimensions; a layout says how the elements lie in memory between two
+kernels. A node applies an operator of the small core set (`ops/`) to values. Nodes are in an order in which
 every value is computed before it is used. Passes build new graphs; nothing is changed in place.
 """
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from tilewright.dtypes import DType
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
+from tilewright.tensor.stored import Layout, stored_shape
 
 if TYPE_CHECKING:
     from tilewright.graph.ops.op import Op
@@ -30,17 +32,24 @@ Shape = tuple[tir.Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Element type and dimensions."""
+    """Element type, dimensions, and the steps from these to what is stored (none: as it is)."""
 
     dtype: DType
     shape: Shape
+    layout: Layout = ()
 
     @property
     def rank(self) -> int:
         return len(self.shape)
 
+    @property
+    def stored_shape(self) -> Shape:
+        """The dimensions in memory."""
+        return stored_shape(self.shape, self.layout) if self.layout else self.shape
+
     def __str__(self) -> str:
-        return f"{self.dtype.name}[{', '.join(print_node(d) for d in self.shape)}]"
+        shown = f"{self.dtype.name}[{', '.join(print_node(d) for d in self.shape)}]"
+        return f"{shown} as {' '.join(map(str, self.layout))}" if self.layout else shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +66,15 @@ class Value:
     @property
     def shape(self) -> Shape:
         return self.type.shape
+
+    @property
+    def layout(self) -> Layout:
+        return self.type.layout
+
+    @property
+    def stored_shape(self) -> Shape:
+        """The dimensions in memory."""
+        return self.type.stored_shape
 
     @property
     def rank(self) -> int:

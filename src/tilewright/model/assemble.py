@@ -230,7 +230,7 @@ class _Assembler:
         if self._segment(result) > self._segment(source):
             return False
         return source.dtype.size_bytes == result.dtype.size_bytes and dims_equal(
-            product(source.shape), product(result.shape)
+            product(source.stored_shape), product(result.stored_shape)
         )
 
     def _step(

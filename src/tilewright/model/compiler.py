@@ -129,9 +129,9 @@ def compile_parts(
     from tilewright.frontend.onnx.registry import Unknown
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.passes.pipeline import optimise
-    from tilewright.graph.passes.rewrite import rewrite_graph
-    from tilewright.graph.passes.winograd import use_winograd
-    from tilewright.graph.verify import verify_graph
+    from tilewright.layouts.choose import choose
+    from tilewright.layouts.costs import Machine
+    from tilewright.layouts.sites import Settings
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
     from tilewright.model.plan import can_plan
@@ -155,8 +155,9 @@ def compile_parts(
         graph = whole
     tell(Progress("optimise"))
     graph = optimise(graph)
-    if accuracy == "default":
-        graph = verify_graph(rewrite_graph(graph, use_winograd))
+    tell(Progress("choose"))
+    settings = Settings(Machine(target, threads), strict=accuracy == "strict")
+    graph = choose(graph, settings).graph
     store = KernelStore(caches.kernels, target) if caches is not None else None
     made = assemble(
         graph, target, threads, store, lambda done, all_: tell(Progress("kernels", done, all_))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from tilewright.dtypes import u8
-from tilewright.graph.abstract import abstract_sizes
+from tilewright.graph.abstract import SizeNames, abstract_sizes
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Array, Value
 from tilewright.intrin.features import require_features, require_functions
@@ -18,12 +18,15 @@ from tilewright.llvm.emit import emit, scratch_symbol, symbol
 from tilewright.llvm.machine import object_of
 from tilewright.lower import lower
 from tilewright.lower.in_place import in_place
+from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, func, placeholder
+from tilewright.tensor.layout import Fuse
 from tilewright.tensor.packing import Packing, packing_of
 from tilewright.tensor.regions import sizes as program_sizes
+from tilewright.tensor.stored import Layout
 from tilewright.tensor.structural import structural_hash
 from tilewright.tensor.visit import free_vars
 
@@ -88,12 +91,24 @@ def task_of(
         made = sizes.op(node.op).lower([tensors[v] for v in node.inputs], given)
         tensors.update(zip(node.outputs, made, strict=True))
     program = func("kernel", [tensors[v] for v in inputs], [tensors[v] for v in outputs])
+    layouts = {names[v]: _abstract(v.layout, sizes) for v in (*inputs, *outputs) if v.layout}
+    program = stored_program(program, layouts) if layouts else program
     program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(names[v] for v in inputs if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
     own = tuple(sizes.of(size) for size in program_sizes(program))
     params = (*inputs, *([outputs[0]] * carriers), *outputs)
     return KernelTask(program, params, fixed, own, threads, key)
+
+
+def _abstract(layout: Layout, sizes: SizeNames) -> Layout:
+    """A layout in the sizes of a kernel."""
+    return tuple(
+        Fuse(step.dim, tuple(sizes.expr(tir.as_index(d)) for d in step.sizes))
+        if isinstance(step, Fuse)
+        else step
+        for step in layout
+    )
 
 
 def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
@@ -123,7 +138,9 @@ def compile_task(task: KernelTask, target: Target) -> Compiled:
     known = program_sizes(program)
     order = tuple(known.index(size) for size in lowered.sizes)
     packings = {
-        k: packing for k, p in enumerate(scheduled.params) if (packing := packing_of(p)) is not None
+        k: packing
+        for k, p in enumerate(scheduled.params)
+        if p.name in task.constants and (packing := packing_of(p)) is not None
     }
     return Compiled(
         code,

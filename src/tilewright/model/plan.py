@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.graph.groups import Group, GroupKind, group_nodes
+from tilewright.graph.groups import Group, GroupKind, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
 from tilewright.graph.ops import Map, argument, computed_as
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
-from tilewright.graph.ops.op import Role
 from tilewright.graph.sizes import dims_equal, product, same_shape, variables
 from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
@@ -131,7 +130,7 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
     plan.homes.update((value, plan.here) for node in graph.nodes for value in node.outputs)
     consumers = graph.consumers()
     for node in graph.nodes:
-        if node.op.role is Role.VIEW:
+        if is_view(node):
             plan.roots[node.output] = plan.root(node.inputs[0])
     for group in group_nodes(graph):
         (first, *_) = group.nodes

@@ -139,7 +139,7 @@ class SizeTable:
 
     def bytes_of(self, value: Value) -> SizeExpr:
         """How much memory a value takes."""
-        return self.postfix(product((*value.shape, tir.Const(value.dtype.size_bytes))))
+        return self.postfix(product((*value.stored_shape, tir.Const(value.dtype.size_bytes))))
 
     def postfix(self, expr: tir.Expr) -> SizeExpr:
         """An expression over sizes in postfix order."""

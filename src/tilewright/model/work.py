@@ -31,7 +31,7 @@ def moved_bytes(nodes: Sequence[Node], params: Iterable[Value]) -> tir.Expr:
     total: tir.Expr = tir.Const(0)
     for value in dict.fromkeys(params):
         for part in tables.get(value, [value]):
-            total = total + product((*part.shape, tir.Const(part.dtype.size_bytes)))
+            total = total + product((*part.stored_shape, tir.Const(part.dtype.size_bytes)))
     return tidy(total)
 
 

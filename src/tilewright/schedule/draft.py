@@ -18,6 +18,11 @@ from tilewright.schedule.recipes.contraction import schedule_contraction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
+from tilewright.schedule.recipes.tile_blocks import (
+    TiledProduct,
+    schedule_tile_blocks,
+    tiled_products,
+)
 from tilewright.schedule.recipes.windowed import is_channels_last, schedule_window
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
@@ -37,8 +42,12 @@ def draft(
     context = Context(schedule, target, threads, frozenset(constants))
     done = schedule_attentions(context)
     inline_producers(schedule, done)
-    for group in groups_of(schedule, done):
-        _schedule_group(context, group)
+    groups = groups_of(schedule, done)
+    for tiled in tiled_products(context, groups):
+        done |= _try_blocks(context, tiled)
+    for group in groups:
+        if not done.issuperset(group.members):
+            _schedule_group(context, group)
     return schedule
 
 
@@ -70,6 +79,18 @@ def _try(context: Context, group: Group) -> UserError | None:
         context.schedule.restore(before)
         return problem
     return None
+
+
+def _try_blocks(context: Context, tiled: TiledProduct) -> frozenset[str]:
+    """Schedule a product with its transforms in blocks of tiles; the blocks that are done then."""
+    before = context.schedule.copy()
+    try:
+        return schedule_tile_blocks(context, tiled)
+    except UserError as problem:
+        context.schedule.restore(before)
+        names = ", ".join(tiled.product.blocks)
+        context.schedule.remarks.append(f"{names}: not in blocks ({problem.code.id})")
+        return frozenset()
 
 
 def _alone(context: Context, block: str) -> Group:

@@ -13,11 +13,6 @@ from tilewright.tensor.interpret import interpret
 SHAPES = {
     "matmul": (3, 4, 5),
     "batched": (2, 3, 4, 5),
-    "conv1d": (5, 3, 2, 3, 2, 1),
-    "conv2d": (5, 3, 2, 3, 1, 1),
-    "conv3d": (3, 4, 2, 3, 3, 1, 1),
-    "depthwise": (6, 3, 3, 2, 1),
-    "transposed": (3, 2, 3, 4, 2, 1),
 }
 
 

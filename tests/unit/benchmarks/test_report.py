@@ -91,5 +91,39 @@ def test_lost_variants_are_told_once():
     assert table(rows, ["torch"]).count("torch ran without packed: not there") == 1
 
 
+def convolution(op, shape, **times):
+    return replace(row((1, 1, 1), **times), workload=Workload("conv", op, shape))
+
+
+CONVOLUTIONS = [
+    convolution("conv2d", (56, 64, 64, 1, 1, 0), tilewright=(250, 250), torch=(500, 500)),
+    convolution("transposed", (4, 512, 256, 4, 2, 1), tilewright=(500, 500), torch=(250, 250)),
+]
+
+
+def test_convolutions_are_summarized_by_family():
+    means = {item["group"]: item["geomean_min"] for item in summary([*ROWS[:1], *CONVOLUTIONS])}
+    assert means == pytest.approx(
+        {
+            "matmul": 2.0,
+            "conv": 1.0,
+            **dict.fromkeys(("conv resnet18", "conv resnet50-1x1", "conv C2D", "conv DIL"), 2.0),
+            "conv T2D": 0.5,
+        }
+    )
+
+
+def test_convolutions_have_speeds_in_a_table_of_their_own():
+    text = table([*CONVOLUTIONS, ROWS[0]], ["tilewright", "torch"])
+    times, speeds, *_ = text.split("\n\n")
+    assert "matmul" in times
+    assert "conv2d" not in times
+    assert speeds.splitlines()[1].split()[:6] == [
+        *("conv2d", "56x64x64x1x1x0", "(C3)", "1"),
+        *("102.8", "51.4"),
+    ]
+    assert "convolutions: GFLOP/s" in text
+
+
 def test_table_for_people(golden):
     assert golden == table(ROWS, ["tilewright", "numpy", "torch"])

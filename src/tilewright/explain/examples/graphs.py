@@ -165,6 +165,23 @@ w = b.input("w", tw.f32, (5, 6))
         right='verify_graph(Graph("turned", (x,), (y,), (node,)))',
     ),
     example(
+        "G104",
+        """The layout of a value is a list of steps from its shape to what is stored. Each step fits
+        the dimensions that there are then: they exist, a factor divides its dimension, an order
+        names every dimension once. Inputs, constants and outputs have no layout.""",
+        given=f"""{NODES}
+from tilewright.tensor.layout import Split
+
+def stored(*steps):
+    between = Value("y", TensorType(tw.f32, (tir.Const(6), tir.Const(4)), steps))
+    there, back = Node(Transpose((1, 0)), (x,), (between,)), Value("z", x.type)
+    nodes = (there, Node(Transpose((1, 0)), (between,), (back,)))
+    return Graph("turned", (x,), (back,), nodes)
+""",
+        wrong="verify_graph(stored(Split(0, 4)))",
+        right="verify_graph(stored(Split(0, 3)))",
+    ),
+    example(
         "G201",
         """An array does not have the shape that the graph says, or disagrees with another one about
         a size.""",

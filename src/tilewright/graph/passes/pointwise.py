@@ -1,10 +1,11 @@
-"""Convolutions with windows of one element are matrix products over all places.
+"""Convolutions with windows of one element are matrix products over all places of unknown number.
 
 Before:  y [n, h, w, o] = conv x [n, h, w, c], weights [o, c, 1, 1]
 After:   y = reshape (contract(mk,nk->mn) (reshape x [n·h·w, c]), weights [o, c])
 
-With strides the places that count are picked first. A transposed convolution of a single place (the
-first layer of a generator) is a product, too.
+With strides the places that count are picked first. Space of known size needs none of that: there
+a convolution is scheduled as a product by itself, and its data may have any layout. A transposed
+convolution of a single place (the first layer of a generator) is a product, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Contract
 from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.passes.rewrite import Rewriter
-from tilewright.graph.sizes import fixed, product
+from tilewright.graph.sizes import fixed, product, sized
 
 __all__ = ["pointwise_products"]
 
@@ -27,6 +28,8 @@ def pointwise_products(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Va
         return None
     x, weights = inputs
     if any(fixed(d) != 1 for d in weights.shape[2:]) or x.dtype != op.dtype:
+        return None
+    if sized(x.shape[1:-1]) is not None:
         return None
     picked = x
     if any(s != 1 for s in op.strides):

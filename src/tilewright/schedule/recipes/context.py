@@ -59,7 +59,7 @@ def iter_loop(context: Context, block: str, position: int) -> str:
         return binding.name
     names = [v.name for v in free_vars(binding)]
     loops = context.schedule.loops(block)
-    return next(name for name in loops if name in names)
+    return next(name for name in reversed(loops) if name in names)
 
 
 def work_of(context: Context, block: str) -> float:

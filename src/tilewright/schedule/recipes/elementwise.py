@@ -37,12 +37,12 @@ def schedule_elementwise(context: Context, block: str) -> None:
     if is_scattered(s.block(block)):
         schedule_scattered(context, block)
         return
-    if has_border(s.block(block)):
-        schedule_border(context, block)
-        return
     across = across_lines(s.block(block))
     if across is not None:
         schedule_transposed(context, block, across)
+        return
+    if has_border(s.block(block)):
+        schedule_border(context, block)
         return
     cycles = work_of(context, block)
     if len(loops) > 1 and is_dense(s.block(block)):

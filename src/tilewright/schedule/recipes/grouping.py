@@ -13,7 +13,9 @@ from tilewright.dtypes import index
 from tilewright.errors import UserError
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.recipes.choices import choices_of
+from tilewright.schedule.recipes.contraction.digits import result_digits
 from tilewright.schedule.recipes.contraction.phases import phases_of
+from tilewright.schedule.recipes.elementwise import across_lines
 from tilewright.schedule.recipes.reduction import runs_along
 from tilewright.schedule.recipes.windowed import wants_border
 from tilewright.schedule.schedule import Schedule
@@ -65,6 +67,8 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
     readers = _readers(schedule, buffer)
     if not readers or any(kind_of(r) is Kind.CONTRACTION for r in readers):
         return False
+    if _finishes(schedule, block) and any(across_lines(r) is not None for r in readers):
+        return False
     if _is_cheap(block):
         return all(kind_of(r) is not Kind.WINDOWED for r in readers)
     loads = sum(load.buffer is buffer for r in readers for load in loads_of(r))
@@ -74,6 +78,16 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
         return True
     plain = all(kind_of(reader) is Kind.ELEMENTWISE for reader in readers)
     return plain and _operations(block) * (loads - 1) <= _REPEATED
+
+
+def _finishes(schedule: Schedule, block: tir.Block) -> bool:
+    """Whether a block is the epilogue of a product, which runs in registers."""
+    sources = {load.buffer for load in loads_of(block)}
+    blocks = names_of(schedule.func).blocks.values()
+    return any(
+        kind_of(b) is Kind.CONTRACTION and any(w.buffer in sources for w in b.writes)
+        for b in blocks
+    )
 
 
 def _is_cheap(block: tir.Block) -> bool:
@@ -166,6 +180,9 @@ def _epilogue(schedule: Schedule, block: tir.Block) -> str | None:
     own = [load for load in loads_of(reader) if load.buffer is buffer]
     order = tuple(it.var for it in reader.iters)
     plain = all(tuple(load.indices) == order for load in own) or bool(phases_of(reader, buffer))
+    if kind_of(block) is Kind.CONTRACTION and not plain:
+        digits = result_digits(reader, buffer)
+        plain = digits is not None and digits[-1][-1] is reader.iters[-1].var
     written = isinstance(reader.body, tir.Store) and tuple(reader.body.indices) == order
     return reader.name if plain and written else None
 

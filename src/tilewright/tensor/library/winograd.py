@@ -1,164 +1,229 @@
-"""Convolutions with windows of 3×3 by fewer multiplications (Winograd's F(2×2) and F(4×4, 3×3)).
+"""Convolutions with fewer multiplications: minimal filters along two dimensions of space.
 
-Sixteen neighbouring results need 36 products per channel instead of 144 (four need 16, not 36), of
-sums and differences of the data with sums of the weights. The products of all channels are 36 (16)
-matrix products. With tiles of t = 6 (4) elements for r = 4 (2) results along each dimension:
+Neighbouring results share products of sums and differences of the data with sums of the weights
+(`minimal_filters`): F(4×4, 3×3) computes 16 results from 36 products per channel instead of 144.
+The products of all channels are as many matrix products. With tiles of t elements for m results:
 
-    R[n, y, x, p, j, c]     = Σ_i B[p, i] · X[n, r·y + i, r·x + j, c]        (columns of a tile)
-    V[p, q, n, y, x, c]     = Σ_j B[q, j] · R[n, y, x, p, j, c]              (and its rows)
-    M[p, q, n, y, x, o]     = Σ_c V[p, q, n, y, x, c] · U[p, q, c, o]
-    S[n, y, x, a, q, o]     = Σ_p A[a, p] · M[p, q, n, y, x, o]
-    Y[n, r·y + a, r·x + b, o] = Σ_q A[b, q] · S[n, y, x, a, q, o]
+    R[n, d, y, x, p, j, c]    = Σ_i B[p, i] · X[n, d, m·y + i, m·x + j, c]    (columns of a tile)
+    V[p, q, n, d, y, x, c]    = Σ_j B[q, j] · R[n, d, y, x, p, j, c]          (and its rows)
+    M[p, q, n, d, y, x, o]    = Σ_e Σ_c V[p, q, n, d + e, y, x, c] · U[p, q, e, c, o]
+    S[n, d, y, x, a, q, o]    = Σ_p A[a, p] · M[p, q, n, d, y, x, o]
+    Y[n, d, m·y + a, m·x + b, o] = Σ_q A[b, q] · S[n, d, y, x, a, q, o]
 
-Results differ from those of a direct convolution by rounding: about 1e-5 of the largest one for
-r = 4, and less for r = 2. The weights are transformed ahead of time, in double precision.
+Dimensions of space that are not tiled (d, with its window e) are summed up directly, and may have
+strides and gaps. Results differ from those of a direct convolution by rounding (docs/accuracy.md).
+The weights are transformed ahead of time, in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.build import (
-    Reduction,
-    Shape,
-    Tensor,
-    compute,
-    reduce_axis,
-    select,
-    sum_over,
-)
-from tilewright.tensor.library.convolve import known_size
+from tilewright.tensor.build import Reduction, Tensor, compute, reduce_axis, select, sum_over
+from tilewright.tensor.library.convolve import SPACE, WINDOW, Geometry
 from tilewright.tensor.library.dims import padded, with_names
+from tilewright.tensor.library.minimal_filters import Elements, Filter, minimal_filter
 
-__all__ = ["RESULTS", "convolve_winograd", "plain_weights", "winograd_weights"]
+__all__ = ["Tiles", "convolve_winograd", "plain_weights", "winograd_weights"]
 
-Elements = Callable[[int], tir.Expr]
-
-_WEIGHTS: Final = {
-    2: np.array([[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]),
-    4: np.array(
-        [
-            [1 / 4, 0, 0],
-            [-1 / 6, -1 / 6, -1 / 6],
-            [-1 / 6, 1 / 6, -1 / 6],
-            [1 / 24, 1 / 12, 1 / 6],
-            [1 / 24, -1 / 12, 1 / 6],
-            [0, 0, 1],
-        ]
-    ),
-}
-
-RESULTS: Final = tuple(_WEIGHTS)
-"""Results that a tile may have along each dimension."""
+Where = Sequence[tir.Expr]
 
 
-def winograd_weights(weights: NDArray[Any], results: int = 4) -> NDArray[Any]:
-    """U[p, q, c, o] for weights W[o, c, 3, 3], for tiles of so many results."""
-    wide, change = weights.astype(np.float64), _WEIGHTS[results]
-    made = np.einsum("pi,ocij,qj->pqco", change, wide, change, optimize=True)
-    return np.ascontiguousarray(made.astype(weights.dtype))
+@dataclass(frozen=True)
+class Tiles:
+    """Windows of `taps` elements; along two dimensions tiles of so many `results`, 0 elsewhere."""
+
+    taps: tuple[int, ...]
+    results: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.taps) != len(self.results) or len(self.tiled) != 2:
+            raise ValueError(f"tiles of {self.results} results do not fit windows of {self.taps}")
+
+    @property
+    def tiled(self) -> tuple[int, int]:
+        """The dimensions of space that have tiles."""
+        return tuple(d for d, m in enumerate(self.results) if m)  # type: ignore[return-value]
+
+    @property
+    def plain(self) -> tuple[int, ...]:
+        """The other ones."""
+        return tuple(d for d, m in enumerate(self.results) if not m)
+
+    @property
+    def filters(self) -> tuple[Filter, Filter]:
+        """The minimal filters of the tiled dimensions."""
+        first, second = (minimal_filter(self.results[d], self.taps[d]) for d in self.tiled)
+        return first, second
 
 
-def plain_weights(transformed: NDArray[Any]) -> NDArray[Any]:
-    """W[o, c, 3, 3] for `winograd_weights`."""
-    back = np.linalg.pinv(_WEIGHTS[len(transformed) - 2])
-    wide = transformed.astype(np.float64)
-    made: NDArray[Any] = np.einsum("ip,pqco,jq->ocij", back, wide, back, optimize=True)
-    return made
+def winograd_weights(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
+    """U[p, q, e…, c, o] for weights W[o, c, window…]."""
+    first, second = (np.array(f.weights, np.float64) for f in tiles.filters)
+    made = _along_tiled(weights, tiles, np.kron(first, second))
+    # Now [o, c, e…, p·q].
+    order = [made.ndim - 1, *range(2, made.ndim - 1), 1, 0]
+    shape = [f.tile for f in tiles.filters] + [made.shape[d] for d in order[1:]]
+    return np.ascontiguousarray(made.transpose(order), weights.dtype).reshape(shape)
+
+
+def plain_weights(transformed: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
+    """W[o, c, window…] for `winograd_weights`."""
+    first, second = (np.linalg.pinv(np.array(f.weights, np.float64)) for f in tiles.filters)
+    rest = transformed.shape[2:-2]
+    flat = transformed.reshape(-1, *transformed.shape[2:]).astype(np.float64)
+    made = np.tensordot(np.kron(first, second), flat, axes=1)  # [window of the tiled, e…, c, o]
+    made = made.reshape(*(tiles.taps[d] for d in tiles.tiled), *rest, *made.shape[-2:])
+    dims = (*tiles.tiled, *tiles.plain)
+    made = np.moveaxis(made, (-1, -2), (0, 1))
+    return np.moveaxis(made, range(2, 2 + len(dims)), [2 + d for d in dims])
+
+
+def _along_tiled(weights: NDArray[Any], tiles: Tiles, matrix: NDArray[Any]) -> NDArray[Any]:
+    """A matrix times the windows along both tiled dimensions, which become one, the last."""
+    order = [0, 1, *(2 + d for d in (*tiles.plain, *tiles.tiled))]
+    moved = weights.transpose(order)
+    flat = moved.reshape(*moved.shape[:-2], -1)
+    parts = [part.astype(np.float64) @ matrix.T for part in flat]  # double precision costs memory
+    return np.stack([part.astype(weights.dtype) for part in parts])
 
 
 def convolve_winograd(
-    x: Tensor, transformed: Tensor, pads: Sequence[int] = (0, 0, 0, 0), name: str = "Y"
+    x: Tensor,
+    transformed: Tensor,
+    tiles: Tiles,
+    pads: Sequence[int] = (),
+    strides: Sequence[int] = (),
+    dilations: Sequence[int] = (),
+    name: str = "Y",
 ) -> Tensor:
-    """The convolution of channels-last data with `winograd_weights`, of stride one."""
-    tile = known_size(transformed.shape[0])
-    results = tile - 2
-    change, back = _DATA[results], _BACK[results]
-    top, left, bottom, right = pads
-    batch, height, width, channels = x.shape
-    filters = transformed.shape[-1]
-    tidy = Analyzer().simplify
-    space = (tidy(height + top + bottom - 2), tidy(width + left + right - 2))
-    tiles = tuple(tidy((size + (results - 1)) // results) for size in space)
-    missing = [tir.int_value(tidy(t * results - s)) for t, s in zip(tiles, space, strict=True)]
-    more = [results - 1 if m is None else m for m in missing]
-    after = (0, bottom + more[0], right + more[1], 0)
-    source = padded(f"{name}_border", x, (0, top, left, 0), after, "nhwc")
-    rows = compute(
-        f"{name}_rows",
-        (batch, *tiles, tile, tile, channels),
-        lambda n, y, x, p, j, c: _one_of(
-            p, change, lambda i: source[n, y * results + i, x * results + j, c]
-        ),
-    )
-    data = compute(
-        f"{name}_data",
-        (tile, tile, batch, *tiles, channels),
-        lambda p, q, n, y, x, c: _one_of(q, change, lambda j: rows[n, y, x, p, j, c]),
-    )
-    r = reduce_axis(channels, "c")
+    """The convolution of channels-last data with `winograd_weights`.
 
-    def product(*at: tir.Expr) -> Reduction:
-        p, q, n, y, x, o = at
-        return sum_over(data[p, q, n, y, x, r] * transformed[p, q, r, o], r)
-
-    names = ("p", "q", "n", "y", "x", "o")
-    shape: Shape = (tile, tile, batch, *tiles, filters)
-    products = compute(f"{name}_products", shape, with_names(names, product))
-    sums = compute(
-        f"{name}_sums",
-        (batch, *tiles, results, tile, filters),
-        lambda n, y, x, a, q, o: _one_of(a, back, lambda p: products[p, q, n, y, x, o]),
-    )
-
-    def result(n: tir.Expr, h: tir.Expr, w: tir.Expr, o: tir.Expr) -> tir.Expr:
-        row, column = h // results, w // results
-        return _one_of(w % results, back, lambda q: sums[n, row, column, h % results, q, o])
-
-    return compute(name, (batch, *space, filters), result)
+    Strides and dilations are 1 along tiled dimensions.
+    """
+    geometry = Geometry(tiles.taps, strides, dilations, pads)
+    if any(geometry.strides[d] * geometry.dilations[d] != 1 for d in tiles.tiled):
+        raise ValueError("dimensions with tiles have neither strides nor gaps")
+    return _Stages(x, transformed, tiles, geometry, name).result()
 
 
-def _data_of_four(d: Elements) -> list[tir.Expr]:
-    """The rows of B times four elements."""
-    return [d(0) - d(2), d(1) + d(2), d(2) - d(1), d(1) - d(3)]
+class _Stages:
+    """The stages of the picture above, for any number of dimensions."""
 
+    def __init__(
+        self, x: Tensor, transformed: Tensor, tiles: Tiles, geometry: Geometry, name: str
+    ) -> None:
+        self.transformed, self.tiles, self.geometry, self.name = transformed, tiles, geometry, name
+        self.batch, self.channels = x.shape[0], x.shape[-1]
+        self.filters = transformed.shape[-1]
+        self.first, self.second = tiles.filters
+        self.space = geometry.windows(x.shape[1:-1])
+        tidy = Analyzer().simplify
+        self.counts = [
+            tidy((size + (m - 1)) // m) if m else size
+            for size, m in zip(self.space, tiles.results, strict=True)
+        ]
+        self.source = self._source(x)
+        self.letters = SPACE[geometry.rank]
 
-def _results_of_two(m: Elements) -> list[tir.Expr]:
-    """The rows of A times four elements."""
-    return [m(0) + (m(1) + m(2)), m(1) - m(2) - m(3)]
+    def _source(self, x: Tensor) -> Tensor:
+        """The data with their border, and with what the last tile has beyond them."""
+        tidy, after = Analyzer().simplify, list(self.geometry.after)
+        for d in self.tiles.tiled:
+            m = self.tiles.results[d]
+            missing = tir.int_value(tidy(self.counts[d] * m - self.space[d]))
+            after[d] += m - 1 if missing is None else missing
+        before = (0, *self.geometry.before, 0)
+        names = ("n", *SPACE[self.geometry.rank], "c")
+        return padded(f"{self.name}_border", x, before, (0, *after, 0), names)
 
+    def result(self) -> Tensor:
+        sums, (down, across) = self._sums(self._products(self._data())), self.tiles.tiled
+        m, k = self.first.results, self.second.results
 
-def _data_of_six(d: Elements) -> list[tir.Expr]:
-    """The rows of B times six elements; pairs of them share their sums."""
-    even, odd = d(4) - d(2) * 4.0, d(3) - d(1) * 4.0
-    near, far = d(4) - d(2), (d(3) - d(1)) * 2.0
-    first = d(0) * 4.0 + (d(4) - d(2) * 5.0)
-    last = d(1) * 4.0 + (d(5) - d(3) * 5.0)
-    return [first, even + odd, even - odd, near + far, near - far, last]
+        def value(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
+            *where, o = rest
+            tile = list(where)
+            tile[down], tile[across] = where[down] // m, where[across] // k
+            row = where[down] % m
+            return _one_of(
+                where[across] % k,
+                self.second.finished,
+                lambda q: sums[(n, *tile, row, q, o)],
+            )
 
+        names = ("n", *self.letters, "o")
+        shape = (self.batch, *self.space, self.filters)
+        return compute(self.name, shape, with_names(names, value))
 
-def _results_of_four(m: Elements) -> list[tir.Expr]:
-    """The rows of A times six elements."""
-    one, two = m(1) + m(2), m(3) + m(4)
-    minus, twice = m(1) - m(2), m(3) - m(4)
-    return [
-        m(0) + one + two,
-        minus + twice * 2.0,
-        one + two * 4.0,
-        minus + twice * 8.0 + m(5),
-    ]
+    def _data(self) -> Tensor:
+        """V, by way of R; along plain dimensions as far as windows reach."""
+        down, across = self.tiles.tiled
+        counts = [self.source.shape[1 + d] for d in range(self.geometry.rank)]
+        counts[down], counts[across] = self.counts[down], self.counts[across]
+        m, k = self.first.results, self.second.results
+
+        def row(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
+            *where, p, j, c = rest
+
+            def element(i: int) -> tir.Expr:
+                at = list(where)
+                at[down], at[across] = where[down] * m + i, where[across] * k + j
+                return self.source[(n, *at, c)]
+
+            return _one_of(p, self.first.transformed, element)
+
+        names = ("n", *self.letters, "p", "j", "c")
+        tile = (self.first.tile, self.second.tile)
+        shape = (self.batch, *counts, *tile, self.channels)
+        rows = compute(f"{self.name}_rows", shape, with_names(names, row))
+
+        def value(p: tir.Expr, q: tir.Expr, *rest: tir.Expr) -> tir.Expr:
+            *where, c = rest
+            return _one_of(q, self.second.transformed, lambda j: rows[(*where, p, j, c)])
+
+        names = ("p", "q", "n", *self.letters, "c")
+        shape = (*tile, self.batch, *counts, self.channels)
+        return compute(f"{self.name}_data", shape, with_names(names, value))
+
+    def _products(self, data: Tensor) -> Tensor:
+        plain, geometry = self.tiles.plain, self.geometry
+        axes = {d: reduce_axis(self.tiles.taps[d], WINDOW[geometry.rank][d]) for d in plain}
+        c = reduce_axis(self.channels, "c")
+
+        def value(p: tir.Expr, q: tir.Expr, n: tir.Expr, *rest: tir.Expr) -> Reduction:
+            *where, o = rest
+            at = list(where)
+            for d, axis in axes.items():
+                at[d] = where[d] * geometry.strides[d] + axis * geometry.dilations[d]
+            left = data[(p, q, n, *at, c)]
+            return sum_over(
+                left * self.transformed[(p, q, *axes.values(), c, o)], *axes.values(), c
+            )
+
+        names = ("p", "q", "n", *self.letters, "o")
+        shape = (self.first.tile, self.second.tile, self.batch, *self.counts, self.filters)
+        return compute(f"{self.name}_products", shape, with_names(names, value))
+
+    def _sums(self, products: Tensor) -> Tensor:
+        def value(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
+            *where, a, q, o = rest
+            return _one_of(a, self.first.finished, lambda p: products[(p, q, n, *where, o)])
+
+        names = ("n", *self.letters, "a", "q", "o")
+        tile = (self.first.results, self.second.tile)
+        shape = (self.batch, *self.counts, *tile, self.filters)
+        return compute(f"{self.name}_sums", shape, with_names(names, value))
 
 
 Transform = Callable[[Elements], list[tir.Expr]]
-
-_DATA: Final[dict[int, Transform]] = {2: _data_of_four, 4: _data_of_six}
-_BACK: Final[dict[int, Transform]] = {2: _results_of_two, 4: _results_of_four}
 
 
 def _one_of(place: tir.Expr, transform: Transform, elements: Elements) -> tir.Expr:

@@ -11,7 +11,7 @@ from benchmarks.models.spec import EXPORTERS, Exported, Input, Packaged, mask, t
 
 WANTED = {
     *("resnet18", "resnet50", "mobilenet-v2", "vit-base", "convnext-tiny", "swin-tiny"),
-    *("efficientnet-b0", "segformer-b0", "r3d-18", "dcgan-generator", "lstm-lm", "dqn"),
+    *("efficientnet-b0", "segformer-b0", "yolo", "r3d-18", "dcgan-generator", "lstm-lm", "dqn"),
     *("bert-base", "distilbert", "gpt2", "minilm-l6", "whisper-tiny-encoder"),
     *("llama-prefill", "llama-decode", "silero-vad"),
     *("ocr-detection", "ocr-recognition", "ocr-orientation"),

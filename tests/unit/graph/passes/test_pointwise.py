@@ -16,7 +16,7 @@ from tilewright.tensor import ir as tir
 N, H = tir.Var("n"), tir.Var("h")
 
 
-def conv(shape=(N, 4, 6, 3), window=1, stride=1, pad=0, groups=1) -> Graph:
+def conv(shape=(N, 4, H, 3), window=1, stride=1, pad=0, groups=1) -> Graph:
     b = Builder("conv")
     channels = tir.int_value(tir.as_index(shape[-1]))
     rng = np.random.default_rng(0)
@@ -40,7 +40,9 @@ def test_symbolic_space_is_rows_too():
 
 
 @pytest.mark.parametrize(
-    "graph", [conv(window=2), conv(pad=1), conv(groups=3)], ids=["window", "border", "groups"]
+    "graph",
+    [conv(window=2), conv(pad=1), conv(groups=3), conv((N, 4, 6, 3))],
+    ids=["window", "border", "groups", "known space"],
 )
 def test_others_stay(graph):
     assert keeps(graph, pointwise_products)

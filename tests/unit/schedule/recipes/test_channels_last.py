@@ -16,7 +16,7 @@ from tilewright.tensor.build import Tensor, compute, func, placeholder, select, 
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import pool
 from tilewright.tensor.library.transposed import convolve_transposed
-from tilewright.tensor.library.winograd import convolve_winograd
+from tilewright.tensor.library.winograd import Tiles, convolve_winograd
 
 TARGET = Target.named("x86-64-v3")
 
@@ -174,10 +174,10 @@ def test_phases_of(shape, read, expected):
     assert list(phases_of(s.block("Y"), z.buffer).values()) == expected
 
 
-def winograd(height: int = 28) -> Schedule:
-    x, u = placeholder("X", (1, height, 28, 32)), placeholder("U", (6, 6, 32, 48))
-    b, z = biased(convolve_winograd(x, u, (1, 1, 1, 1)))
-    return draft(func("winograd", [x, u, b], [z]), TARGET, 1, ["U", "B"])
+def winograd(size: int = 28, threads: int = 1) -> Schedule:
+    x, u = placeholder("X", (1, size, size, 32)), placeholder("U", (6, 6, 32, 48))
+    b, z = biased(convolve_winograd(x, u, Tiles((3, 3), (4, 4)), (1, 1, 1, 1)))
+    return draft(func("winograd", [x, u, b], [z]), TARGET, threads, ["U", "B"])
 
 
 def test_transforms_run_for_one_vector_at_a_time():
@@ -188,6 +188,25 @@ def test_transforms_run_for_one_vector_at_a_time():
         inside = [s.loop(n).kind.value for n in s.loops(second) if n not in shared]
         assert inside == ["unrolled", "unrolled", "vectorized"]
     assert s.block("Y_products").writes[0].buffer.scope is tir.Scope.REGISTER
+
+
+STAGES = ("Y_border", "Y_rows", "Y_data", "Y_products", "Y_products_write", "Y_sums", "Z")
+
+
+def test_small_images_are_transformed_at_once():
+    s = winograd(12)
+    assert set(s.loops("Y_data")).isdisjoint(s.loops("Y_products"))
+
+
+def test_large_images_go_through_all_stages_in_blocks():
+    s = winograd(224, threads=2)
+    outermost = {s.loops(block)[0] for block in STAGES}
+    assert len(outermost) == 1
+    (blocks,) = outermost
+    assert s.loop(blocks).kind is tir.LoopKind.PARALLEL
+    assert (tir.int_value(s.loop(blocks).extent) or 0) >= 4
+    assert s.block("Y_products").writes[0].buffer.scope is tir.Scope.REGISTER
+    assert s.remarks == []
 
 
 def test_choices():

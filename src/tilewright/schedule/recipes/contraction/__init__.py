@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from tilewright.schedule.recipes.context import Context, extent_of
 from tilewright.schedule.recipes.contraction.cuts import tile_with_cuts
+from tilewright.schedule.recipes.contraction.digits import join_digits, split_constants
 from tilewright.schedule.recipes.contraction.merging import (
     merge_reduction,
     merge_rows,
@@ -75,9 +76,13 @@ def _as_product(
     """Merge iterators; the epilogue, and the order in which the right operand is walked."""
     if epilogue is not None:
         align_phases(context, block, epilogue)
+        join_digits(context, block, epilogue)
     epilogue = separate_groups(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
+    if split_constants(context, roles):
+        roles = contraction(context.schedule.block(block))
+        assert roles is not None
     walked: tuple[int, ...] = ()
     if roles.right.buffer.name in context.constants and column_dimension(roles) is not None:
         walked = walked_dimensions(roles)

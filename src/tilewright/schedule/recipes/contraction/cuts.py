@@ -13,6 +13,7 @@ from tilewright.schedule.recipes.context import (
     parallelize,
     vector_tail,
 )
+from tilewright.schedule.recipes.contraction.digits import column_loop
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
 from tilewright.schedule.recipes.contraction.tiling import (
@@ -58,7 +59,7 @@ def tile_with_cuts(
     _order_partial(context, partial, made, len(rows.inner), rows.tiles, ahead)
     finish_tile(context, block, len(rows.inner))
     if epilogue is not None:
-        _finish_epilogue(context, epilogue, shared, plan)
+        _finish_epilogue(context, block, epilogue, shared, plan)
     parallelize(context, shared, plan.cycles)
 
 
@@ -97,12 +98,20 @@ def _order_partial(
     finish_tile(context, init, rows)
 
 
-def _finish_epilogue(context: Context, epilogue: str, shared: str, plan: ContractionPlan) -> None:
+def _finish_epilogue(
+    context: Context, block: str, epilogue: str, shared: str, plan: ContractionPlan
+) -> None:
     """The epilogue over each finished span of the result, or else over all of it at the end."""
     before = context.schedule.copy()
     try:
         loops = names_of(context.schedule.reverse_compute_at(epilogue, shared))
-        vector_tail(context, loops[-1], plan.lanes, 4)
+        found = column_loop(context, block, epilogue, loops)
+        column, width = found or (loops[-1], 0)
+        if width:
+            _, column = context.schedule.split(column, width)
+            context.schedule.vectorize(column)
+        else:
+            vector_tail(context, column, plan.lanes, 4)
     except ScheduleError:  # spans or blocks of rows of two sizes: no simple region, no one extent
         context.schedule.restore(before)
         schedule_elementwise(context, epilogue)

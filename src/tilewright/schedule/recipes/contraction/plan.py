@@ -15,7 +15,14 @@ from functools import lru_cache
 
 from tilewright.target import Target
 
-__all__ = ["ContractionPlan", "ContractionShape", "plan_contraction"]
+__all__ = [
+    "ContractionPlan",
+    "ContractionShape",
+    "bytes_per_cycle",
+    "compute_cycles",
+    "home_of",
+    "plan_contraction",
+]
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan
     lanes = max(1, target.lanes(shape.element_bytes))
     best: ContractionPlan | None = None
     for rows, vectors in _tiles(shape, target, lanes):
-        compute = _compute_cycles(shape, target, rows, vectors, lanes)
+        compute = compute_cycles(shape, target, rows, vectors, lanes)
         if best is not None and compute >= best.cycles:
             continue  # no blocking makes up for slow arithmetic
         for reduce_block in _reduce_blocks(shape.reduce):
@@ -124,7 +131,7 @@ def _even(extent: int, largest: int) -> list[tuple[int, int]]:
     return [(s, n) for s, n in ((small + 1, larger), (small, tiles - larger)) if n and s]
 
 
-def _compute_cycles(
+def compute_cycles(
     shape: ContractionShape, target: Target, rows: int, vectors: int, lanes: int
 ) -> float:
     """Arithmetic of the whole contraction on the busiest thread."""
@@ -149,14 +156,15 @@ def _reduce_blocks(extent: int) -> list[int]:
     return [extent // p for p in pieces if extent % p == 0]
 
 
-def _bytes_per_cycle(target: Target, level: str) -> float:
+def bytes_per_cycle(target: Target, level: str) -> float:
+    """What one core draws from a level of memory."""
     if target.measured is None:
         return _DEFAULT_BYTES_PER_CYCLE[level]
     rate = target.measured.level(level).read.one
     return rate / max(target.frequency_ghz, 0.5)
 
 
-def _home(target: Target, size_bytes: float) -> str:
+def home_of(target: Target, size_bytes: float) -> str:
     """The fastest level that holds this much; of a shared one a core counts on its share."""
     for level in (1, 2, 3):
         if size_bytes <= 0.5 * target.cache(level).share_bytes:
@@ -211,20 +219,20 @@ def _traffic(
     panels = math.ceil(shape.columns / columns)
     right = shape.batch * shape.reduce * shape.columns * size
     left = shape.batch * shape.rows * shape.reduce * size * shape.density
-    right_home, left_home = _home(target, right), _home(target, left)
+    right_home, left_home = home_of(target, right), home_of(target, left)
     exposed = _EXPOSED[right_home]
     if shape.right_is_constant and block > 1:  # the recipe fetches the next panel in time
         exposed = min(exposed, _FETCHED_EXPOSED)
     passes = math.ceil(tiles / block)
-    cycles = passes * right / _bytes_per_cycle(target, right_home) / threads
+    cycles = passes * right / bytes_per_cycle(target, right_home) / threads
     result = _Traffic().plus(cycles, exposed)
-    cycles = (1 if left_stays else panels) * left / _bytes_per_cycle(target, left_home) / threads
+    cycles = (1 if left_stays else panels) * left / bytes_per_cycle(target, left_home) / threads
     result = result.plus(cycles, _EXPOSED[left_home])
     # What every tile draws from the second level: its rows, and the panel if the first is small.
     refill = panels * left
     if tiles > 1 and reduce_block * columns * size > 0.75 * target.cache(1).share_bytes:
         refill += tiles * right
-    return result.plus(refill / _bytes_per_cycle(target, "L2") / threads, _REFILL_EXPOSED)
+    return result.plus(refill / bytes_per_cycle(target, "L2") / threads, _REFILL_EXPOSED)
 
 
 def _revisit_cycles(
@@ -235,7 +243,7 @@ def _revisit_cycles(
     if not visits:
         return 0.0
     result = shape.rows * shape.columns * shape.element_bytes
-    per_visit = 2 * result * _SCATTERED / _bytes_per_cycle(target, _home(target, result))
+    per_visit = 2 * result * _SCATTERED / bytes_per_cycle(target, home_of(target, result))
     tiles = math.ceil(shape.rows / rows) * math.ceil(shape.columns / (vectors * lanes))
     per_tile = _TILE_OVERHEAD + 2 * rows * vectors
     return shape.batch * visits * (per_visit + tiles * per_tile) / shape.threads

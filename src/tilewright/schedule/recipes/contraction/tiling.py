@@ -13,6 +13,7 @@ from tilewright.schedule.recipes.context import (
     parallelize,
     split_for_vectors,
 )
+from tilewright.schedule.recipes.contraction.digits import column_loop
 from tilewright.schedule.recipes.contraction.packing import finish_packing
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
@@ -32,6 +33,10 @@ _STREAMED_REDUCTION = 512
 # Steps of the reduction that one iteration takes, the best first, and how long it must be for that.
 _STEPS_AT_ONCE = (4, 5, 3, 6)
 _LONG_WALK = 32
+
+# The same for the innermost of several loops; and the most steps of short ones that are unrolled.
+_PART = 8
+_SHORT_WALK = 12
 
 
 @dataclass(frozen=True)
@@ -81,12 +86,12 @@ def tile(
         finish_packing(context, operands.packed_by, made, width)
     made = s.reverse_compute_at(copy, tiles[-1] if tiles else panel)
     if not streams:
-        walk = (*walk[:-1], unroll_walk(context, walk[-1]))
+        walk = _unroll_walks(context, walk)
     fetch_ahead(context, walk[-1], tiles, operands.to_fetch(right_stays=stays))
     init = s.decompose_reduction(block, walk[0])
     finish_tile(context, block, len(rows.inner) + len(streams))
     finish_tile(context, init, len(rows.inner))
-    _finish_copy(context, made)
+    finish_copy(context, block, copy, made)
     parallelize(context, shared, plan.cycles)
 
 
@@ -135,14 +140,28 @@ def _streams(
     return (*loops.reduce[:-1], walk), (streams,)
 
 
-def unroll_walk(context: Context, walk: str) -> str:
+def _unroll_walks(context: Context, walk: tuple[str, ...]) -> tuple[str, ...]:
+    """Unroll short loops at the end of the walk, or a part of a long one; the loops that are left.
+
+    A window over data in rows is a few steps inside of the walk over channels.
+    """
+    rest, steps = list(walk), 1
+    while len(rest) > 1 and steps * (extent_of(context, rest[-1]) or 99) <= _SHORT_WALK:
+        steps *= extent_of(context, rest[-1]) or 1
+        context.schedule.unroll(rest.pop())
+    if steps == 1:
+        rest[-1] = unroll_walk(context, rest[-1], least=_LONG_WALK if len(rest) == 1 else _PART)
+    return tuple(rest)
+
+
+def unroll_walk(context: Context, walk: str, least: int = _LONG_WALK) -> str:
     """Take several steps of the reduction per iteration; the loop over them.
 
     Alone on a core, the counting and the wish for a line fit beside the arithmetic. A core that is
     shared with another thread decodes half as much, and there every instruction counts.
     """
     extent = extent_of(context, walk)
-    if extent is None or extent < _LONG_WALK:
+    if extent is None or extent < least:
         return walk
     factor = next((f for f in _STEPS_AT_ONCE if extent % f == 0), _STEPS_AT_ONCE[0])
     outer, inner = context.schedule.split(walk, factor)
@@ -240,9 +259,18 @@ def finish_tile(context: Context, block: str, rows: int) -> None:
         s.unroll(loop)
 
 
-def _finish_copy(context: Context, made: object) -> None:
+def finish_copy(context: Context, block: str, copy: str, made: object) -> None:
+    """Unroll the rows and vectorise the columns of what follows a tile; blocks go one by one."""
     s = context.schedule
     loops = names_of(made)
-    s.vectorize(loops[-1])
-    for loop in loops[:-1]:
+    found = column_loop(context, block, copy, loops)
+    column, width = found or (loops[-1], 0)
+    others = [loop for loop in loops if loop != column]
+    if loops[-1] != column:
+        s.reorder(*others, column)
+    if width and extent_of(context, column) != width:
+        blocks, column = s.split(column, width)
+        others.append(str(blocks))
+    s.vectorize(column)
+    for loop in others:
         s.unroll(loop)

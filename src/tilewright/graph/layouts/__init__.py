@@ -1,0 +1,1 @@
+"""The choice of layouts and algorithms over a whole graph."""

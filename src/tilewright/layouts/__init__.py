@@ -1,0 +1,1 @@
+"""Algorithms and layouts, chosen together for all layers of a graph."""

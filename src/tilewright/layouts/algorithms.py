@@ -1,0 +1,84 @@
+"""The ways to compute a convolution: directly, or by minimal filters with tiles of some size.
+
+Which one is fastest depends on the image, the channels and the caches: F(6, 3) multiplies least but
+has the most weights to stream, F(2, 3) has few, and a direct convolution has none but its own. Only
+the direct one is exact up to the order of its sums: `accuracy="strict"` keeps to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tilewright.dtypes import f32
+from tilewright.graph.ir import Array, Value
+from tilewright.graph.ops.window import Conv
+from tilewright.graph.sizes import sized
+from tilewright.layouts.costs import ConvShape, Machine, direct_cycles, winograd_cycles
+from tilewright.tensor.library.winograd import Tiles
+
+__all__ = ["DIRECT", "Algorithm", "algorithms_of", "conv_shape"]
+
+# Results of a tile along a dimension, and the largest tile: beyond it too much is lost by rounding.
+_RESULTS: Final = (2, 4, 6)
+_LARGEST_TILE: Final = 8
+
+# How much faster an algorithm must be than one that rounds less.
+_MARGIN: Final = {0: 1.0, 4: 1.15, 6: 1.15, 8: 1.28}
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A way to compute a convolution; without tiles it is the direct one."""
+
+    tiles: Tiles | None = None
+
+    @property
+    def name(self) -> str:
+        """`direct`, or `F(4, 3)`."""
+        if self.tiles is None:
+            return "direct"
+        shown = {f"F({f.results}, {f.taps})" for f in self.tiles.filters}
+        return "×".join(sorted(shown))
+
+    @property
+    def margin(self) -> float:
+        """What its cost is multiplied by when it is compared with others: it rounds more."""
+        size = 0 if self.tiles is None else max(f.tile for f in self.tiles.filters)
+        return _MARGIN.get(size, _MARGIN[_LARGEST_TILE])
+
+    def cycles(self, conv: ConvShape, machine: Machine) -> float:
+        """Predicted by the model of the machine."""
+        if self.tiles is None:
+            return direct_cycles(conv, machine)
+        return winograd_cycles(conv, self.tiles, machine)
+
+
+DIRECT: Final = Algorithm()
+
+
+def algorithms_of(op: Conv, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
+    """What a convolution with these weights may run as, the direct way first."""
+    yield DIRECT
+    taps = tuple(weights.shape[2:])
+    if strict or op.dtype != f32 or weights.dtype != f32.numpy or op.groups != 1 or len(taps) < 2:
+        return
+    tiled = range(len(taps) - 2, len(taps))
+    if any(op.strides[d] * op.dilations[d] != 1 or taps[d] < 2 for d in tiled):
+        return
+    for m in _RESULTS:
+        if max(taps[d] for d in tiled) + m - 1 <= _LARGEST_TILE:
+            yield Algorithm(Tiles(taps, tuple(m if d in tiled else 0 for d in range(len(taps)))))
+
+
+def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
+    """The convolution in numbers; None for space of unknown size."""
+    space = sized(result.shape[1:-1])
+    if space is None:
+        return None
+    batch = sized(result.shape[:1])
+    filters, per_group, *taps = weights.shape
+    channels = per_group * op.groups
+    first = 1 if batch is None else batch[0]
+    return ConvShape(first, space, channels, filters, tuple(taps), op.groups)

@@ -1,0 +1,117 @@
+"""A choice becomes a graph: layouts in the types of values, algorithms in nodes, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.graph.ir import Array, Graph, Node, TensorType, Value, array_type
+from tilewright.graph.ops import Map, Op, argument, computed_as
+from tilewright.graph.ops.window import Conv
+from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.layouts.algorithms import Algorithm
+from tilewright.layouts.forms import LAST, Form
+from tilewright.layouts.sites import Alternative, Site
+from tilewright.tensor.library.winograd import winograd_weights
+
+__all__ = ["Conversion", "apply"]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A value that is copied from one form into another, for whom, and why."""
+
+    value: str
+    before: Form
+    after: Form
+    reader: str
+    reason: str
+
+
+def apply(
+    graph: Graph, chosen: Sequence[tuple[Site, Alternative]]
+) -> tuple[Graph, list[Conversion]]:
+    """The graph as it was chosen, and the conversions that it needs."""
+    return _Applied(graph, chosen).run()
+
+
+class _Applied:
+    """Values of the new graph, in the forms in which they are there."""
+
+    def __init__(self, graph: Graph, chosen: Sequence[tuple[Site, Alternative]]) -> None:
+        self.graph, self.chosen = graph, chosen
+        self.forms: dict[Value, Form] = {}
+        self.new: dict[tuple[Value, Form], Value] = {}
+        self.nodes: list[Node] = []
+        self.constants: dict[Value, Array] = dict(graph.constants)
+        self.conversions: list[Conversion] = []
+
+    def run(self) -> tuple[Graph, list[Conversion]]:
+        for site, alternative in self.chosen:
+            self.forms.update(dict.fromkeys(site.results, alternative.result))
+        for value in (*self.graph.inputs, *self.graph.constants):
+            self.new[value, LAST] = value
+        site_of = {node: pair for pair in self.chosen for node in pair[0].nodes}
+        for node in self.graph.nodes:
+            self._add(node, *site_of[node])
+        outputs = [self.new[value, LAST] for value in self.graph.outputs]
+        made = Graph(
+            self.graph.name,
+            self.graph.inputs,
+            tuple(outputs),
+            tuple(self.nodes),
+            self.constants,
+            self.graph.output_names,
+        )
+        return made.with_nodes(made.nodes), self.conversions
+
+    def _add(self, node: Node, site: Site, alternative: Alternative) -> None:
+        inputs = [self._read(value, node, site, alternative) for value in node.inputs]
+        op: Op = node.op
+        if isinstance(op, Conv) and alternative.algorithm.tiles is not None:
+            op, inputs = self._by(alternative.algorithm, op, inputs)
+        outputs = tuple(self._written(value) for value in node.outputs)
+        self.nodes.append(Node(op, tuple(inputs), outputs, node.label))
+
+    def _written(self, value: Value) -> Value:
+        """The value in the form in which it is written; what stays inside of a site has none."""
+        form = self.forms.get(value, LAST)
+        steps = form.steps(value.rank) if form != LAST else ()
+        made = Value(value.name, replace(value.type, layout=steps)) if steps else value
+        self.new[value, form] = made
+        return made
+
+    def _read(self, value: Value, node: Node, site: Site, alternative: Alternative) -> Value:
+        if value in self.graph.constants or value not in site.reads:
+            return self.new[value, self.forms.get(value, LAST)]
+        form = site.wanted(value, alternative)
+        if (value, form) not in self.new:
+            self._convert(value, form, node, site)
+        return self.new[value, form]
+
+    def _convert(self, value: Value, form: Form, node: Node, site: Site) -> None:
+        before = self.forms.get(value, LAST)
+        steps = form.steps(value.rank)
+        name = f"{value.name}_{form.name(value.rank)}"
+        made = Value(name, TensorType(value.dtype, value.shape, steps))
+        kind = computed_as(value.dtype)
+        copy = Map(argument(0, kind), 1, value.dtype)
+        self.nodes.append(Node(copy, (self.new[value, before],), (made,), node.label))
+        self.new[value, form] = made
+        reason = (
+            "it is faster so, conversion included"
+            if len(site.alternatives) > 1
+            else "it reads values as they are only"
+        )
+        self.conversions.append(Conversion(value.name, before, form, node.label, reason))
+
+    def _by(self, algorithm: Algorithm, op: Conv, inputs: list[Value]) -> tuple[Op, list[Value]]:
+        """The operator of an algorithm with its transformed weights."""
+        tiles = algorithm.tiles
+        assert tiles is not None
+        x, weights = inputs
+        held = winograd_weights(self.constants[weights], tiles)
+        made = Value(f"{weights.name}_{algorithm.name}", array_type(held))
+        self.constants[made] = held
+        how = (op.strides, op.dilations, op.pads, op.dtype)
+        return WinogradConv(tiles.taps, tiles.results, *how), [x, made]

@@ -1,0 +1,208 @@
+"""Sites: the kernels of a graph, and in which forms each of them can read and write.
+
+A site is a group of nodes that run as one kernel. What an anchor reads (its `data`) may have one
+form and the result another; what is read place by place beside it has the form of the result. Sites
+that know nothing of forms read and write everything as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.graph.groups import Group, group_nodes, is_view
+from tilewright.graph.ir import Array, Graph, Node, Value
+from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose, axis
+from tilewright.graph.ops.window import Conv, Pool
+from tilewright.graph.sizes import count, fixed, same_shape, sized
+from tilewright.layouts.algorithms import DIRECT, Algorithm, algorithms_of, conv_shape
+from tilewright.layouts.costs import (
+    ConvShape,
+    Machine,
+    converted_cycles,
+    depthwise_cycles,
+    laid_out_cycles,
+)
+from tilewright.layouts.forms import FIRST, LAST, Form, blocked
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import free_vars
+
+__all__ = ["Alternative", "Settings", "Site", "sites_of"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the choice is made for: a machine, whether sums must be exact, a form for everything."""
+
+    machine: Machine
+    strict: bool = False
+    fixed: Form | None = None
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The forms that are tried."""
+        lanes = self.machine.target.lanes(4)
+        return (LAST, FIRST, blocked(lanes), blocked(2 * lanes))
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A way to run a site: the forms it reads and writes, the algorithm, and what it costs."""
+
+    source: Form = LAST
+    result: Form = LAST
+    algorithm: Algorithm = DIRECT
+    cycles: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A group (or a view between groups) with its alternatives; the first one is always there."""
+
+    nodes: tuple[Node, ...]
+    results: tuple[Value, ...]
+    data: tuple[Value, ...] = ()
+    beside: tuple[Value, ...] = ()
+    alternatives: tuple[Alternative, ...] = (Alternative(),)
+    group: Group | None = field(default=None, repr=False)
+
+    def wanted(self, value: Value, alternative: Alternative) -> Form:
+        """The form in which a value is read."""
+        if value in self.data:
+            return alternative.source
+        return alternative.result if value in self.beside else LAST
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """Everything that comes from elsewhere."""
+        made = {v for node in self.nodes for v in node.outputs}
+        read = (v for node in self.nodes for v in node.inputs)
+        return tuple(dict.fromkeys(v for v in read if v not in made))
+
+
+def sites_of(graph: Graph, settings: Settings) -> list[Site]:
+    """All sites in the order of the graph."""
+    groups = group_nodes(graph)
+    consumers = graph.consumers()
+    found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
+    found += [Site((node,), node.outputs) for node in graph.nodes if is_view(node)]
+    place = {node: k for k, node in enumerate(graph.nodes)}
+    return sorted(found, key=lambda site: place[site.nodes[-1]])
+
+
+def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settings) -> Site:
+    plain = Site(tuple(group.nodes), tuple(outputs), group=group)
+    if len(outputs) != 1 or outputs[0] in graph.outputs:
+        return _with_border(graph, plain, settings)
+    (result,) = outputs
+    if result.rank < 3 or sized(result.shape[1:]) is None:
+        return plain
+    anchor = next((n for n in group.nodes if isinstance(n.op, Conv | Pool)), None)
+    if isinstance(getattr(anchor, "op", None), Conv):
+        return _convolution(graph, plain, anchor, result, settings)  # type: ignore[arg-type]
+    if anchor is not None:
+        return _following(graph, plain, [anchor.inputs[0]], result, settings)
+    if all(_is_local(node) for node in group.nodes):
+        return _following(graph, plain, [], result, settings)
+    return _with_border(graph, plain, settings)
+
+
+def _is_local(node: Node) -> bool:
+    """Whether a node works place by place, or keeps the channels of each place together."""
+    match node.op:
+        case Map():
+            return True
+        case Concat(axis=along):
+            return along == node.output.rank - 1
+        case Remap():
+            return _keeps_channels(node.op, node.inputs[0])
+        case Reduce(axes=axes):
+            rank = node.inputs[0].rank
+            return set(axes) <= set(range(1, rank - 1))
+    return False
+
+
+def _keeps_channels(op: Remap, x: Value) -> bool:
+    """Whether all channels of a place come from one place: windows, borders, resized images."""
+    if len(op.shape) != x.rank or not same_shape(op.shape[-1:], x.shape[-1:]):
+        return False
+    channel = axis(x.rank - 1)
+    moved = (channel in free_vars(index) for index in (*op.indices[:-1], op.inside))
+    return op.indices[-1] == channel and not any(moved)
+
+
+def _following(
+    graph: Graph, plain: Site, data: Sequence[Value], result: Value, settings: Settings
+) -> Site:
+    """A site that reads and writes in one form, whichever it is."""
+    inner = {v for node in plain.nodes for v in node.outputs}
+    wide = [v for v in plain.reads if v not in graph.constants and not _is_small(v)]
+    every = [*wide, result, *inner]
+    if any(v.rank != result.rank for v in every):
+        return plain
+    forms = [f for f in settings.forms if all(f.misfit(v.shape) is None for v in every)]
+    alternatives = tuple(Alternative(f, f) for f in forms)
+    beside = tuple(v for v in wide if v not in data)
+    return Site(plain.nodes, plain.results, tuple(data), beside, alternatives, plain.group)
+
+
+def _is_small(value: Value) -> bool:
+    """Whether a value looks alike in all forms: it has no space, or no channels."""
+    return all(fixed(d) == 1 for d in value.shape[1:-1]) or fixed(value.shape[-1]) == 1
+
+
+def _convolution(
+    graph: Graph, plain: Site, anchor: Node, result: Value, settings: Settings
+) -> Site:
+    op, (x, weights) = anchor.op, anchor.inputs
+    assert isinstance(op, Conv)
+    held = graph.constants.get(weights)
+    shape = None if held is None else conv_shape(op, held, anchor.output)
+    if held is None or shape is None or x in graph.constants:
+        return plain
+    wide = [v for v in plain.reads if v not in graph.constants and not _is_small(v) and v is not x]
+    if any(not same_shape(v.shape, result.shape) for v in wide):
+        return plain
+    found = _conv_alternatives(op, held, shape, x, result, settings)
+    return Site(plain.nodes, plain.results, (x,), tuple(wide), tuple(found), plain.group)
+
+
+def _conv_alternatives(
+    op: Conv, weights: Array, shape: ConvShape, x: Value, result: Value, settings: Settings
+) -> Iterator[Alternative]:
+    machine = settings.machine
+    sources = [f for f in settings.forms if f.misfit(x.shape) is None]
+    results = [f for f in settings.forms if f.misfit(result.shape) is None]
+    if op.groups > 1 and op.groups == shape.channels == shape.filters:
+        for form in results:
+            yield Alternative(form, form, DIRECT, depthwise_cycles(shape, op.strides, form, machine))
+        return
+    for algorithm in algorithms_of(op, weights, strict=settings.strict):
+        for source in sources:
+            for target in results:
+                cycles = laid_out_cycles(algorithm, shape, op.strides, source, target, machine)
+                if cycles is not None:
+                    yield Alternative(source, target, algorithm, cycles * algorithm.margin)
+
+
+def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
+    """A transpose at the border of a graph costs nothing where the form inside is the one outside."""
+    if len(plain.nodes) != 1 or not isinstance(plain.nodes[0].op, Transpose):
+        return plain
+    (node,) = plain.nodes
+    order, x, y = node.op.order, node.inputs[0], node.output  # type: ignore[attr-defined]
+    rank, machine = x.rank, settings.machine
+    if rank < 3 or sized(x.shape[1:]) is None:
+        return plain
+    moved = converted_cycles(count(x.shape), machine)
+    if order == (0, *range(2, rank), 1) and x in graph.inputs and y not in graph.outputs:
+        forms = [f for f in settings.forms if f.misfit(y.shape) is None]
+        costs = [0.0 if f == FIRST else moved for f in forms]
+        found = [Alternative(LAST, f, DIRECT, c) for f, c in zip(forms, costs, strict=True)]
+        return Site(plain.nodes, plain.results, (x,), (), tuple(found), plain.group)
+    if order == (0, rank - 1, *range(1, rank - 1)) and y in graph.outputs and x not in graph.inputs:
+        forms = [f for f in settings.forms if f.misfit(x.shape) is None]
+        costs = [0.0 if f == FIRST else moved for f in forms]
+        found = [Alternative(f, LAST, DIRECT, c) for f, c in zip(forms, costs, strict=True)]
+        return Site(plain.nodes, plain.results, (x,), (), tuple(found), plain.group)
+    return plain

@@ -1,0 +1,42 @@
+"""The program of a kernel whose parameters are values with layouts.
+
+`tensor/relaid.py` writes its loops over stored dimensions. Borders are put on behind that, by a
+step of a schedule: it adds the blocks that write zeros around a result, and takes the tests out of
+what reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.schedule.schedule import Schedule
+from tilewright.tensor import ir as tir
+from tilewright.tensor.layout import Pad
+from tilewright.tensor.relaid import relaid, with_buffers
+from tilewright.tensor.stored import Layout, settled
+
+__all__ = ["stored_program"]
+
+
+def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func:
+    """The program with the parameters of these names stored by layouts."""
+    steps: dict[tir.Buffer, Layout] = {}
+    borders: list[tuple[str, Pad]] = []
+    for param in program.params:
+        if param.name in layouts:
+            steps[param], around = settled(param.shape, layouts[param.name])
+            borders += [(param.name, step) for step in around if isinstance(step, Pad)]
+    program = relaid(program, steps)
+    if not borders:
+        return program
+    schedule = Schedule(program)
+    with schedule.together():
+        for name, step in borders:
+            schedule.layout_pad(name, step.dim, step.lead, step.tail)
+    return _as_stored(schedule.func)
+
+
+def _as_stored(program: tir.Func) -> tir.Func:
+    """The program whose parameters are what is in memory, and nothing else."""
+    plain = {p: p.with_fields(layout=()) for p in program.params if p.layout}
+    return with_buffers(program, plain)

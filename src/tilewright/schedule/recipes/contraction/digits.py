@@ -1,0 +1,132 @@
+"""Dimensions in blocks: several iterators that are digits of one index become one again.
+
+    Y[n, o_0, h, w, o_1] = f(Z[n, h, w, o_0 * 8 + o_1])    →    Y[n, o // 8, h, w, o % 8] = f(Z[n, h, w, o])
+
+A product is computed as if its result were stored row by row: its columns are then as wide as
+registers want them, whatever the blocks are. What follows it writes the blocks. A sum over channels
+that come in blocks runs block by block; constants are stored in the same blocks.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tilewright.schedule.footprints import terms
+from tilewright.schedule.recipes.context import Context, iter_loop
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, loads_of
+from tilewright.tensor.visit import free_vars, walk
+
+__all__ = [
+    "block_width",
+    "column_loop",
+    "digits_of",
+    "join_digits",
+    "result_digits",
+    "split_constants",
+]
+
+
+def digits_of(index: tir.Expr, extents: dict[tir.Var, tir.Expr]) -> tuple[tir.Var, ...] | None:
+    """The iterators whose digits an index consists of, the slowest first; None if it does not."""
+    if isinstance(index, tir.Var):
+        return (index,) if index in extents else None
+    found: dict[int, tir.Var] = {}
+    for factor, part in terms(index):
+        if not isinstance(part, tir.Var) or part not in extents or factor in found:
+            return None
+        found[factor] = part
+    expected, order = 1, []
+    for factor, var in sorted(found.items()):
+        extent = tir.int_value(extents[var])
+        if factor != expected:
+            return None
+        order.append(var)
+        if extent is None:
+            break
+        expected *= extent
+    return tuple(reversed(order)) if len(order) == len(found) else None
+
+
+def result_digits(reader: tir.Block, buffer: tir.Buffer) -> list[tuple[tir.Var, ...]] | None:
+    """For each dimension of a buffer, the iterators by which a block reads it; None if it does not
+    read every element once. A single element may have lost its iterator."""
+    extents = {it.var: it.extent for it in reader.iters}
+    places = {load.indices for load in loads_of(reader) if load.buffer is buffer}
+    if len(places) != 1:
+        return None
+    (indices,) = places
+    single = iter([v for v, e in extents.items() if tir.int_value(e) == 1 and v not in indices])
+    found: list[tuple[tir.Var, ...]] = []
+    for index, size in zip(indices, buffer.shape, strict=True):
+        if tir.int_value(index) == 0 and tir.int_value(size) == 1:
+            var = next(single, None)
+            digits = None if var is None else (var,)
+        else:
+            digits = digits_of(index, extents)
+        if digits is None:
+            return None
+        found.append(digits)
+    used = [var for digits in found for var in digits]
+    return found if len(used) == len(set(used)) == len(extents) else None
+
+
+def join_digits(context: Context, block: str, epilogue: str) -> None:
+    """Let the epilogue run through the result of a product in its order, with one iterator each."""
+    s = context.schedule
+    node, buffer = s.block(epilogue), s.block(block).writes[0].buffer
+    found = result_digits(node, buffer)
+    order = [var for digits in found or () for var in digits]
+    if found is None or order == [it.var for it in node.iters]:
+        return
+    positions = {it.var: p for p, it in enumerate(node.iters)}
+    loops = [iter_loop(context, epilogue, positions[var]) for var in order]
+    if list(s.loops(epilogue)) != loops:
+        s.reorder(*loops)
+    for digits in found:
+        if len(digits) > 1:
+            s.fuse_iters(epilogue, [var.name for var in digits])
+
+
+def split_constants(context: Context, roles: Contraction) -> bool:
+    """Store the dimensions of a constant in the blocks in which a sum runs; whether any is."""
+    s = context.schedule
+    name = roles.right.buffer.name
+    if name not in context.constants:
+        return False
+    extents = {it.var: it.extent for it in roles.block.iters}
+    shift = 0
+    for dimension, index in enumerate(roles.right.indices):
+        digits = digits_of(index, extents) or ()
+        for place, var in reversed(list(enumerate(digits[1:]))):
+            del var
+            size = 1
+            for inner in digits[place + 1 :]:
+                size *= tir.int_value(extents[inner]) or 1
+            s.layout_split(name, dim=dimension + shift, factor=size)
+        shift += max(0, len(digits) - 1)
+    return shift > 0
+
+
+def block_width(node: tir.Block, column: tir.Expr) -> int:
+    """How many elements along an iterator lie side by side everywhere; 0 for all of them."""
+    width = 0
+    for part in walk(node.body):
+        if isinstance(part, tir.FloorMod | tir.FloorDiv) and part.a is column:
+            width = gcd(width, tir.int_value(part.b) or 1)
+    return width
+
+
+def column_loop(
+    context: Context, block: str, copy: str, loops: list[str]
+) -> tuple[str, int] | None:
+    """The loop of an epilogue along the columns of a product, and the width of its blocks."""
+    s = context.schedule
+    node, buffer = s.block(copy), s.block(block).writes[0].buffer
+    column = next(load.indices[-1] for load in loads_of(node) if load.buffer is buffer)
+    for it, binding in zip(node.iters, node.bindings, strict=True):
+        if it.var is column:
+            moving = {var.name for var in free_vars(binding)}
+            found = [loop for loop in loops if loop in moving]
+            return (found[-1], block_width(node, column)) if found else None
+    return None

@@ -1,0 +1,174 @@
+"""Transforms around a product, in blocks of tiles that stay in a near cache.
+
+    for block of tiles:                                   (parallel)
+        data = transform(source)                          of the tiles of this block
+        products = data · weights
+        result = transform(products)
+
+Between its stages a convolution by minimal filters holds more numbers than it reads or writes. For
+large images they would go through a far memory and back twice; in blocks they do not, but every
+block reads all weights. The model weighs one against the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+from tilewright.schedule.recipes.choices import schedule_choices
+from tilewright.schedule.recipes.context import Context, parallelize
+from tilewright.schedule.recipes.contraction import schedule_contraction
+from tilewright.schedule.recipes.contraction.plan import (
+    bytes_per_cycle,
+    compute_cycles,
+    home_of,
+    plan_contraction,
+)
+from tilewright.schedule.recipes.contraction.roles import names_of, rows_of, shape_of
+from tilewright.schedule.recipes.grouping import Group
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, Kind, contraction
+
+__all__ = ["TiledProduct", "schedule_tile_blocks", "tiled_products"]
+
+# The part of the time of reading the weights again that arithmetic does not hide.
+_EXPOSED = 0.25
+
+# Blocks must be faster by so much in theory: without them rows of tiles are merged.
+_WORTH = 0.85
+
+
+@dataclass(frozen=True)
+class TiledProduct:
+    """A pair of transforms, a product of what they make, and a pair of transforms of that."""
+
+    before: Group
+    product: Group
+    after: Group
+
+
+def tiled_products(context: Context, groups: list[Group]) -> list[TiledProduct]:
+    """All groups that follow each other in this way."""
+    found = []
+    for before, product, after in zip(groups, groups[1:], groups[2:], strict=False):
+        kinds = (before.kind, product.kind, after.kind)
+        if kinds != (Kind.ELEMENTWISE, Kind.CONTRACTION, Kind.ELEMENTWISE):
+            continue
+        pairs = len(before.blocks) == len(after.blocks) == 2 and before.epilogue is None
+        if pairs and product.epilogue is None and _is_chain(context, before, product, after):
+            found.append(TiledProduct(before, product, after))
+    return found
+
+
+def _is_chain(context: Context, before: Group, product: Group, after: Group) -> bool:
+    s = context.schedule
+    made, product_node = s.block(before.blocks[1]), s.block(product.blocks[0])
+    roles = contraction(product_node)
+    if roles is None or roles.left.buffer is not made.writes[0].buffer:
+        return False
+    reads = {region.buffer for region in s.block(after.blocks[0]).reads}
+    return product_node.writes[0].buffer in reads
+
+
+def schedule_tile_blocks(context: Context, tiled: TiledProduct) -> frozenset[str]:
+    """Schedule all stages in blocks of tiles if that is expected to pay; the blocks it covers."""
+    s = context.schedule
+    (product,) = tiled.product.blocks
+    roles = contraction(s.block(product))
+    assert roles is not None
+    block = _block_of(context, roles)
+    if block is None:
+        return frozenset()
+    down, across = block
+    alone = replace(context, threads=1)
+    copy = str(s.cache_write(product))  # while nothing else is in its nest
+    first, second = tiled.after.blocks
+    schedule_choices(alone, first, second, tiled.after.epilogue)
+    *outer, lines, columns = _tile_loops(context, second, len(roles.rows))
+    line_blocks, line = s.split(lines, down)
+    column_blocks, column = s.split(columns, across)
+    s.reorder(line_blocks, column_blocks, *outer, line, column)
+    s.compute_at(copy, column_blocks)
+    s.compute_at(product, column_blocks)
+    s.compute_at(tiled.before.blocks[1], column_blocks)
+    border = _border_of(context, tiled.before.blocks[0])
+    schedule_choices(alone, *tiled.before.blocks)
+    if border is not None:
+        s.vectorize(names_of(s.compute_at(border, column_blocks))[-1])
+    schedule_contraction(alone, product, copy)
+    shared = s.fuse(line_blocks, column_blocks)
+    parallelize(context, str(shared), math.inf)
+    every = [*tiled.before.members, *tiled.product.members, *tiled.after.members]
+    return frozenset(every if border is None else [*every, border])
+
+
+def _border_of(context: Context, block: str) -> str | None:
+    """The block that makes what alone another one reads: data with their border."""
+    s = context.schedule
+    read = {region.buffer for region in s.block(block).reads}
+    makers = [
+        name
+        for name in s.blocks()
+        if any(region.buffer in read for region in s.block(name).writes) and name != block
+    ]
+    return makers[0] if len(makers) == 1 else None
+
+
+def _tile_loops(context: Context, block: str, count: int) -> list[str]:
+    """The loops over tiles of a block whose choices are unrolled."""
+    return list(context.schedule.loops(block)[:count])
+
+
+def _block_of(context: Context, roles: Contraction) -> tuple[int, int] | None:
+    """Tiles down and across of a block, if blocks are faster than all at once."""
+    sizes = [tir.int_value(roles.block.iters[p].extent) for p in roles.rows]
+    if len(sizes) < 3 or None in sizes or sizes[0] != 1:
+        return None
+    *_, lines, columns = (size or 1 for size in sizes)
+    best, least = None, _WORTH * _cycles(context, roles, (lines, columns), (lines, columns))
+    for down, across in itertools.product(_divisors(lines), _divisors(columns)):
+        if lines // down * (columns // across) < 2 * context.threads:
+            continue
+        cycles = _cycles(context, roles, (down, across), (lines, columns))
+        cycles += _wasted_cycles(context, roles, across)
+        if cycles < least:
+            best, least = (down, across), cycles
+    return best
+
+
+def _cycles(
+    context: Context, roles: Contraction, block: tuple[int, int], tiles: tuple[int, int]
+) -> float:
+    """Time to move data, products and weights with blocks of this size."""
+    target = context.target
+    between = sum(_bytes(b) for b in (roles.left.buffer, roles.block.writes[0].buffer))
+    weights = _bytes(roles.right.buffer)
+    inside = between * math.prod(block) / math.prod(tiles)
+    stages = 2 * between / bytes_per_cycle(target, home_of(target, inside))
+    passes = math.prod(math.ceil(t / b) for t, b in zip(tiles, block, strict=True))
+    again = passes * weights / bytes_per_cycle(target, home_of(target, weights))
+    return stages + _EXPOSED * again
+
+
+def _wasted_cycles(context: Context, roles: Contraction, across: int) -> float:
+    """What arithmetic takes longer if rows of micro tiles end with those of a block."""
+    shape, target = shape_of(context, roles), context.target
+    all_rows = rows_of(roles)
+    batch = shape.batch * shape.rows // all_rows
+    merged = replace(shape, rows=all_rows, batch=batch)
+    cut = replace(shape, rows=across, batch=batch * all_rows // across)
+    fastest = [plan_contraction(s, target) for s in (merged, cut)]
+    whole, parts = (
+        compute_cycles(s, target, p.tile_rows, p.tile_vectors, p.lanes)
+        for s, p in zip((merged, cut), fastest, strict=True)
+    )
+    return parts - whole
+
+
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]
+
+
+def _bytes(buffer: tir.Buffer) -> int:
+    return math.prod(tir.int_value(d) or 1 for d in buffer.shape) * buffer.dtype.size_bytes

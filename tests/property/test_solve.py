@@ -1,0 +1,227 @@
+"""The solver of the layout choice against exhaustive search, on graphs of many shapes.
+
+Problems have up to eight variables with up to four alternatives: all choices fit into one array.
+Small tables and budgets make branch and bound and the heuristic work on problems of this size.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from tests.expect import raises_code
+from tilewright.graph.layouts.solve import Problem, Solution, solve
+
+Pairs = list[tuple[int, int]]
+SMALL, AMPLE = 1, 1 << 30  # tables of edges only; a budget that is never spent
+
+
+def tree(rng: random.Random, count: int) -> Pairs:
+    return [(rng.randrange(v), v) for v in range(1, count)]
+
+
+def cycle(rng: random.Random, count: int) -> Pairs:
+    places = rng.sample(range(count), count)
+    return [(places[n - 1], places[n]) for n in range(count) if count > 1]
+
+
+def series_parallel(rng: random.Random, count: int) -> Pairs:
+    """Grown from one edge: an edge gets a variable in its middle, or a way around it."""
+    pairs = [(0, 1)] if count > 1 else []
+    for v in range(2, count):
+        u, w = pairs[rng.randrange(len(pairs))]
+        if rng.random() < 0.5:
+            pairs.remove((u, w))
+        pairs += [(u, v), (v, w)]
+    return pairs
+
+
+def clique(_rng: random.Random, count: int) -> Pairs:
+    return list(itertools.combinations(range(count), 2))
+
+
+def anything(rng: random.Random, count: int) -> Pairs:
+    """With parallel edges in both directions, loops, and parts that have nothing to do with others."""
+    return [(rng.randrange(count), rng.randrange(count)) for _ in range(rng.randint(0, 2 * count))]
+
+
+NARROW = (tree, cycle, series_parallel)
+SHAPES = (*NARROW, clique, anything)
+
+
+def numbers(rng: random.Random, shape: tuple[int, ...], holes: float) -> np.ndarray:
+    """Costs: whole ones, of which many are equal, or not; `holes` of them impossible."""
+    whole = rng.random() < 0.5
+    draw = (lambda: float(rng.randint(-2, 5))) if whole else (lambda: rng.uniform(-1, 4))
+    flat = [math.inf if rng.random() < holes else draw() for _ in range(math.prod(shape))]
+    return np.array(flat).reshape(shape)
+
+
+def problem_from(seed: int, shape: str, count: int, holes: float) -> Problem:
+    rng = random.Random(seed)
+    sizes = [rng.randint(1, 4) for _ in range(count)]
+    pairs = next(s for s in SHAPES if s.__name__ == shape)(rng, count)
+    costs = [numbers(rng, (size,), holes / 2) for size in sizes]
+    return Problem(
+        costs, [(u, v, numbers(rng, (sizes[u], sizes[v]), holes)) for u, v in pairs], "abcdefgh"
+    )
+
+
+def problems(*shapes: object, holes: Sequence[float] = (0.0, 0.2, 0.5)) -> st.SearchStrategy:
+    names = [shape.__name__ for shape in shapes]
+    seeds, counts = st.integers(0, 1 << 20), st.integers(1, 8)
+    each = st.builds(
+        problem_from, seeds, st.sampled_from(names), counts, holes=st.sampled_from(holes)
+    )
+    return st.lists(each, min_size=1, max_size=4)
+
+
+def least_cost(problem: Problem) -> float:
+    """By looking at every choice."""
+    count = len(problem.costs)
+    total = np.zeros([len(costs) for costs in problem.costs])
+    for x, costs in enumerate(problem.costs):
+        total = total + np.reshape(costs, [-1 if y == x else 1 for y in range(count)])
+    for u, v, matrix in problem.edges:
+        if u == v:
+            matrix, axes = np.diagonal(matrix), (u,)
+        else:
+            matrix, axes = (matrix, (u, v)) if u < v else (np.transpose(matrix), (v, u))
+        sizes = iter(np.shape(matrix))
+        total = total + np.reshape(matrix, [next(sizes) if y in axes else 1 for y in range(count)])
+    return float(total.min())
+
+
+def check(problem: Problem, **options: int) -> Solution | None:
+    """Solve, and compare with the least cost; None if nothing is possible, which is refused."""
+    note(f"{problem} {options}")
+    least = least_cost(problem)
+    if least == math.inf:
+        with raises_code("G060"):
+            solve(problem, **options)
+        return None
+    found = solve(problem, **options)
+    assert found.cost == problem.cost(found.choice)
+    assert found.cost >= least - 1e-9
+    if found.exact:
+        assert found.cost == pytest.approx(least, abs=1e-9)
+    return found
+
+
+@given(problems(*SHAPES))
+def test_small_problems_are_solved_by_elimination(several):
+    for problem in several:
+        found = check(problem, budget=0)
+        assert found is None or found.exact
+
+
+@given(problems(*SHAPES), st.sampled_from([SMALL, 300, 3000]))
+def test_branch_and_bound_finds_the_least(several, max_entries):
+    for problem in several:
+        found = check(problem, max_entries=max_entries, budget=AMPLE)
+        assert found is None or found.exact
+
+
+@given(problems(*NARROW))
+def test_trees_cycles_and_series_parallel_graphs_need_edges_only(several):
+    for problem in several:
+        found = check(problem, max_entries=SMALL, budget=0)
+        assert found is None or found.exact
+
+
+@given(problems(clique, anything), st.sampled_from([SMALL, 300]), st.sampled_from([0, 5, 20]))
+def test_guesses_get_no_better_by_small_changes(several, max_entries, budget):
+    for problem in several:
+        found = check(problem, max_entries=max_entries, budget=budget)
+        if found is None or found.exact:
+            continue
+        for changed in _neighbours(problem, found.choice):
+            assert problem.cost(changed) >= found.cost - 1e-6
+
+
+def _neighbours(problem: Problem, choice: tuple[int, ...]) -> list[list[int]]:
+    """Choices that differ in one variable, or in the two of an edge."""
+    found = []
+    for ends in [*((x, x) for x in range(len(choice))), *((u, v) for u, v, _ in problem.edges)]:
+        for pair in itertools.product(*(range(len(problem.costs[x])) for x in ends)):
+            changed = list(choice)
+            for x, alternative in zip(ends, pair, strict=True):
+                changed[x] = alternative
+            found.append(changed)
+    return found
+
+
+@given(problems(*SHAPES), st.sampled_from([SMALL, 300, 1 << 18]), st.integers(0, 1 << 20))
+def test_the_least_cost_does_not_depend_on_how_a_problem_is_written(several, max_entries, seed):
+    """Variables in another order, edges turned around, alternatives in another order."""
+    rng = random.Random(seed)
+    for problem in several:
+        found = check(problem, max_entries=max_entries, budget=AMPLE)
+        again = check(_rewritten(problem, rng), max_entries=max_entries, budget=AMPLE)
+        assert (found is None) == (again is None)
+        if found is not None and again is not None:
+            assert again.cost == pytest.approx(found.cost, abs=1e-9)
+            assert solve(problem, max_entries=max_entries, budget=AMPLE) == found
+
+
+def _rewritten(problem: Problem, rng: random.Random) -> Problem:
+    count = len(problem.costs)
+    place = rng.sample(range(count), count)
+    order = [rng.sample(range(len(costs)), len(costs)) for costs in problem.costs]
+    costs: list[np.ndarray] = [np.zeros(0)] * count
+    for x in range(count):
+        costs[place[x]] = problem.costs[x][order[x]]
+    edges = []
+    for u, v, matrix in problem.edges:
+        turned = (place[u], place[v], matrix[np.ix_(order[u], order[v])])
+        edges.append(turned if rng.random() < 0.5 else (turned[1], turned[0], turned[2].T))
+    rng.shuffle(edges)
+    return Problem(costs, edges)
+
+
+@given(problems(clique, anything, holes=(0.0,)), st.integers(0, 1 << 20))
+def test_edges_that_are_sums_tie_nothing(several, seed):
+    """Each variable then takes its own best, in whatever graph."""
+    rng = random.Random(seed)
+    for problem in several:
+        edges = []
+        for u, v, matrix in problem.edges:
+            rows, columns = (numbers(rng, (size,), 0.2) for size in matrix.shape)
+            edges.append((u, v, rows[:, None] + columns))
+        found = check(Problem(problem.costs, edges), max_entries=SMALL, budget=0)
+        assert found is None or found.exact
+
+
+@given(problems(*SHAPES), st.sampled_from([SMALL, 300, 1 << 18]))
+def test_of_equal_alternatives_the_first_is_taken(several, max_entries):
+    """A copy of an alternative, put behind it, is never chosen."""
+    for problem in several:
+        twice = [np.concatenate([costs, costs]) for costs in problem.costs]
+        edges = [(u, v, np.tile(matrix, (2, 2))) for u, v, matrix in problem.edges]
+        found = check(Problem(twice, edges), max_entries=max_entries)
+        if found is not None:
+            sizes = map(len, problem.costs)
+            assert all(k < size for k, size in zip(found.choice, sizes, strict=True))
+
+
+@pytest.mark.parametrize("max_entries", [SMALL, 1 << 10, 1 << 12, 1 << 14])
+def test_guesses_are_good(max_entries):
+    """Over a fixed set of cliques, without any search."""
+    over = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        costs = [rng.random(4) for _ in range(8)]
+        pairs = itertools.combinations(range(8), 2)
+        problem = Problem(costs, [(u, v, rng.random((4, 4))) for u, v in pairs])
+        found = solve(problem, max_entries=max_entries, budget=0)
+        assert not found.exact
+        over.append(found.cost / least_cost(problem) - 1)
+    assert np.mean(over) < 0.03
+    assert max(over) < 0.15

@@ -1,0 +1,118 @@
+"""Which algorithm a convolution gets, and that it means the same."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tilewright.dtypes import f32
+from tilewright.graph.builder import Builder
+from tilewright.graph.interpret import interpret
+from tilewright.graph.ir import Graph
+from tilewright.graph.ops.window import Conv
+from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.layouts.algorithms import algorithms_of
+from tilewright.layouts.choose import choose
+from tilewright.layouts.costs import Machine
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+
+MACHINE = Machine(Target.named("x86-64-v3"), 1)
+
+
+def network(
+    space: int | tuple[int, ...] = 16,
+    channels: int = 32,
+    filters: int = 32,
+    taps: int = 3,
+    **attributes: object,
+) -> Graph:
+    rng = np.random.default_rng(3)
+    sizes = (space, space) if isinstance(space, int) else space
+    rank = len(sizes)
+    b = Builder("network")
+    x = b.input("x", f32, (1, *sizes, channels))
+    groups = int(attributes.get("groups", 1))  # type: ignore[call-overload]
+    weights = rng.uniform(-1, 1, (filters, channels // groups, *[taps] * rank)).astype(np.float32)
+    ones = (1,) * rank
+    defaults = {"strides": ones, "dilations": ones, "pads": ones * 2, "groups": 1}
+    op = Conv(**{**defaults, **attributes}, dtype=f32)  # type: ignore[arg-type]
+    return b.graph([b.add(op, x, b.constant(weights, "w"))], ["y"])
+
+
+def chosen(graph: Graph, machine: Machine = MACHINE, *, strict: bool = False) -> int:
+    """How many results the tiles have that a convolution gets; 0 for none."""
+    (node,) = choose(graph, machine, strict=strict).nodes
+    return node.op.results[-1] if isinstance(node.op, WinogradConv) else 0
+
+
+def test_large_images_have_large_tiles():
+    assert chosen(network(56, 64, 64)) == 4
+
+
+def test_many_weights_for_few_places_have_small_tiles():
+    assert chosen(network(7, 256, 256)) == 2
+
+
+def test_few_channels_of_large_images_have_the_largest_tiles():
+    assert chosen(network(160, 24, 24)) == 6
+
+
+def test_three_dimensions_are_tiled_along_two():
+    (node,) = choose(network((4, 28, 28), 64, 64), MACHINE, strict=False).nodes
+    assert isinstance(node.op, WinogradConv)
+    assert node.op.results[0] == 0
+    assert min(node.op.results[1:]) > 0
+
+
+def test_the_winner_changes_with_the_cache():
+    """Transformed weights that do not fit into a cache cost more than they save."""
+    graph = network(7, 512, 512)
+    small = tuple(
+        dataclasses.replace(cache, size_bytes=cache.size_bytes // 64, shared_by=1)
+        for cache in MACHINE.target.caches
+    )
+    tiny = dataclasses.replace(MACHINE.target, caches=small)
+    assert chosen(graph) == 2
+    assert chosen(graph, Machine(tiny, 1)) == 0
+
+
+def test_strict_accuracy_keeps_to_the_direct_algorithm():
+    assert chosen(network(56, 64, 64), strict=True) == 0
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        network(channels=1),
+        network(taps=1, pads=(0, 0, 0, 0)),
+        network(strides=(2, 2)),
+        network(dilations=(2, 2)),
+        network(groups=2),
+    ],
+)
+def test_others_stay_direct(graph):
+    assert chosen(graph) == 0
+
+
+def test_alternatives_of_a_window():
+    (node,) = network(taps=5).nodes
+    weights = np.zeros((4, 4, 5, 5), np.float32)
+    assert isinstance(node.op, Conv)
+    names = [a.name for a in algorithms_of(node.op, weights, strict=False)]
+    assert names == ["direct", "F(2, 5)", "F(4, 5)"]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [network(56, 64, 48), network(7, 256, 256), network((3, 14, 14), 64, 64), network(20, 64, 64, 5)],
+)
+def test_meaning_stays(graph):
+    shape = [tir.int_value(size) for size in graph.inputs[0].shape]
+    x = np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32)
+    made = choose(graph, MACHINE, strict=False)
+    assert isinstance(made.nodes[0].op, WinogradConv)
+    found, expected = interpret(made, {"x": x}), interpret(graph, {"x": x})
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-3)
