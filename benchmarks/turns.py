@@ -2,7 +2,7 @@
 
 Only one engine runs at any moment, and drift of the machine meets all of them alike. An engine that
 offers several variants tries them in a few rounds of their own and goes on with its fastest. A peer
-that is far behind another one rests after those rounds, which are then what counts for it.
+that takes long and is far behind rests after those rounds, which are then what counts for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Outcome", "Settings", "compete"]
 
 
 FAR_BEHIND: Final = 5.0
-"""A peer so many times slower than the fastest one will not be the best: it need not go on."""
+"""A peer so many times slower than the fastest one, even in its best turn, will not be the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,10 @@ class Contest:
         fastest = {c.process.name: c for c in reversed(by_speed)}
         self.contestants = list(fastest.values())
         peers = [c for c in self.contestants if c.process.hello["peer"]]
-        limit = FAR_BEHIND * min((c.median for c in peers), default=0.0)
+        limit = FAR_BEHIND * min((min(c.mins) for c in peers), default=0.0)
+        limit = max(limit, self.settings.turn_seconds)  # else there is no time to be won
         for contestant in self.contestants:
-            contestant.rests = contestant in peers and contestant.median > limit
+            contestant.rests = contestant in peers and min(contestant.mins) > limit
             if not contestant.rests:
                 contestant.mins.clear()
                 contestant.medians.clear()

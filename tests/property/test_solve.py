@@ -48,7 +48,7 @@ def clique(_rng: random.Random, count: int) -> Pairs:
 
 
 def anything(rng: random.Random, count: int) -> Pairs:
-    """With parallel edges in both directions, loops, and parts that have nothing to do with others."""
+    """With parallel edges in both directions, loops, and parts without an edge between them."""
     return [(rng.randrange(count), rng.randrange(count)) for _ in range(rng.randint(0, 2 * count))]
 
 
@@ -214,14 +214,15 @@ def test_of_equal_alternatives_the_first_is_taken(several, max_entries):
 @pytest.mark.parametrize("max_entries", [SMALL, 1 << 10, 1 << 12, 1 << 14])
 def test_guesses_are_good(max_entries):
     """Over a fixed set of cliques, without any search."""
-    over = []
+    over, guesses = [], 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         costs = [rng.random(4) for _ in range(8)]
         pairs = itertools.combinations(range(8), 2)
         problem = Problem(costs, [(u, v, rng.random((4, 4))) for u, v in pairs])
         found = solve(problem, max_entries=max_entries, budget=0)
-        assert not found.exact
+        guesses += not found.exact
         over.append(found.cost / least_cost(problem) - 1)
+    assert guesses > 20
     assert np.mean(over) < 0.03
     assert max(over) < 0.15

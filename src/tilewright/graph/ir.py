@@ -3,8 +3,9 @@
 A value is a tensor with an element type and a shape; dimensions are index expressions of the tensor
 IR over size variables, so that a model with symbolic dimensions is compiled once for all of them.
 Operators and passes see these dimensions; a layout says how the elements lie in memory between two
-kernels. A node applies an operator of the small core set (`ops/`) to values. Nodes are in an order in which
-every value is computed before it is used. Passes build new graphs; nothing is changed in place.
+kernels. A node applies an operator of the small core set (`ops/`) to values. Nodes are in an order
+in which every value is computed before it is used. Passes build new graphs; nothing is changed in
+place.
 """
 
 from __future__ import annotations

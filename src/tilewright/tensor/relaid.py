@@ -194,8 +194,8 @@ def _layout_for(
     kind = kind_of(reader)
     if kind is Kind.ELEMENTWISE:
         order = tuple(it.var for it in reader.iters)
-        reads = [part.indices for part in walk(reader.body) if _loads(part, buffer)]
-        plain = all(_is_plain(at, reader.iters) for at in reads)
+        loads = [part for part in walk(reader.body) if isinstance(part, tir.Load)]
+        plain = all(_is_plain(n.indices, reader.iters) for n in loads if n.buffer is buffer)
         whole = reader.body.buffer.shape == buffer.shape
         return own if plain and whole and reader.body.indices == order else ()
     if kind is Kind.CONTRACTION and kind_of(maker) is Kind.ELEMENTWISE:
@@ -215,10 +215,6 @@ def _is_plain(indices: Sequence[tir.Expr], iters: Sequence[tir.Iter]) -> bool:
         at is it.var or (tir.int_value(it.extent) == 1 and tir.int_value(at) == 0)
         for at, it in zip(indices, iters, strict=True)
     )
-
-
-def _loads(node: Node, buffer: tir.Buffer) -> bool:
-    return isinstance(node, tir.Load) and node.buffer is buffer
 
 
 @dataclass(frozen=True)

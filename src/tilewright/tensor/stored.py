@@ -98,7 +98,8 @@ def _misfit_of_sizes(shape: Exprs, step: LayoutStep) -> str | None:
 
 def settled(shape: Sequence[tir.Expr], layout: Sequence[LayoutStep]) -> tuple[Layout, Layout]:
     """The layout as steps without borders, and the borders behind them; borders that a later step
-    depends on stay among the steps."""
+    depends on stay among the steps.
+    """
     dims = tuple(shape)  # of what is stored so far, without the borders that wait
     done: list[LayoutStep] = []
     waiting: dict[int, tuple[int, int]] = {}

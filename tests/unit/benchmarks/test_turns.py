@@ -57,6 +57,11 @@ def test_a_peer_far_behind_rests_after_the_trial_rounds():
     assert found["far"].min_s == FAR_BEHIND + 1
 
 
+def test_who_is_quick_goes_on_however_far_behind():
+    found = outcomes(Engine("fast", 1e-6), Engine("far", 9e-4))
+    assert {len(outcome.turn_medians_s) for outcome in found.values()} == {SETTINGS.rounds}
+
+
 def test_without_peers_nobody_rests():
     (found,) = outcomes(Engine("subject", 100.0, peer=False)).values()
     assert len(found.turn_medians_s) == SETTINGS.rounds

@@ -140,6 +140,20 @@ w = b.input("w", tw.f32, (5, 6))
         right='b.add(attend, q, k, v, b.input("mask", tw.f32, (1, 1, 1, 5)))',
     ),
     example(
+        "G060",
+        """Layouts and algorithms are chosen for a whole graph at once. A node is left without one:
+        each of its alternatives is impossible by itself, or with all that its neighbours can
+        do.""",
+        given="""
+        from tilewright.graph.layouts.solve import Problem, solve
+
+        never = float("inf")
+        costs, names = [[3.0, 2.0], [1.0, never]], ["conv", "pool"]
+        """,
+        wrong="solve(Problem(costs, [(0, 1, [[never, 0.0], [never, 0.0]])], names))",
+        right="solve(Problem(costs, [(0, 1, [[0.0, 0.5], [0.5, 0.0]])], names))",
+    ),
+    example(
         "G101",
         """A node reads a value that no input, constant or node before it gives.""",
         given=NODES,

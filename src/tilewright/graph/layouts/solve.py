@@ -65,8 +65,9 @@ class Problem:
 
     def cost(self, choice: Sequence[int]) -> float:
         """What a choice costs."""
-        own = (_array(costs)[k] for costs, k in zip(self.costs, choice, strict=True))
-        return math.fsum((*own, *(_array(m)[choice[u], choice[v]] for u, v, m in self.edges)))
+        own = (np.asarray(costs)[k] for costs, k in zip(self.costs, choice, strict=True))
+        pairs = (np.asarray(matrix)[choice[u], choice[v]] for u, v, matrix in self.edges)
+        return math.fsum((*own, *pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ class _Tables:
         for x, costs in enumerate(problem.costs):
             made.add((x,), _array(costs)[possible[x]])
         for u, v, costs in problem.edges:
+            assert np.shape(costs) == (np.size(problem.costs[u]), np.size(problem.costs[v]))
             matrix = _array(costs)[np.ix_(possible[u], possible[v])]
             if u == v:
                 made.add((u,), np.diagonal(matrix))
@@ -202,8 +204,9 @@ class _Tables:
     def fix(self, x: int, alternative: int) -> None:
         """Decide for an alternative."""
         for scope in list(self.scopes[x]):
-            table = self._take(scope).take([alternative], axis=scope.index(x))
-            self.add(tuple(y for y in scope if y != x), table.squeeze(scope.index(x)))
+            axis = scope.index(x)
+            table = self._take(scope).take([alternative], axis).squeeze(axis)
+            self._leave(x, scope[:axis] + scope[axis + 1 :], table)
         del self.scopes[x]
         self.fixed[x] = alternative
 
@@ -215,10 +218,13 @@ class _Tables:
         del self.scopes[x]
         self.trail.append((x, parts))
         for (scope, table), share in zip(sums, _shares(own, [t for _, t in sums]), strict=True):
-            least = (table + share).min(axis=-1)
-            if self.dead_end is None and not np.isfinite(least).any():
-                self.dead_end = x
-            self.add(scope, least)
+            self._leave(x, scope, (table + share).min(axis=-1))
+
+    def _leave(self, x: int, scope: Scope, table: Array) -> None:
+        """Add what a variable leaves behind."""
+        if self.dead_end is None and not np.isfinite(table).any():
+            self.dead_end = x
+        self.add(scope, table)
 
     def _groups(self, x: int, max_entries: int) -> list[list[Scope]]:
         """Tables that are added up: all of a variable, if the sum does not become too large."""

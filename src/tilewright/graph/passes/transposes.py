@@ -10,6 +10,7 @@ After:   conv → relu → conv → T
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import (
@@ -30,6 +31,9 @@ from tilewright.tensor.visit import substitute
 __all__ = ["sink_transposes"]
 
 Order = tuple[int, ...]
+
+# Elements in a row below which a product would not fill its vectors.
+_VECTOR: Final = 8
 
 
 def sink_transposes(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -88,6 +92,9 @@ def _out_of_contract(b: Rewriter, order: Order, x: Value) -> Value | None:
     """A product that only a transpose reads is written in its order, if vectors stay vectors."""
     found = b.made_by(x, Contract)
     if found is None or not b.is_read_once(x) or order[-1] != len(order) - 1:
+        return None
+    width = fixed(x.shape[-1])
+    if width is not None and width < _VECTOR:  # several dimensions fill one, as they are
         return None
     op, node = found
     letters = "".join(op.result[d] for d in order)
@@ -189,10 +196,13 @@ def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:
     runs = matching_runs(x.shape, op.shape)
     if runs is None:
         return None
-    for before, _ in runs:
-        dims = [order[d] for d in before]
-        if dims != list(range(dims[0], dims[0] + len(dims))) if dims else False:
+    apart = _runs_together(order, [before for before, _ in runs])
+    if apart != tuple(range(len(order))):
+        if not _may_shuffle(order, source, runs):
             return None
+        # What happens inside of runs happens first, and the rest keeps them together.
+        source = b.transpose(source, apart)
+        order = tuple(apart.index(d) for d in order)
     # The runs in the order in which the source has them; those without dimensions go first.
     placed = sorted(runs, key=lambda run: order[run[0][0]] if run[0] else -1)
     axes = [d for _, after in placed for d in after]
@@ -200,6 +210,33 @@ def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:
         return b.reshape(source, op.shape)
     moved = b.reshape(source, [op.shape[d] for d in axes])
     return b.transpose(moved, [axes.index(d) for d in range(len(axes))])
+
+
+def _runs_together(order: Order, runs: Sequence[Sequence[int]]) -> Order:
+    """The dimensions of a source with those of each run side by side and in order.
+
+    A run stands where its first dimension was.
+    """
+    run_of = {order[d]: [order[e] for e in run] for run in runs for d in run}
+    placed: list[int] = []
+    for d in range(len(order)):
+        run = run_of.get(d, [d])
+        if d == min(run):
+            placed += run
+    return tuple(placed)
+
+
+def _may_shuffle(
+    order: Order, source: Value, runs: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> bool:
+    """Whether runs that are out of order are so within the source's trailing dimensions alone.
+
+    That is a shuffle of channels; anything else would only add a transpose.
+    """
+    moved = [[order[d] for d in before] for before, _ in runs]
+    wild = [run for run in moved if run and run != list(range(run[0], run[0] + len(run)))]
+    tail = list(range(len(order) - len(wild[0]), len(order)))
+    return len(wild) == 1 and sorted(wild[0]) == tail
 
 
 def matching_runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | None:

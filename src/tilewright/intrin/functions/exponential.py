@@ -65,14 +65,13 @@ def exp_bounded(x: tir.Expr) -> tir.Expr:
     )
 
 
-@function("sigmoid", 4)
+@function("sigmoid", 4, "all values; results below 2⁻¹²⁶ (2⁻¹⁰²²) may be zero")
 def sigmoid(x: tir.Expr) -> tir.Expr:
-    """1/(1 + e) or e/(1 + e) with e = e^-|x|: no overflow, small results stay accurate."""
-
-    def from_power(e: tir.Expr) -> tir.Expr:
-        return tir.Select(x < 0.0, e, tir.as_expr(1.0, x.dtype)) / (e + 1.0)
-
-    return let("e", let("m", -call("abs", x), exp), from_power)
+    """1/(1 + e) with e = e^-x, which may become infinite where the result is nearly zero."""
+    form = format_of(x)
+    # At this bound the power of two is infinite, and the result zero.
+    bounded = tir.minimum(-x, (form.bias + 1) * math.log(2) + 0.25)
+    return 1.0 / (let("m", bounded, exp_bounded) + 1.0)
 
 
 def power_parts(

@@ -124,7 +124,7 @@ def schedule_across(context: Context, block: str, epilogue: str | None = None) -
         s.set_scope(node.writes[0].buffer.name, scope="register")
     extent = extent_of(context, outer[-1])
     lanes = lanes_of(context, block)
-    vectors = _VECTORS if extent is None or extent >= _VECTORS * lanes else 1
+    vectors = _VECTORS if extent is None else max(1, min(_VECTORS, extent // lanes))
     tiles, lane = split_for_vectors(context, outer[-1], lanes, vectors)
     around = [*outer[:-1], tiles]
     s.reorder(*around, *walks, lane)

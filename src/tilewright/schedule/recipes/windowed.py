@@ -27,8 +27,14 @@ from tilewright.schedule.recipes.context import (
     parallelize,
     work_of,
 )
+from tilewright.schedule.recipes.contraction.digits import split_constants
+from tilewright.schedule.recipes.contraction.merging import weight
 from tilewright.schedule.recipes.contraction.roles import names_of
-from tilewright.schedule.recipes.elementwise import has_border, schedule_border
+from tilewright.schedule.recipes.elementwise import (
+    across_lines,
+    has_border,
+    schedule_elementwise,
+)
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
@@ -131,11 +137,13 @@ def schedule_window(context: Context, blocks: tuple[str, ...], epilogue: str | N
     *border, block = blocks
     window = _Window.of(s.block(block))
     line = context.target.cache(1).line_bytes // s.block(block).writes[0].buffer.dtype.size_bytes
-    copied = _channels_copied(context, border[0], window, line) if border else 0
-    if border and not copied and _asks(context, block, window):
+    turned = bool(border) and across_lines(s.block(border[0])) is not None
+    copied = _channels_copied(context, border[0], window, line) if border and not turned else 0
+    if border and not copied and not turned and _asks(context, block, window):
         s.compute_inline(border[0])
     elif border and not copied:
-        schedule_border(context, border[0])
+        schedule_elementwise(context, border[0])
+    split_constants(context, s.block(block))
     node, cycles = s.block(block), work_of(context, block)
     loops = [iter_loop(context, block, p) for p in range(len(node.iters))]
     places = [n for n, it in zip(loops, node.iters, strict=True) if it.kind is not REDUCE]
@@ -143,6 +151,7 @@ def schedule_window(context: Context, blocks: tuple[str, ...], epilogue: str | N
     copy = epilogue or str(s.cache_write(block, scope="register"))
     s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
     *outer, column, channel = places
+    outer = _in_order_of_data(context, block, outer)
     vectors, lane = s.split(channel, lanes_of(context, block))
     tiles, inner = _split_columns(context, column, window)
     share: list[str] = []
@@ -199,6 +208,24 @@ def _asks(context: Context, block: str, window: _Window) -> bool:
     node = context.schedule.block(block)
     known = all(tir.int_value(it.extent) is not None for it in node.iters[1:])
     return known and window.taps <= _ASKING
+
+
+def _in_order_of_data(context: Context, block: str, loops: list[str]) -> list[str]:
+    """Outer loops by how far a step of each moves through the data, the farthest outside.
+
+    What lies together is then used together, however the result is stored.
+    """
+    s = context.schedule
+    node = s.block(block)
+    data = [load for load in loads_of(node) if _slides(load, node)]
+    if len(data) != 1:
+        return loops
+    at = {name: p for p in range(len(node.iters)) if (name := iter_loop(context, block, p)) in loops}
+
+    def distance(loop: str) -> int:
+        return weight(data[0], node.iters[at[loop]].var)
+
+    return sorted(loops, key=distance, reverse=True) if all(map(distance, loops)) else loops
 
 
 def _lacks_lines(context: Context, outer: list[str], vectors: str) -> bool:

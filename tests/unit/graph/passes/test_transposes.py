@@ -53,6 +53,18 @@ def test_residual_sums_and_joins_follow_the_channels():
     assert transposes(after) == 1, "one in front; of the sum only channels are not one"
 
 
+def test_a_shuffle_of_channels_moves_channels_alone():
+    """Groups and channels change places at every place of the image, and nothing else moves."""
+    b = Builder("shuffle")
+    x = b.input("x", f32, (N, 3, 4, 5))
+    groups = b.reshape(conv(b, x, 6), (N, 2, 3, 4, 5))
+    shuffled = b.reshape(b.transpose(groups, (0, 2, 1, 3, 4)), (N, 6, 4, 5))
+    after = rewritten(b.graph([conv(b, shuffled)]), sink_transposes)
+    after = rewritten(after, sink_transposes)
+    orders = [node.op.order for node in after.nodes if isinstance(node.op, Transpose)]
+    assert orders == [LAST, (0, 1, 2, 4, 3), FIRST]
+
+
 def test_a_slice_follows_the_channels():
     b = Builder("slice")
     x = b.input("x", f32, (N, 3, 4, 5))
@@ -102,9 +114,9 @@ def test_operands_of_a_product_only_change_letters(golden):
 
 
 def test_the_result_of_a_product_is_written_in_order_if_only_the_transpose_reads_it():
-    def heads(order, *, twice):
+    def heads(order, *, twice, width=8):
         b = Builder("heads")
-        x, y = b.input("x", f32, (2, 3, S, 5)), b.input("y", f32, (2, 3, 5, 4))
+        x, y = b.input("x", f32, (2, 3, S, 5)), b.input("y", f32, (2, 3, 5, width))
         product = b.matmul(x, y)
         moved = b.transpose(product, order)
         return b.graph([moved, product] if twice else [moved])
@@ -113,6 +125,7 @@ def test_the_result_of_a_product_is_written_in_order_if_only_the_transpose_reads
     assert operators(after) == ["contract(letters=abmk,abkn->ambn, dtype=f32)"]
     assert keeps(heads((0, 2, 1, 3), twice=True), sink_transposes)
     assert keeps(heads((0, 1, 3, 2), twice=False), sink_transposes), "vectors would not be vectors"
+    assert keeps(heads((0, 2, 1, 3), twice=False, width=4), sink_transposes), "nor filled"
 
 
 def test_dimensions_of_size_one_move_as_a_reshape():

@@ -80,7 +80,7 @@ def _as_product(
     epilogue = separate_groups(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
-    if split_constants(context, roles):
+    if split_constants(context, roles.block):
         roles = contraction(context.schedule.block(block))
         assert roles is not None
     walked: tuple[int, ...] = ()

@@ -1,6 +1,6 @@
 """Dimensions in blocks: several iterators that are digits of one index become one again.
 
-    Y[n, o_0, h, w, o_1] = f(Z[n, h, w, o_0 * 8 + o_1])    →    Y[n, o // 8, h, w, o % 8] = f(Z[n, h, w, o])
+    Y[n, o_0, h, o_1] = f(Z[n, h, o_0 * 8 + o_1])    →    Y[n, o // 8, h, o % 8] = f(Z[n, h, o])
 
 A product is computed as if its result were stored row by row: its columns are then as wide as
 registers want them, whatever the blocks are. What follows it writes the blocks. A sum over channels
@@ -9,12 +9,12 @@ that come in blocks runs block by block; constants are stored in the same blocks
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 
 from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import Contraction, loads_of
+from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.visit import free_vars, walk
 
 __all__ = [
@@ -50,20 +50,19 @@ def digits_of(index: tir.Expr, extents: dict[tir.Var, tir.Expr]) -> tuple[tir.Va
 
 def result_digits(reader: tir.Block, buffer: tir.Buffer) -> list[tuple[tir.Var, ...]] | None:
     """For each dimension of a buffer, the iterators by which a block reads it; None if it does not
-    read every element once. A single element may have lost its iterator."""
+    read every element once. A single element may have lost its iterator.
+    """
     extents = {it.var: it.extent for it in reader.iters}
     places = {load.indices for load in loads_of(reader) if load.buffer is buffer}
     if len(places) != 1:
         return None
     (indices,) = places
-    single = iter([v for v, e in extents.items() if tir.int_value(e) == 1 and v not in indices])
+    single = [v for v, e in extents.items() if tir.int_value(e) == 1 and v not in indices]
     found: list[tuple[tir.Var, ...]] = []
     for index, size in zip(indices, buffer.shape, strict=True):
-        if tir.int_value(index) == 0 and tir.int_value(size) == 1:
-            var = next(single, None)
-            digits = None if var is None else (var,)
-        else:
-            digits = digits_of(index, extents)
+        digits = digits_of(index, extents)
+        if tir.int_value(index) == 0 and tir.int_value(size) == 1 and single:
+            digits = (single.pop(0),)
         if digits is None:
             return None
         found.append(digits)
@@ -88,24 +87,20 @@ def join_digits(context: Context, block: str, epilogue: str) -> None:
             s.fuse_iters(epilogue, [var.name for var in digits])
 
 
-def split_constants(context: Context, roles: Contraction) -> bool:
-    """Store the dimensions of a constant in the blocks in which a sum runs; whether any is."""
-    s = context.schedule
-    name = roles.right.buffer.name
-    if name not in context.constants:
-        return False
-    extents = {it.var: it.extent for it in roles.block.iters}
-    shift = 0
-    for dimension, index in enumerate(roles.right.indices):
-        digits = digits_of(index, extents) or ()
-        for place, var in reversed(list(enumerate(digits[1:]))):
-            del var
-            size = 1
-            for inner in digits[place + 1 :]:
-                size *= tir.int_value(extents[inner]) or 1
-            s.layout_split(name, dim=dimension + shift, factor=size)
-        shift += max(0, len(digits) - 1)
-    return shift > 0
+def split_constants(context: Context, node: tir.Block) -> bool:
+    """Store the dimensions of constants in the blocks in which a block runs; whether any is."""
+    extents = {it.var: it.extent for it in node.iters}
+    changed = False
+    for load in loads_of(node):
+        name, shift = load.buffer.name, 0
+        for dimension, index in enumerate(load.indices if name in context.constants else ()):
+            digits = digits_of(index, extents) or ()
+            sizes = [tir.int_value(extents[var]) or 1 for var in digits]
+            for place in range(1, len(digits)):
+                factor = prod(sizes[place:])
+                context.schedule.layout_split(name, dim=dimension + shift, factor=factor)
+                shift, changed = shift + 1, True
+    return changed
 
 
 def block_width(node: tir.Block, column: tir.Expr) -> int:
