@@ -7,7 +7,7 @@ the direct one is exact up to the order of its sums: `accuracy="strict"` keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,19 @@ class Algorithm:
         """What its cost is multiplied by when it is compared with others: it rounds more."""
         size = 0 if self.tiles is None else max(f.tile for f in self.tiles.filters)
         return _MARGIN.get(size, _MARGIN[_LARGEST_TILE])
+
+    def halo(self, op: Conv, space: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """The zeros around its data that spare it a copy with a border.
+
+        The last tile may reach beyond the border: `space` is that of the result.
+        """
+        rank = len(space)
+        found: list[tuple[int, int]] = []
+        for d, size in enumerate(space):
+            m = 0 if self.tiles is None else self.tiles.results[d]
+            beyond = -size % m if m else 0
+            found.append((op.pads[d], op.pads[rank + d] + beyond))
+        return tuple(found)
 
     def cycles(self, conv: ConvShape, machine: Machine) -> float:
         """Predicted by the model of the machine."""

@@ -78,13 +78,13 @@ class _Applied:
         form = self.forms.get(value, LAST)
         steps = form.steps(value.rank) if form != LAST else ()
         made = Value(value.name, replace(value.type, layout=steps)) if steps else value
-        self.new[value, form] = made
+        self.new[value, form.plain] = made
         return made
 
     def _read(self, value: Value, node: Node, site: Site, alternative: Alternative) -> Value:
         if value in self.graph.constants or value not in site.reads:
-            return self.new[value, self.forms.get(value, LAST)]
-        form = site.wanted(value, alternative)
+            return self.new[value, self.forms.get(value, LAST).plain]
+        form = site.wanted(value, alternative).plain
         if (value, form) not in self.new:
             self._convert(value, form, node, site)
         return self.new[value, form]
@@ -96,7 +96,7 @@ class _Applied:
         made = Value(name, TensorType(value.dtype, value.shape, steps))
         kind = computed_as(value.dtype)
         copy = Map(argument(0, kind), 1, value.dtype)
-        self.nodes.append(Node(copy, (self.new[value, before],), (made,), node.label))
+        self.nodes.append(Node(copy, (self.new[value, before.plain],), (made,), node.label))
         self.new[value, form] = made
         reason = (
             "it is faster so, conversion included"

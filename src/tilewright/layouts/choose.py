@@ -17,7 +17,7 @@ from tilewright.graph.ir import Graph, Value
 from tilewright.graph.sizes import count
 from tilewright.graph.verify import verify_graph
 from tilewright.layouts.apply import Conversion, apply
-from tilewright.layouts.costs import converted_cycles
+from tilewright.layouts.costs import Machine, bordered_cycles, converted_cycles
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.solve import Problem, solve
@@ -62,8 +62,8 @@ def _offered(site: Site, settings: Settings) -> tuple[Alternative, ...]:
     wanted = settings.fixed
     if wanted is None:
         return site.alternatives
-    both = [a for a in site.alternatives if a.source == a.result == wanted]
-    either = [a for a in site.alternatives if wanted in (a.source, a.result)]
+    both = [a for a in site.alternatives if a.source.plain == a.result.plain == wanted]
+    either = [a for a in site.alternatives if wanted in (a.source.plain, a.result.plain)]
     return tuple(both or either or site.alternatives[:1])
 
 
@@ -80,19 +80,32 @@ def _problem(
         for value in site.reads:
             if value in graph.constants:
                 continue
-            moved = converted_cycles(count(value.shape), settings.machine)
+            price = _Price.of(value, settings.machine)
             wanted = [site.wanted(value, a) for a in offered[reader]]
             writer = maker.get(value)
             if writer is None:
                 for k, form in enumerate(wanted):
-                    costs[reader][k] += _price(LAST, form, moved)
+                    costs[reader][k] += price(LAST, form)
                 continue
-            table = [[_price(a.result, form, moved) for form in wanted] for a in offered[writer]]
+            table = [[price(a.result, form) for form in wanted] for a in offered[writer]]
             if any(map(any, table)):
                 edges.append((writer, reader, np.array(table)))
     names = [site.nodes[-1].label or site.results[0].name for site in sites]
     return Problem(costs, edges, names)
 
 
-def _price(written: Form, wanted: Form, moved: float) -> float:
-    return 0.0 if written == wanted else moved
+@dataclass(frozen=True)
+class _Price:
+    """What it costs that a value is not stored as a reader wants it."""
+
+    converted: float
+    bordered: float
+
+    @classmethod
+    def of(cls, value: Value, machine: Machine) -> _Price:
+        elements = count(value.shape)
+        return cls(converted_cycles(elements, machine), bordered_cycles(elements, machine))
+
+    def __call__(self, written: Form, wanted: Form) -> float:
+        border = 0.0 if written.covers(wanted) else self.bordered
+        return border if written.plain == wanted.plain else border + self.converted

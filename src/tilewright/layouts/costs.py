@@ -24,6 +24,8 @@ from tilewright.tensor.library.winograd import Tiles
 __all__ = [
     "ConvShape",
     "Machine",
+    "bordered_cycles",
+    "bytes_per_store",
     "converted_cycles",
     "depthwise_cycles",
     "direct_cycles",
@@ -193,3 +195,14 @@ def converted_cycles(elements: float, machine: Machine, element_bytes: int = 4) 
     target, size = machine.target, elements * element_bytes
     moved = 2 * size / bytes_per_cycle(target, home_of(target, 2 * size))
     return _TRANSPOSED * moved / machine.threads
+
+
+def bordered_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:
+    """Copying so many elements into the middle of zeros."""
+    target, size = machine.target, elements * element_bytes
+    return 2 * size / bytes_per_cycle(target, home_of(target, 2 * size)) / machine.threads
+
+
+def bytes_per_store(machine: Machine) -> float:
+    """What a core writes per cycle at best."""
+    return float(machine.target.core.store_bytes * machine.target.core.store_ports)

@@ -51,6 +51,16 @@ class Form:
         """The same without a halo."""
         return replace(self, halo=())
 
+    def covers(self, wanted: Form) -> bool:
+        """Whether there are zeros wherever another form wants some."""
+        if not wanted.halo:
+            return True
+        own = self.halo or ((0, 0),) * len(wanted.halo)
+        return all(
+            b >= before and a >= after
+            for (b, a), (before, after) in zip(own, wanted.halo, strict=True)
+        )
+
     def misfit(self, shape: Sequence[tir.Expr]) -> str | None:
         """Why a value of this shape cannot have the form; None if it can."""
         channels = tir.int_value(shape[-1])

@@ -8,7 +8,8 @@ that know nothing of forms read and write everything as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from tilewright.graph.groups import Group, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, Value
@@ -19,6 +20,7 @@ from tilewright.layouts.algorithms import DIRECT, Algorithm, algorithms_of, conv
 from tilewright.layouts.costs import (
     ConvShape,
     Machine,
+    bytes_per_store,
     converted_cycles,
     depthwise_cycles,
     laid_out_cycles,
@@ -32,11 +34,15 @@ __all__ = ["Alternative", "Settings", "Site", "sites_of"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the choice is made for: a machine, whether sums must be exact, a form for everything."""
+    """What the choice is made for: a machine, whether sums must be exact, a form for everything.
+
+    Without `halos`, every convolution makes the border of its data itself.
+    """
 
     machine: Machine
     strict: bool = False
     fixed: Form | None = None
+    halos: bool = True
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -70,7 +76,7 @@ class Site:
         """The form in which a value is read."""
         if value in self.data:
             return alternative.source
-        return alternative.result if value in self.beside else LAST
+        return alternative.result.plain if value in self.beside else LAST
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -85,9 +91,44 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     groups = group_nodes(graph)
     consumers = graph.consumers()
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
+    wishes = _halo_wishes(found)
+    found = [_with_halo(site, wishes, settings) for site in found]
     found += [Site((node,), node.outputs) for node in graph.nodes if is_view(node)]
     place = {node: k for k, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda site: place[site.nodes[-1]])
+
+
+def _halo_wishes(sites: Sequence[Site]) -> dict[Value, tuple[tuple[int, int], ...]]:
+    """For each value the zeros around it that all of its readers together would like."""
+    found: dict[Value, tuple[tuple[int, int], ...]] = {}
+    for site in sites:
+        best = min(site.alternatives, key=lambda a: a.cycles)
+        for value in site.data:
+            own = best.source.halo
+            if any(map(any, own)):
+                pairs = zip(found.get(value, own), own, strict=True)
+                found[value] = tuple((max(a, c), max(b, d)) for (a, b), (c, d) in pairs)
+    return found
+
+
+def _with_halo(
+    site: Site, wishes: Mapping[Value, tuple[tuple[int, int], ...]], settings: Settings
+) -> Site:
+    """The site with the same alternatives once more, their result surrounded by zeros."""
+    halo = wishes.get(site.results[0]) if len(site.results) == 1 else None
+    moves = isinstance(site.nodes[0].op, Transpose)  # as it is, or not at all
+    if halo is None or len(site.alternatives) == 1 or moves or not settings.halos:
+        return site
+    (result,) = site.results
+    space = sized(result.shape[1:-1]) or ()
+    stored = prod(size + a + b for size, (a, b) in zip(space, halo, strict=True))
+    zeros = (stored - prod(space)) * count(result.shape[-1:])
+    paid = zeros * 4 / bytes_per_store(settings.machine)
+    more = [
+        replace(a, result=replace(a.result, halo=halo), cycles=a.cycles + paid)
+        for a in site.alternatives
+    ]
+    return replace(site, alternatives=(*site.alternatives, *more))
 
 
 def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settings) -> Site:
@@ -178,11 +219,13 @@ def _conv_alternatives(
             yield Alternative(form, form, DIRECT, depthwise_cycles(shape, op.strides, form, machine))
         return
     for algorithm in algorithms_of(op, weights, strict=settings.strict):
+        halo = algorithm.halo(op, shape.space)
         for source in sources:
+            wanted = replace(source, halo=halo)
             for target in results:
                 cycles = laid_out_cycles(algorithm, shape, op.strides, source, target, machine)
                 if cycles is not None:
-                    yield Alternative(source, target, algorithm, cycles * algorithm.margin)
+                    yield Alternative(wanted, target, algorithm, cycles * algorithm.margin)
 
 
 def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:

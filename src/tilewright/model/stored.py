@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import Pad
-from tilewright.tensor.relaid import relaid, with_buffers
+from tilewright.tensor.relaid import relaid, with_buffers, with_packing
 from tilewright.tensor.stored import Layout, settled
+from tilewright.tensor.visit import walk_stmts
 
 __all__ = ["stored_program"]
 
@@ -29,11 +30,24 @@ def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func
     program = relaid(program, steps)
     if not borders:
         return program
+    for name in dict(borders):
+        program = _written_last(program, name)
     schedule = Schedule(program)
     with schedule.together():
         for name, step in borders:
             schedule.layout_pad(name, step.dim, step.lead, step.tail)
     return _as_stored(schedule.func)
+
+
+def _written_last(program: tir.Func, name: str) -> tir.Func:
+    """The program with a stage that only copies in front of a result: sums know of no border."""
+    param = next(p for p in program.params if p.name == name)
+    folds = any(
+        any(it.kind is tir.IterKind.REDUCE for it in block.iters)
+        for block in walk_stmts(program)
+        if isinstance(block, tir.Block) and any(w.buffer is param for w in block.writes)
+    )
+    return with_packing(program, param, ()) if folds else program
 
 
 def _as_stored(program: tir.Func) -> tir.Func:

@@ -35,7 +35,7 @@ from tilewright.tensor.stored import (
 )
 from tilewright.tensor.visit import rewrite, substitute, walk, walk_stmts
 
-__all__ = ["relaid", "with_buffers"]
+__all__ = ["relaid", "with_buffers", "with_packing"]
 
 
 def relaid(func: tir.Func, layouts: Mapping[tir.Buffer, Layout]) -> tir.Func:
@@ -46,7 +46,7 @@ def relaid(func: tir.Func, layouts: Mapping[tir.Buffer, Layout]) -> tir.Func:
     wanted = {buffer: layout for buffer, layout in layouts.items() if layout}
     for buffer, layout in list(wanted.items()):
         if buffer in written and _needs_packing(func, buffer, wanted):
-            func = _with_packing(func, buffer, layout)
+            func = with_packing(func, buffer, layout)
             del wanted[buffer]
     if not wanted:
         return func
@@ -57,7 +57,7 @@ def _blocks(func: tir.Func) -> list[tir.Block]:
     return [stmt for stmt in walk_stmts(func) if isinstance(stmt, tir.Block)]
 
 
-def _with_packing(func: tir.Func, buffer: tir.Buffer, layout: Layout) -> tir.Func:
+def with_packing(func: tir.Func, buffer: tir.Buffer, layout: Layout) -> tir.Func:
     """The result is computed as it is, and then stored by a stage of its own."""
     plain = tir.Buffer(f"{buffer.name}_plain", buffer.shape, buffer.dtype)
     stored = tir.Buffer(buffer.name, stored_shape(buffer.shape, layout), buffer.dtype)

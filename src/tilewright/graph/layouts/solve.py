@@ -314,7 +314,7 @@ class _Search:
 
     def run(self) -> dict[int, int] | None:
         """The best choice, or a good one if the budget is too small; None if all is impossible."""
-        nodes = [self._relax(self.start.copy())]
+        nodes = [self.relax(self.start.copy())]
         while nodes:
             bound, core = nodes.pop()
             if core is None or bound >= self.goal:
@@ -333,10 +333,10 @@ class _Search:
         for alternative in range(core.sizes[x]):
             child = core.copy()
             child.fix(x, alternative)
-            found.append(self._relax(child))
+            found.append(self.relax(child))
         return sorted(found, key=lambda node: node[0])[::-1]
 
-    def _relax(self, tables: _Tables) -> tuple[float, _Tables | None]:
+    def relax(self, tables: _Tables) -> tuple[float, _Tables | None]:
         """Eliminate everything and look at the choice: the bound, and what there was to split."""
         core = None
         queue = [(tables.effort(x), x) for x in tables.scopes]
@@ -353,14 +353,13 @@ class _Search:
                 heapq.heappush(queue, (tables.effort(y), y))
         bound = float(tables.tables[()])
         if bound < self.goal:
-            self._offer(tables.decide(), is_guess=core is not None)
+            self._offer(tables.decide())
         elif tables.dead_end is not None:
             self.dead_end = tables.dead_end
         return bound, core
 
-    def _offer(self, chosen: dict[int, int], *, is_guess: bool) -> None:
+    def _offer(self, chosen: dict[int, int]) -> None:
         """Keep a choice if it is better than the best one so far."""
-        if self.start.cost(chosen) < self.goal:
-            self.best = self.start.improved(chosen) if is_guess else chosen
-            cost = self.start.cost(self.best)
-            self.goal = cost - SLACK * abs(cost)
+        cost = self.start.cost(chosen)
+        if cost < self.goal:
+            self.best, self.goal = chosen, cost - SLACK * abs(cost)

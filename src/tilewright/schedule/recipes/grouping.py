@@ -11,6 +11,7 @@ from math import inf, prod
 
 from tilewright.dtypes import index
 from tilewright.errors import UserError
+from tilewright.schedule.footprints import terms
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.digits import result_digits
@@ -23,7 +24,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
 from tilewright.tensor.visit import walk
 
-__all__ = ["Group", "groups_of", "inline_producers"]
+__all__ = ["Group", "groups_of", "inline_producers", "is_shifted"]
 
 # Operations that are rather done again than that their result goes through memory.
 _REPEATED = 4
@@ -65,6 +66,8 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
     if buffer in schedule.func.params:
         return False
     readers = _readers(schedule, buffer)
+    if readers and is_shifted(block):
+        return True
     if not readers or any(kind_of(r) is Kind.CONTRACTION for r in readers):
         return False
     if _finishes(schedule, block) and any(across_lines(r) is not None for r in readers):
@@ -78,6 +81,28 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
         return True
     plain = all(kind_of(reader) is Kind.ELEMENTWISE for reader in readers)
     return plain and _operations(block) * (loads - 1) <= _REPEATED
+
+
+def is_shifted(block: tir.Block) -> bool:
+    """Whether a block only copies what lies elsewhere in the same order: reading it costs nothing.
+
+    Data with their border stored around them are read like that.
+    """
+    store = block.body
+    if not isinstance(store, tir.Store) or not isinstance(store.value, tir.Load):
+        return False
+    order = [it.var for it in block.iters]
+    read = store.value.indices
+    if list(store.indices) != order or len(read) != len(order):
+        return False
+    places = [[part for factor, part in terms(at) if factor == 1] for at in read]
+    known = all(
+        all(isinstance(part, tir.Var | tir.Const) for _, part in terms(at)) for at in read
+    )
+    return known and all(
+        [part for part in parts if isinstance(part, tir.Var)] == [var]
+        for parts, var in zip(places, order, strict=True)
+    )
 
 
 def _finishes(schedule: Schedule, block: tir.Block) -> bool:

@@ -133,6 +133,8 @@ def _roles(
                 groups["columns"].append(position)
             case (False, True, True):
                 groups["reduce"].append(position)
+            case (True, False, False) if tir.int_value(it.extent) == 1:
+                groups["batch"].append(position)  # operands are read at zero
             case (False, False, False) if tir.int_value(it.extent) == 1:
                 is_step = it.kind is tir.IterKind.REDUCE
                 groups["reduce" if is_step else "single"].append(position)

@@ -96,8 +96,11 @@ def split_constants(context: Context, node: tir.Block) -> bool:
         for dimension, index in enumerate(load.indices if name in context.constants else ()):
             digits = digits_of(index, extents) or ()
             sizes = [tir.int_value(extents[var]) or 1 for var in digits]
+            whole = tir.int_value(load.buffer.shape[dimension]) or 0
             for place in range(1, len(digits)):
                 factor = prod(sizes[place:])
+                if whole % factor:
+                    break
                 context.schedule.layout_split(name, dim=dimension + shift, factor=factor)
                 shift, changed = shift + 1, True
     return changed
