@@ -18,7 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tilewright as tw
-from tests.numeric.accuracy_cases import Case, cases
+from scripts import winograd_errors
+from tests.numeric.accuracy_cases import Case, cases, factor_of
 from tilewright.testing.accuracy import FAMILIES, FUNCTION_OPS, MODELS, OPERATORS, limit
 
 INTRODUCTION = """\
@@ -32,10 +33,10 @@ ones. Tests keep to the same table (`tilewright/testing/accuracy.py`), with the 
 measurement below.
 
 `tw.compile(model)` has `accuracy="default"`, which allows for algorithms with fewer operations and
-somewhat larger errors. There is one so far, Winograd's for convolutions with windows of 3×3:
-`accuracy="strict"` computes these directly. Everything else is the same for both settings. The
-limits hold for every number of threads; equal inputs and an equal number of threads give equal
-bits.
+somewhat larger errors. There is one kind so far, Winograd's minimal filters for convolutions
+([below](#convolutions)): `accuracy="strict"` computes these directly. Everything else is the same
+for both settings. The limits hold for every number of threads; equal inputs and an equal number of
+threads give equal bits.
 
 The difference to another engine is within the sum of both errors. Where onnxruntime is less
 accurate (the last table shows where: `Sigmoid` and `Tanh` of some arguments, for example), results
@@ -45,17 +46,17 @@ differ by that.
 
 u is the unit roundoff: 2⁻²⁴ for `f32`, 2⁻⁵³ for `f64`. `f16` and `bf16` are storage types: the
 arithmetic inside of a kernel is that of `f32`, and each result that is stored is rounded once more.
-Infinities and NaN come out as in exact arithmetic that is rounded at the end; subnormal numbers and
-the sign of zero are kept.
+Infinities and NaN come out as in exact arithmetic that is rounded at the end, except beside
+elements that minimal filters mix with them; subnormal numbers and the sign of zero are kept.
 
 """
 
 READING = """\
 For sums the unit is what rounding every partial sum would add up to at the worst; real errors are a
 small part of it. It says nothing relative to a result whose terms cancel: no order of summation
-can. Winograd's algorithm mixes neighbouring pixels, so that a small result beside a large one has
-an error that is small beside the large one only. Data of a very wide range within one picture asks
-for `accuracy="strict"`.
+can. Minimal filters mix neighbouring pixels, so that a small result beside a large one has an error
+that is small beside the large one only; their unit is a bound for all data, of which ordinary data
+reach a thousandth. Data of a very wide range within one picture ask for `accuracy="strict"`.
 """
 
 MEASUREMENT = """
@@ -103,17 +104,18 @@ def measure() -> Iterator[Measured]:
     """All cases, on one thread."""
     for case in cases():
         model, feeds = case.model(), dict(case.inputs)
-        found = {
-            accuracy: tw.compile(model, cache=False, threads=1, accuracy=accuracy).run(feeds)[0]
+        modules = {
+            accuracy: tw.compile(model, cache=False, threads=1, accuracy=accuracy)
             for accuracy in ("default", "strict")
         }
-        peer = _by_onnxruntime(case)
+        found = {accuracy: module.run(feeds)[0] for accuracy, module in modules.items()}
+        factor, peer = factor_of(modules["default"].graph), _by_onnxruntime(case)
         yield Measured(
             case,
-            case.error(found["default"]),
+            case.error(found["default"], factor=factor),
             case.error(found["strict"], "strict"),
             case.relative(found["default"]),
-            None if peer is None else case.error(peer),
+            None if peer is None else case.error(peer, factor=factor),
         )
 
 
@@ -151,7 +153,7 @@ def page(rows: Sequence[Measured]) -> str:
     features = [f.upper() for f in ("avx2", "avx512f", "fma", "neon") if f in target.features]
     machine = " and ".join(features) or target.arch
     texts = [promised(), "\n", READING, MEASUREMENT.format(machine=machine), table(rows)]
-    return INTRODUCTION + "".join(texts)
+    return INTRODUCTION + "".join(texts) + "\n" + winograd_errors.section()
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ examples:
   tilewright compile model.onnx -o m.tw --threads 4
   tilewright compile model.onnx --target x86-64-v3    for all machines with AVX2
   tilewright compile model.onnx --target aarch64      for machines of another kind
+  tilewright compile model.onnx --layouts nchw8c      one layout for all feature maps
   tilewright compile model.onnx --json                what was made, for programs
 
 exit codes: 0 done, 1 the model cannot be compiled, 2 wrong arguments
@@ -86,7 +87,15 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
     require_file(path)
     target, threads = Target.named(arguments.target), arguments.threads or default_threads()
     with ProgressLine() as line:
-        made = compile_parts(path, target, threads, None, line.compiling)
+        made = compile_parts(
+            path,
+            target,
+            threads,
+            None,
+            line.compiling,
+            accuracy=arguments.accuracy,
+            layouts=arguments.layouts,
+        )
     if isinstance(made, NotCompiled):
         facts = {"model": made.model.name, "reason": made.model.reason}
         raise ArtefactError(A121, facts, hint="it can run from its ONNX file only")

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import Code, UserError
-from tilewright.model.compiler import ACCURACIES, compile_model
+from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
 
 __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "aligned", "bytes_text"]
@@ -37,6 +37,9 @@ def add_compile_arguments(parser: Any) -> None:
     parser.add_argument("--target", default="host", help="for example x86-64-v3 (default: host)")
     parser.add_argument(
         "--accuracy", choices=ACCURACIES, default="default", help="see docs/models.md"
+    )
+    parser.add_argument(
+        "--layouts", default=AUTO, help="auto (default), or nhwc, nchw, nchw8c… for everything"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -72,6 +75,7 @@ def open_module(arguments: argparse.Namespace) -> Module:
             target=arguments.target,
             threads=arguments.threads,
             accuracy=arguments.accuracy,
+            layouts=arguments.layouts,
             cache=not arguments.no_cache,
             progress=line.compiling,
         )

@@ -11,6 +11,7 @@ from typing import Any
 from tilewright.cli.models import add_input_arguments, is_model
 from tilewright.cli.show_model import show_model
 from tilewright.errors import Code, UserError
+from tilewright.model.compiler import AUTO
 from tilewright.pipeline import STAGES, Pipeline, dump_to
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
@@ -30,6 +31,7 @@ _EXAMPLES = """\
 examples of models:
   tilewright show model.onnx                              kernels with times and limits, memory
   tilewright show model.onnx --graph --size batch=4       the graph after all passes
+  tilewright show model.onnx --layouts                    how values are stored, and why so
   tilewright show model.onnx --trace out.json             one run for a viewer of Chrome traces
   tilewright show model.onnx --stage llvm --kernel 3      a kernel at a stage of the path
   tilewright show model.tw --json                         a compiled model, for programs
@@ -74,6 +76,10 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--list", action="store_true", help="list stages and ready programs")
     models = parser.add_argument_group("models")
     models.add_argument("--graph", action="store_true", help="print the graph after all passes")
+    models.add_argument(
+        "--layouts", nargs="?", const=AUTO, default=None, metavar="NAME",
+        help="print layouts and conversions; with a name, those of one layout for everything",
+    )  # fmt: skip
     models.add_argument("--kernels", action="store_true", help="print kernels with their times")
     models.add_argument("--memory", action="store_true", help="print where memory goes")
     models.add_argument("--kernel", type=int, default=None, help="with --stage: only this one")
@@ -84,6 +90,8 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the artefact that was asked for."""
+    if arguments.program is None and arguments.layouts and is_model(arguments.layouts):
+        arguments.program, arguments.layouts = arguments.layouts, AUTO  # `--layouts model.onnx`
     if arguments.list or arguments.program is None:
         _print_lists()
         return 0

@@ -1,22 +1,32 @@
-"""`tilewright show MODEL`: its graph, kernels with their times and limits, and memory."""
+"""`tilewright show MODEL`: its graph, layouts, kernels with times and limits, and memory."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tilewright.cli.inputs import arrays_for
 from tilewright.cli.models import aligned, bytes_text, require_file, time_text
 from tilewright.cli.progress import ProgressLine
+from tilewright.cli.show_layouts import layouts_text
 from tilewright.errors import Code, UserError
+from tilewright.layouts.show import Overview, overview
 from tilewright.llvm.calibrate import FmaPeak, Team, calibrated
 from tilewright.llvm.probes import compile_probes
-from tilewright.model.compiler import Compilation, NotCompiled, compile_parts
+from tilewright.model.compiler import (
+    AUTO,
+    Chosen,
+    Compilation,
+    NotCompiled,
+    choose_layouts,
+    compile_parts,
+    require_layouts,
+)
 from tilewright.model.kernels import KernelTask
 from tilewright.model.limits import Limits, StepTime, step_times
 from tilewright.model.module import Module, load_module
@@ -27,6 +37,7 @@ from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Place, Program
 from tilewright.runtime.sizes import constant, evaluate
 from tilewright.target import Rate, Target
+from tilewright.unsupported import Unsupported
 
 __all__ = ["show_model"]
 
@@ -38,6 +49,8 @@ MIN_PROFILES: Final = 3
 MAX_PROFILES: Final = 50
 LABEL_WIDTH: Final = 48
 
+Made = TypeVar("Made", Chosen, Compilation)
+
 
 def show_model(arguments: argparse.Namespace) -> int:
     """Print what was asked for; without a wish, kernels and memory."""
@@ -46,17 +59,70 @@ def show_model(arguments: argparse.Namespace) -> int:
     if path.suffix == ".tw":
         return _Shown(load_module(path, threads=arguments.threads), None, arguments).print()
     target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    layouts = arguments.layouts or AUTO
+    require_layouts(layouts)
+    if _is_about_layouts_alone(arguments):
+        with ProgressLine() as line:
+            chosen = choose_layouts(path, target, threads, line.compiling, layouts=layouts)
+        return _print_layouts(_compiled(chosen, path), arguments)
     caches = None if arguments.no_cache else default_caches()
     with ProgressLine() as line:
-        made = compile_parts(path, target, threads, caches, line.compiling)
-    if isinstance(made, NotCompiled):
-        reason = f"it runs by reference as a whole, because {made.model.reason}"
-        facts = {"model": path.name, "what": "its kernels", "reason": reason}
-        raise UserError(K046, facts, hint="run it as it is")
+        parts = compile_parts(path, target, threads, caches, line.compiling, layouts=layouts)
+    made = _compiled(parts, path)
     if arguments.until is not None:
         return _print_stages(made, target, arguments)
     target.require_runs_on(Target.host())
     return _Shown(made.module(), made, arguments).print()
+
+
+def _compiled(made: Made | NotCompiled, path: Path) -> Made:
+    """What has kernels; an error for a model without."""
+    if isinstance(made, NotCompiled):
+        reason = f"it runs by reference as a whole, because {made.model.reason}"
+        facts = {"model": path.name, "what": "its kernels", "reason": reason}
+        raise UserError(K046, facts, hint="run it as it is")
+    return made
+
+
+def _is_about_layouts_alone(arguments: argparse.Namespace) -> bool:
+    """Whether no kernel has to be compiled for what is asked."""
+    more = (arguments.graph, arguments.kernels, arguments.memory, arguments.until is not None)
+    return arguments.layouts is not None and arguments.trace == "draft" and not any(more)
+
+
+def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
+    """Layouts, for whatever machine: nothing is compiled or run."""
+    graph = chosen.graph
+    pairs = zip(graph.output_names, graph.outputs, strict=True)
+    head = {
+        "name": graph.name,
+        "threads": chosen.settings.machine.threads,
+        "inputs": [str(value) for value in graph.inputs],
+        "outputs": [f"{name}: {value.type}" for name, value in pairs],
+        "by_reference": [node.to_dict() for node in chosen.by_reference],
+    }
+    shown = _overview(chosen)
+    if arguments.json:
+        print(json.dumps({"model": head, "layouts": shown.to_dict()}, indent=2))
+    else:
+        print(f"{_head_text(head, chosen.by_reference)}\n\n{layouts_text(shown)}")
+    return 0
+
+
+def _overview(chosen: Chosen) -> Overview:
+    choice = chosen.choice
+    return overview(chosen.graph, chosen.settings, choice.sites, exact=choice.exact)
+
+
+def _head_text(head: Mapping[str, Any], by_reference: Iterable[Unsupported]) -> str:
+    lines = [f"{head['name']}, {head['threads']} threads"]
+    lines += [f"  input   {text}" for text in head["inputs"]]
+    lines += [f"  output  {text}" for text in head["outputs"]]
+    if "shapes" in head:
+        shapes = ", ".join(f"{name} {shape}" for name, shape in head["shapes"].items())
+        lines.append(f"  shown for {shapes}")
+    lines += [f"  by reference: {node}" for node in by_reference]
+    return "\n".join(lines)
 
 
 def _print_stages(made: Compilation, target: Target, arguments: argparse.Namespace) -> int:
@@ -99,14 +165,19 @@ class _Shown:
 
     def print(self) -> int:
         """Everything that was asked for, as text or as JSON."""
-        wishes = {name: getattr(self.arguments, name) for name in ("graph", "kernels", "memory")}
+        parts = ("graph", "layouts", "kernels", "memory")
+        wishes = {name: bool(getattr(self.arguments, name)) for name in parts}
         if not any(wishes.values()):
             wishes |= {"kernels": True, "memory": True}
         facts: dict[str, Any] = {"model": self._head()}
-        texts = [self._head_text()]
+        texts = [_head_text(facts["model"], self.module.by_reference)]
         if wishes["graph"]:
-            facts["graph"] = self._graph()
+            facts["graph"] = str(self._compilation("its graph").graph)
             texts.append(facts["graph"])
+        if wishes["layouts"]:
+            shown = _overview(self._compilation("its layouts").chosen)
+            facts["layouts"] = shown.to_dict()
+            texts.append(layouts_text(shown))
         if wishes["kernels"] or self.arguments.trace != "draft":
             profiles = self._profiles()
             self._write_trace(profiles[-1])
@@ -129,22 +200,12 @@ class _Shown:
             "by_reference": [node.to_dict() for node in self.module.by_reference],
         }
 
-    def _head_text(self) -> str:
-        head = self._head()
-        lines = [f"{head['name']}, {head['threads']} threads"]
-        lines += [f"  input   {text}" for text in head["inputs"]]
-        lines += [f"  output  {text}" for text in head["outputs"]]
-        shapes = ", ".join(f"{name} {shape}" for name, shape in head["shapes"].items())
-        lines.append(f"  shown for {shapes}")
-        lines += [f"  by reference: {node}" for node in self.module.by_reference]
-        return "\n".join(lines)
-
-    def _graph(self) -> str:
+    def _compilation(self, what: str) -> Compilation:
         if self.made is None:
             reason = "a compiled model holds kernels, not operators"
-            facts = {"model": self.module.name, "what": "its graph", "reason": reason}
+            facts = {"model": self.module.name, "what": what, "reason": reason}
             raise UserError(K046, facts, hint="show the ONNX file")
-        return str(self.made.graph)
+        return self.made
 
     def _profiles(self) -> list[Profile]:
         self.module.run(self.feeds)

@@ -52,6 +52,7 @@ class Group:
     row: Shape = ()
     shape: Shape = ()
     producers: dict[Value, Node] = field(default_factory=dict, repr=False)
+    consumers: dict[Value, list[Node]] = field(default_factory=dict, repr=False)
 
     @property
     def anchor(self) -> Node | None:
@@ -71,6 +72,20 @@ class Group:
             if found is not None:
                 return found
         return None
+
+    def is_epilogue(self, node: Node) -> bool:
+        """Whether a chain of maps that ends with this one is all that reads an anchor's result."""
+        for value in node.inputs:
+            producer = self.producers.get(value)
+            if producer is None or not same_shape(value.shape, node.output.shape):
+                continue
+            if len(self.consumers.get(value, ())) != 1:
+                continue
+            if producer.op.role is Role.ANCHOR:
+                return True
+            if producer.op.role is Role.MAP and self.is_epilogue(producer):
+                return True
+        return False
 
     def inputs(self) -> tuple[Value, ...]:
         """What the group reads, in order of first use."""
@@ -102,7 +117,9 @@ def group_nodes(graph: Graph) -> list[Group]:
         group = _home(node, consumers, outputs, group_of)
         if group is None:
             kind = _KINDS.get(node.op.role, GroupKind.ALONE)
-            group = Group(kind, shape=node.outputs[0].shape, producers=producers)
+            group = Group(
+                kind, shape=node.outputs[0].shape, producers=producers, consumers=consumers
+            )
             groups.append(group)
         _enter(group, node)
         group_of[id(node)] = group
@@ -186,6 +203,8 @@ def _map_may_join(node: Node, group: Group, readers: Sequence[Node]) -> bool:
         case GroupKind.ANCHOR:
             shape = node.output.shape
             return same_shape(shape, group.shape) and all(r.op.role is Role.MAP for r in readers)
+    if any(n.op.role is Role.MOVE for n in group.nodes) and group.is_epilogue(node):
+        return False  # it costs nothing in the registers of its anchor
     return _read_once_each(node, readers) or _is_row_statistic(node, group)
 
 

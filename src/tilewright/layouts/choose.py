@@ -20,9 +20,9 @@ from tilewright.layouts.apply import Conversion, apply
 from tilewright.layouts.costs import Machine, bordered_cycles, converted_cycles
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
-from tilewright.layouts.solve import Problem, solve
+from tilewright.layouts.solve import Problem, Solution, solve
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "Price", "choose", "decide"]
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,19 @@ class Choice:
 
 def choose(graph: Graph, settings: Settings) -> Choice:
     """The graph with an algorithm for each convolution and a layout for each value."""
+    chosen, solution = decide(graph, settings)
+    made, conversions = apply(graph, chosen)
+    verify_graph(made)
+    return Choice(made, tuple(chosen), tuple(conversions), solution.cost, solution.exact)
+
+
+def decide(graph: Graph, settings: Settings) -> tuple[list[tuple[Site, Alternative]], Solution]:
+    """The alternatives alone, without the graph that they make."""
     sites = sites_of(graph, settings)
     offered = [_offered(site, settings) for site in sites]
-    problem = _problem(graph, sites, offered, settings)
-    solution = solve(problem)
+    solution = solve(_problem(graph, sites, offered, settings))
     chosen = [alts[k] for alts, k in zip(offered, solution.choice, strict=True)]
-    made, conversions = apply(graph, list(zip(sites, chosen, strict=True)))
-    verify_graph(made)
-    return Choice(
-        made,
-        tuple(zip(sites, chosen, strict=True)),
-        tuple(conversions),
-        solution.cost,
-        solution.exact,
-    )
+    return list(zip(sites, chosen, strict=True)), solution
 
 
 def _offered(site: Site, settings: Settings) -> tuple[Alternative, ...]:
@@ -80,7 +79,7 @@ def _problem(
         for value in site.reads:
             if value in graph.constants:
                 continue
-            price = _Price.of(value, settings.machine)
+            price = Price.of(value, settings.machine)
             wanted = [site.wanted(value, a) for a in offered[reader]]
             writer = maker.get(value)
             if writer is None:
@@ -95,15 +94,15 @@ def _problem(
 
 
 @dataclass(frozen=True)
-class _Price:
+class Price:
     """What it costs that a value is not stored as a reader wants it."""
 
     converted: float
     bordered: float
 
     @classmethod
-    def of(cls, value: Value, machine: Machine) -> _Price:
-        elements = count(value.shape)
+    def of(cls, value: Value, machine: Machine) -> Price:
+        elements = count(value.shape, symbolic=1)  # as convolutions count a symbolic batch
         return cls(converted_cycles(elements, machine), bordered_cycles(elements, machine))
 
     def __call__(self, written: Form, wanted: Form) -> float:

@@ -92,7 +92,7 @@ class Form:
             return FIRST
         found = _NAMED.fullmatch(text)
         if found is None or int(found[1]) < 2:
-            hint = "one of nhwc, nchw, nchw8c, nchw16c, or another size of a block"
+            hint = "auto, or one of nhwc, nchw, nchw8c, nchw16c or another size of a block"
             raise UserError(K060, {"text": text}, hint=hint)
         return blocked(int(found[1]))
 

@@ -48,7 +48,8 @@ class Settings:
     def forms(self) -> tuple[Form, ...]:
         """The forms that are tried."""
         lanes = self.machine.target.lanes(4)
-        return (LAST, FIRST, blocked(lanes), blocked(2 * lanes))
+        usual = (LAST, FIRST, blocked(lanes), blocked(2 * lanes))
+        return usual if self.fixed is None or self.fixed in usual else (*usual, self.fixed)
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
     rank, machine = x.rank, settings.machine
     if rank < 3 or sized(x.shape[1:]) is None:
         return plain
-    moved = converted_cycles(count(x.shape), machine)
+    moved = converted_cycles(count(x.shape, symbolic=1), machine)
     if order == (0, *range(2, rank), 1) and x in graph.inputs and y not in graph.outputs:
         forms = [f for f in settings.forms if f.misfit(y.shape) is None]
         costs = [0.0 if f == FIRST else moved for f in forms]

@@ -25,13 +25,20 @@ if TYPE_CHECKING:
 
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.ir import Graph
+    from tilewright.layouts.choose import Choice
+    from tilewright.layouts.forms import Form
+    from tilewright.layouts.sites import Settings
     from tilewright.model.assemble import Assembled
 
-__all__ = ["ACCURACIES", "Compilation", "NotCompiled", "Progress", "compile_model", "compile_parts"]
+__all__ = ["ACCURACIES", "AUTO", "Chosen", "Compilation", "NotCompiled", "Progress"]
+__all__ += ["choose_layouts", "compile_model", "compile_parts", "require_layouts"]
 
 K020 = Code("K020", "`compile` cannot use {found} as {argument}")
 
 ACCURACIES: Final = ("default", "strict")
+
+AUTO: Final = "auto"
+"""Layouts that are chosen for all kernels together."""
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
@@ -56,31 +63,36 @@ def compile_model(
     database: object = None,
     cache: bool | os.PathLike[str] = True,  # noqa: FBT001, FBT002  (reads well as a keyword)
     progress: Tell | None = None,
+    layouts: str = AUTO,
 ) -> Module:
     """Compile an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
     Symbolic dimensions stay symbolic: one module serves every size. `threads` is the number that
     each run uses (default: what this process may use). `accuracy="strict"` keeps to algorithms
     without extra rounding error. `cache=False` neither reads nor writes the compile cache; a path
-    names another folder for it.
+    names another folder for it. `layouts="auto"` chooses how feature maps are stored together with
+    the algorithms of convolutions; `"nhwc"`, `"nchw"` or `"nchw8c"` (any size of a block) stores
+    them all alike, wherever a kernel can.
     """
     machine = Target.named(target) if isinstance(target, str) else target
     count = default_threads() if threads is None else threads
     _require_accuracy(accuracy)
+    require_layouts(layouts)
     _require_no_database(database)
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     machine.require_runs_on(Target.host())
     if caches is None:
-        return compile_parts(model, machine, count, None, tell, accuracy).module()
+        return compile_parts(model, machine, count, None, tell, accuracy, layouts).module()
     tell(Progress("look into the cache"))
-    key = compile_key(_digests(model, caches), machine, count, {"accuracy": accuracy})
+    options = {"accuracy": accuracy, "layouts": layouts}
+    key = compile_key(_digests(model, caches), machine, count, options)
     with caches.models.turn(key):
         found = caches.models.load(key, lambda path: load_module(path, threads=count))
         if found is not None:
             warn_of_reference(found.by_reference)
             return found
-        made = compile_parts(model, machine, count, caches, tell, accuracy)
+        made = compile_parts(model, machine, count, caches, tell, accuracy, layouts)
         if isinstance(made, Compilation):
             # In the background: bringing a large model to the disk takes longer than compiling it.
             put, parts = caches.models.put, made.parts
@@ -89,13 +101,29 @@ def compile_model(
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """A model up to its kernels: the graph after all passes, and the choice of its layouts."""
+
+    graph: Graph
+    settings: Settings
+    choice: Choice
+    by_reference: Sequence[Unsupported]
+    meta: ModelMeta
+
+
+@dataclass(frozen=True)
 class Compilation:
     """All that is known of a model that was just compiled, for whatever target."""
 
-    graph: Graph
+    chosen: Chosen
     made: Assembled
     parts: Parts
     threads: int
+
+    @property
+    def graph(self) -> Graph:
+        """What was compiled: layouts and conversions included."""
+        return self.chosen.choice.graph
 
     def module(self) -> Module:
         """The model, ready to run on this machine."""
@@ -122,8 +150,37 @@ def compile_parts(
     caches: Caches | None,
     tell: Tell,
     accuracy: str = "default",
+    layouts: str = AUTO,
 ) -> Compilation | NotCompiled:
     """Compile, without a look into the cache of models; the machine need not be this one."""
+    from tilewright.model.assemble import assemble
+    from tilewright.model.kernel_store import KernelStore
+
+    chosen = choose_layouts(model, target, threads, tell, accuracy, layouts)
+    if isinstance(chosen, NotCompiled):
+        return chosen
+    store = KernelStore(caches.kernels, target) if caches is not None else None
+    made = assemble(
+        chosen.choice.graph,
+        target,
+        threads,
+        store,
+        lambda done, all_: tell(Progress("kernels", done, all_)),
+    )
+    warn_of_reference(chosen.by_reference)
+    parts = parts_of(made, target, threads, chosen.by_reference, chosen.meta)
+    return Compilation(chosen, made, parts, threads)
+
+
+def choose_layouts(
+    model: Source,
+    target: Target,
+    threads: int,
+    tell: Tell,
+    accuracy: str = "default",
+    layouts: str = AUTO,
+) -> Chosen | NotCompiled:
+    """The first half of a compilation: everything before the first kernel."""
     from tilewright.frontend.onnx import import_model, read_model
     from tilewright.frontend.onnx.notes import require_reference
     from tilewright.frontend.onnx.registry import Unknown
@@ -132,11 +189,10 @@ def compile_parts(
     from tilewright.layouts.choose import choose
     from tilewright.layouts.costs import Machine
     from tilewright.layouts.sites import Settings
-    from tilewright.model.assemble import assemble
-    from tilewright.model.kernel_store import KernelStore
     from tilewright.model.plan import can_plan
     from tilewright.model.whole import host_graph, reason_of
 
+    form = require_layouts(layouts)
     tell(Progress("read"))
     proto = read_model(model)
     tell(Progress("import"))
@@ -156,15 +212,8 @@ def compile_parts(
     tell(Progress("optimise"))
     graph = optimise(graph)
     tell(Progress("choose"))
-    settings = Settings(Machine(target, threads), strict=accuracy == "strict")
-    graph = choose(graph, settings).graph
-    store = KernelStore(caches.kernels, target) if caches is not None else None
-    made = assemble(
-        graph, target, threads, store, lambda done, all_: tell(Progress("kernels", done, all_))
-    )
-    warn_of_reference(by_reference)
-    parts = parts_of(made, target, threads, by_reference, ModelMeta.of(proto))
-    return Compilation(graph, made, parts, threads)
+    settings = Settings(Machine(target, threads), strict=accuracy == "strict", fixed=form)
+    return Chosen(graph, settings, choose(graph, settings), by_reference, ModelMeta.of(proto))
 
 
 def _digests(model: Source, caches: Caches) -> list[str]:
@@ -197,6 +246,15 @@ def _require_accuracy(accuracy: str) -> None:
     if accuracy not in ACCURACIES:
         facts = {"argument": "accuracy", "found": repr(accuracy)}
         raise UserError(K020, facts, hint=f"one of: {', '.join(ACCURACIES)}")
+
+
+def require_layouts(layouts: str) -> Form | None:
+    """The layout for everything; None to choose. A name that is none ends in an error."""
+    if layouts == AUTO:
+        return None
+    from tilewright.layouts.forms import Form
+
+    return Form.named(str(layouts))
 
 
 def _require_no_database(database: object) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import CallError, Code, TilewrightWarning
 from tilewright.model.binding import IOBinding
-from tilewright.model.compiler import compile_model
+from tilewright.model.compiler import AUTO, compile_model
 from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module, load_module
 from tilewright.model.session_options import RunOptions, SessionOptions
@@ -262,6 +262,7 @@ class InferenceSession:
             target=options.own("target", "host"),
             threads=threads,
             accuracy=options.own("accuracy", "default"),
+            layouts=options.own("layouts", AUTO),
             cache=_SWITCH[cache] if cache in _SWITCH else Path(cache),
         )
 

@@ -77,7 +77,7 @@ class _Entries:
 class SessionOptions(_Entries):
     """Settings of a session; attributes that do not exist are refused."""
 
-    OWN: Final = ("accuracy", "cache", "target")
+    OWN: Final = ("accuracy", "cache", "layouts", "target")
     """What may follow `tilewright.` in the configuration: arguments of `tilewright.compile`."""
 
     _KNOWN: Final[dict[str, Any]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilewright.schedule.dataflow import FILL
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import Pad
@@ -36,7 +37,7 @@ def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func
     with schedule.together():
         for name, step in borders:
             schedule.layout_pad(name, step.dim, step.lead, step.tail)
-    return _as_stored(schedule.func)
+    return _as_stored(schedule.func.with_fields(body=_zeros_first(schedule.func.body)))
 
 
 def _written_last(program: tir.Func, name: str) -> tir.Func:
@@ -48,6 +49,20 @@ def _written_last(program: tir.Func, name: str) -> tir.Func:
         if isinstance(block, tir.Block) and any(w.buffer is param for w in block.writes)
     )
     return with_packing(program, param, ()) if folds else program
+
+
+def _zeros_first(stmt: tir.Stmt) -> tir.Stmt:
+    """Zeros are written before everything else, so that nothing stands between what runs together."""
+    if isinstance(stmt, tir.Alloc):
+        return stmt.with_fields(body=_zeros_first(stmt.body))
+    if isinstance(stmt, tir.Seq):
+        return tir.Seq(tuple(sorted(stmt.body, key=lambda part: not _is_zero(part))))
+    return stmt
+
+
+def _is_zero(nest: tir.Stmt) -> bool:
+    blocks = [stmt for stmt in walk_stmts(nest) if isinstance(stmt, tir.Block)]
+    return all(FILL in block.notes for block in blocks)
 
 
 def _as_stored(program: tir.Func) -> tir.Func:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.layout import Fuse, LayoutStep, Pad, Reorder, Split, Unfold
+from tilewright.tensor.printer import print_node
 
 __all__ = [
     "Layout",
@@ -78,19 +79,19 @@ def _misfit_of_sizes(shape: Exprs, step: LayoutStep) -> str | None:
     match step:
         case Split(dim=dim, factor=factor):
             if factor < 1 or Analyzer().divisor(shape[dim]) % factor:
-                return f"{factor} does not divide {shape[dim]}"
+                return f"{factor} does not divide {print_node(shape[dim])}"
         case Fuse(dim=dim, sizes=sizes):
             if len(sizes) < 2:
                 return "fewer than two dimensions"
             for size, own in zip(sizes, shape[dim:], strict=False):
                 if _tidy(tir.as_index(size) - own) != tir.Const(0):
-                    return f"a dimension has {own} elements, not {size}"
+                    return f"a dimension has {print_node(own)} elements, not {print_node(tir.as_index(size))}"
         case Pad(lead=lead, tail=tail):
             if min(lead, tail) < 0:
                 return "a border has no fewer than 0 elements"
         case Unfold(dim=dim, tile=tile, stride=stride, extent=extent):
             if tir.int_value(shape[dim]) != extent:
-                return f"a dimension has {shape[dim]} elements, not {extent}"
+                return f"a dimension has {print_node(shape[dim])} elements, not {extent}"
             if not 0 < stride <= tile <= extent:
                 return f"tiles of {tile} every {stride} do not fit {extent} elements"
     return None

@@ -4,20 +4,27 @@
 is a number of *units*; what the unit is depends on the kind of operator, because an error of a sum
 is small beside its terms and not beside a result in which they cancel. `u` is the unit roundoff of
 the element type, 2⁻²⁴ for f32 and 2⁻⁵³ for f64.
+
+Convolutions by minimal filters have bounds that follow from their matrices (`worst`), which hold
+for all data, and far smaller limits for ordinary data (`CONVOLUTIONS`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
 from typing import Final
 
 import ml_dtypes
 import numpy as np
 
 from tilewright.intrin.functions import FUNCTIONS
+from tilewright.tensor.library.minimal_filters import Filter
+from tilewright.tensor.library.winograd import Tiles
 
-__all__ = ["FAMILIES", "FUNCTION_OPS", "MODELS", "OPERATORS", "REFERENCE", "REORDERED"]
-__all__ += ["Family", "limit"]
+__all__ = ["CONVOLUTIONS", "FAMILIES", "FUNCTION_OPS", "MODELS", "OPERATORS", "REFERENCE"]
+__all__ += ["REORDERED", "Family", "Rounding", "amplification", "growth", "limit", "worst"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,8 @@ FAMILIES: Final = {
         1.0,
     ),
     "winograd": Family(
-        "Conv with a window of 3×3 and stride 1, where F(2×2) or F(4×4, 3×3) pays",
-        "(16 + channels)·u·max|x|·max Σ|w| (strict: n·u·Σ|terms|)",
+        "Conv with stride 1, where minimal filters F(m, r) pay",
+        "(4·t + channels)·α·u·max|x|·max Σ|w|, with t and α of F(m, r) (strict: n·u·Σ|terms|)",
         1.0,
         1.0,
     ),
@@ -78,6 +85,33 @@ FAMILIES: Final = {
     ),
 }
 """Families by name; elementwise functions have limits of their own (`FUNCTION_OPS`)."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Limits of an algorithm for convolutions of ordinary data, of up to 512 channels.
+
+    `largest` error relative to the largest result, `mean` that of the squares' roots relative to
+    the same of the results. `beside` is for results to which a huge element spreads although their
+    windows do not see it: their error in u·|element|·max|w|.
+    """
+
+    largest: float
+    mean: float
+    beside: float
+
+
+CONVOLUTIONS: Final = {
+    "direct": Rounding(1e-5, 4e-6, 0),
+    "F(2, 3)": Rounding(3e-6, 2e-6, 0),
+    "F(4, 3)": Rounding(1.5e-5, 5e-6, 50),
+    "F(6, 3)": Rounding(8e-5, 1.8e-5, 300),
+    "F(2, 5)": Rounding(1e-5, 4e-6, 0),
+    "F(4, 5)": Rounding(6e-5, 2e-5, 60),
+    "F(2, 2)": Rounding(2.5e-6, 2e-6, 0),
+    "F(4, 2)": Rounding(2.5e-5, 8e-6, 40),
+}
+"""Algorithms by the names that `layouts.algorithms` gives them."""
 
 OPERATORS: Final = 1e-5
 """Single operators of the benchmarks: relative to the largest value of the exact result."""
@@ -104,3 +138,33 @@ def limit(family: str, accuracy: str = "default") -> float:
     if family in FUNCTION_OPS:
         return FUNCTIONS[FUNCTION_OPS[family]].ulp
     return FAMILIES[family].limit(accuracy)
+
+
+def growth(tiles: Tiles) -> float:
+    """How many times max|x| transformed data may be: max Σ|B|, of both dimensions."""
+    return prod(float(max(_sizes(f))) for f in tiles.filters)
+
+
+def amplification(tiles: Tiles) -> float:
+    """α: how many times max|x| · max Σ|w| the terms of a result may add up to, signs aside."""
+    return prod(_amplification(f) for f in tiles.filters)
+
+
+def worst(tiles: Tiles, channels: int) -> float:
+    """A bound of the error in u · max|x| · max Σ|w|: roundings on the way of a term, times α."""
+    terms = channels * prod(tiles.taps[d] for d in tiles.plain)
+    return (2 * sum(f.tile for f in tiles.filters) + terms) * amplification(tiles)
+
+
+def _sizes(one: Filter) -> list[Fraction]:
+    """Σ|B| of each row."""
+    return [sum(map(abs, row), Fraction(0)) for row in one.data]
+
+
+def _amplification(one: Filter) -> float:
+    sizes = _sizes(one)
+    return max(
+        float(sum(abs(a * g) * b for a, g, b in zip(row, column, sizes, strict=True)))
+        for row in one.back
+        for column in zip(*one.weights, strict=True)
+    )

@@ -12,6 +12,7 @@ from tilewright.graph import Builder, Graph, Node, Value, verify_graph
 from tilewright.graph.ir import TensorType
 from tilewright.graph.sizes import as_shape
 from tilewright.tensor import ir as tir
+from tilewright.tensor.layout import Reorder, Split
 
 N = tir.Var("n")
 
@@ -85,3 +86,45 @@ def test_a_constant_has_the_type_of_its_array():
     for array in (np.ones(3), np.ones(4, np.float32)):
         with raises_code("G103", facts={"value": "c"}):
             verify_graph(dataclasses.replace(graph, constants={value: array}))
+
+
+def with_layout(graph: Graph, name: str, *steps) -> Graph:
+    def stored(value: Value) -> Value:
+        return Value(name, dataclasses.replace(value.type, layout=steps))
+
+    chosen = {v: stored(v) for n in graph.nodes for v in (*n.inputs, *n.outputs) if v.name == name}
+    nodes = [
+        dataclasses.replace(
+            n,
+            inputs=tuple(chosen.get(v, v) for v in n.inputs),
+            outputs=tuple(chosen.get(v, v) for v in n.outputs),
+        )
+        for n in graph.nodes
+    ]
+    inputs = tuple(chosen.get(v, v) for v in graph.inputs)
+    constants = {chosen.get(v, v): a for v, a in graph.constants.items()}
+    outputs = tuple(chosen.get(v, v) for v in graph.outputs)
+    return Graph(graph.name, inputs, outputs, tuple(nodes), constants)
+
+
+def test_layouts_fit_and_are_printed():
+    graph = verify_graph(with_layout(chain(), "map", Split(1, 3), Reorder((1, 0, 2))))
+    (value,) = graph.nodes[0].outputs
+    assert str(value) == "map: f32[n, 3] as split(1, 3) reorder([1, 0, 2])"
+    assert value.stored_shape == (tir.Const(1), N, tir.Const(3))
+
+
+def test_layouts_that_do_not_fit():
+    for step, reason in (
+        (Split(2, 3), "split(2, 3): there is no dimension 2"),
+        (Split(1, 2), "split(1, 2): 2 does not divide 3"),
+        (Reorder((0, 0)), "reorder([0, 0]): not an order of 2 dimensions"),
+    ):
+        with raises_code("G104", facts={"value": "map", "reason": reason}):
+            verify_graph(with_layout(chain(), "map", step))
+
+
+def test_what_comes_in_and_goes_out_is_stored_as_it_is():
+    for name in ("x", "c", "map_1"):
+        with raises_code("G104", facts={"value": name}):
+            verify_graph(with_layout(chain(), name, Split(0, 1)))

@@ -91,18 +91,8 @@ def is_shifted(block: tir.Block) -> bool:
     store = block.body
     if not isinstance(store, tir.Store) or not isinstance(store.value, tir.Load):
         return False
-    order = [it.var for it in block.iters]
-    read = store.value.indices
-    if list(store.indices) != order or len(read) != len(order):
-        return False
-    places = [[part for factor, part in terms(at) if factor == 1] for at in read]
-    known = all(
-        all(isinstance(part, tir.Var | tir.Const) for _, part in terms(at)) for at in read
-    )
-    return known and all(
-        [part for part in parts if isinstance(part, tir.Var)] == [var]
-        for parts, var in zip(places, order, strict=True)
-    )
+    order = tuple(it.var for it in block.iters)
+    return store.indices == order and _is_in_order(store.value.indices, order)
 
 
 def _finishes(schedule: Schedule, block: tir.Block) -> bool:
@@ -208,8 +198,15 @@ def _epilogue(schedule: Schedule, block: tir.Block) -> str | None:
     if kind_of(block) is Kind.CONTRACTION and not plain:
         digits = result_digits(reader, buffer)
         plain = digits is not None and digits[-1][-1] is reader.iters[-1].var
-    written = isinstance(reader.body, tir.Store) and tuple(reader.body.indices) == order
+    written = isinstance(reader.body, tir.Store) and _is_in_order(reader.body.indices, order)
     return reader.name if plain and written else None
+
+
+def _is_in_order(indices: tuple[tir.Expr, ...], order: tuple[tir.Var, ...]) -> bool:
+    """Whether places are iterators in order, each perhaps moved by a number."""
+    parts = [terms(at) for at in indices]
+    moving = [[(factor, p) for factor, p in at if not isinstance(p, tir.Const)] for at in parts]
+    return moving == [[(1, var)] for var in order]
 
 
 def _row_group(

@@ -1,0 +1,116 @@
+"""Convolutions as compiled kernels with their exact results, and data that are hard on them.
+
+A kernel has one algorithm and constant weights, runs on one thread with channels last, and has a
+border that keeps the size of the picture. What minimal filters do to an element that is huge or not
+a number follows from their matrices: `reach` says to which results it spreads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import tilewright as tw
+from tilewright.layouts.algorithms import Algorithm
+from tilewright.tensor.build import func, placeholder
+from tilewright.tensor.library.convolve import convolve
+from tilewright.tensor.library.minimal_filters import Filter
+from tilewright.tensor.library.winograd import Tiles, convolve_winograd, winograd_weights
+
+Array = np.ndarray[Any, Any]
+U = 2.0**-24
+ALGORITHMS = ((3, 0), (3, 2), (3, 4), (3, 6), (5, 0), (5, 2), (5, 4), (2, 0), (2, 2), (2, 4))
+"""Taps and results of a tile along each dimension; 0 is the direct algorithm."""
+
+
+def tiles_of(taps: int, results: int) -> Tiles | None:
+    return Tiles((taps, taps), (results, results)) if results else None
+
+
+def name_of(tiles: Tiles | None) -> str:
+    """As in the table of tolerances: `direct` or `F(4, 3)`."""
+    return Algorithm(tiles).name
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One kernel for pictures of `side` × `side`; `weights` are W[o, c, i, j]."""
+
+    weights: Array
+    tiles: Tiles | None
+    side: int
+
+    @property
+    def taps(self) -> int:
+        return int(self.weights.shape[-1])
+
+    @property
+    def pads(self) -> tuple[int, int]:
+        """The border before and behind."""
+        return (self.taps - 1) // 2, self.taps // 2
+
+    @cached_property
+    def kernel(self) -> tw.Kernel:
+        channels = self.weights.shape[1]
+        x = placeholder("x", (1, self.side, self.side, channels))
+        constant = self.weights
+        before, behind = self.pads
+        pads = (before, before, behind, behind)
+        if self.tiles is None:
+            w = placeholder("w", constant.shape)
+            y = convolve(x, w, pads=pads, name="y")
+        else:
+            constant = winograd_weights(self.weights, self.tiles)
+            w = placeholder("w", constant.shape)
+            y = convolve_winograd(x, w, self.tiles, pads, name="y")
+        return tw.build(func("convolution", [x, w], [y]), threads=1, constants={"w": constant})
+
+    def __call__(self, x: Array) -> Array:
+        """Y[y, x, o] for X[y, x, c]."""
+        found = np.empty((1, self.side, self.side, len(self.weights)), np.float32)
+        self.kernel(np.ascontiguousarray(x[None]), found)
+        return found[0]
+
+    def exact(self, x: Array) -> Array:
+        """The same in double precision, directly."""
+        return self._direct(x.astype(np.float64), self.weights.astype(np.float64))
+
+    def sizes(self, x: Array) -> Array:
+        """Σ|terms| of each result."""
+        return self._direct(np.abs(x.astype(np.float64)), np.abs(self.weights.astype(np.float64)))
+
+    def unit(self, x: Array) -> float:
+        """max|x| · max Σ|w|: what no result exceeds."""
+        return float(np.abs(x).max()) * float(np.abs(self.weights).sum((1, 2, 3)).max())
+
+    def _direct(self, x: Array, weights: Array) -> Array:
+        wide = np.pad(x, [self.pads, self.pads, (0, 0)])
+        views = np.lib.stride_tricks.sliding_window_view(wide, (self.taps, self.taps), (0, 1))
+        return np.tensordot(views, weights, ((2, 3, 4), (1, 2, 3)))
+
+    def seen_by(self, place: int) -> tuple[slice, Array]:
+        """Along one dimension: results whose windows see an element, and those it spreads to."""
+        before, behind = self.pads
+        windows = slice(max(0, place - behind), place + before + 1)
+        if self.tiles is None:
+            return windows, np.arange(self.side)[windows]
+        (one, _), found = self.tiles.filters, set()
+        for start in range(0, self.side, one.results):
+            at = place + before - start
+            if 0 <= at < one.tile:
+                found |= {start + i for i in np.flatnonzero(reach(one)[:, at])}
+        return windows, np.array(sorted(i for i in found if i < self.side))
+
+
+def reach(one: Filter) -> Array:
+    """[i, k]: whether element k of a tile is a term of result i, be it one that cancels out."""
+    back, data = (np.array(m, np.float64) != 0 for m in (one.back, one.data))
+    return (back.astype(int) @ data.astype(int)) > 0
+
+
+def normal_weights(taps: int, channels: int, filters: int = 32, seed: int = 0) -> Array:
+    rng = np.random.default_rng([seed, taps, channels])
+    return rng.standard_normal((filters, channels, taps, taps)).astype(np.float32)

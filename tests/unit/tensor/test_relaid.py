@@ -1,0 +1,142 @@
+"""Programs over stored data: which loops there are, and that they mean the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.laid_out import NCHW, blocked
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Tensor, compute, func, placeholder
+from tilewright.tensor.interpret import interpret
+from tilewright.tensor.layout import Fuse, LayoutStep, Pad, Split, Unfold
+from tilewright.tensor.library.convolve import convolve
+from tilewright.tensor.library.pool import pool
+from tilewright.tensor.relaid import relaid
+from tilewright.tensor.visit import find_block, walk
+
+Steps = tuple[LayoutStep, ...]
+X = (1, 6, 5, 8)
+
+
+def packed(array: np.ndarray, steps: Steps) -> np.ndarray:
+    for step in steps:
+        array = step.pack(array)
+    return np.ascontiguousarray(array)
+
+
+def mapped(y: Tensor, name: str = "Z") -> Tensor:
+    return compute(name, y.shape, lambda *at: tir.maximum(y[at] * 2.0, 0.0))
+
+
+def relaid_by_name(program: tir.Func, **layouts: Steps) -> tir.Func:
+    return relaid(program, {p: layouts[p.name] for p in program.params if p.name in layouts})
+
+
+def check(program: tir.Func, **layouts: Steps) -> tir.Func:
+    """The program with layouts; it computes what the program without them does."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        p.name: rng.integers(-4, 5, [int(tir.int_value(d) or 0) for d in p.shape]).astype("f4")
+        for p in program.params[:-1]
+    }
+    (expected,) = interpret(program, arrays).values()
+    made = relaid_by_name(program, **layouts)
+    stored = {name: packed(a, layouts.get(name, ())) for name, a in arrays.items()}
+    (found,) = interpret(made, stored).values()
+    assert np.array_equal(found, packed(expected, layouts.get(program.params[-1].name, ())))
+    return made
+
+
+def extents(program: tir.Func, block: str) -> list[int | None]:
+    found = find_block(program, block)
+    assert found is not None
+    return [tir.int_value(it.extent) for it in found.iters]
+
+
+def divides(program: tir.Func) -> bool:
+    return any(isinstance(part, tir.FloorDiv | tir.FloorMod) for part in walk(program))
+
+
+def conv(kernel: int = 3, pad: int = 1, filters: int = 16, groups: int = 1) -> tir.Func:
+    x, w = placeholder("X", X), placeholder("W", (filters, X[-1] // groups, kernel, kernel))
+    z = mapped(convolve(x, w, pads=(pad,) * 4, groups=groups))
+    return func("conv", [x, w], [z])
+
+
+def test_without_layouts_nothing_changes():
+    program = conv()
+    assert relaid(program, {}) is program
+
+
+def test_loops_follow_what_is_stored():
+    x = placeholder("X", X)
+    made = check(func("f", [x], [mapped(x)]), X=blocked(4), Z=blocked(4))
+    assert extents(made, "Z") == [1, 2, 6, 5, 4]
+    assert not divides(made)
+
+
+def test_a_sum_over_blocks_runs_block_by_block():
+    made = check(conv(), X=blocked(4))
+    assert extents(made, "Y")[-4:] == [3, 3, 2, 4]
+    assert not divides(made)
+
+
+def test_a_sum_within_a_group_runs_block_by_block():
+    made = check(conv(groups=2), X=blocked(2))
+    assert extents(made, "Y")[-4:] == [3, 3, 2, 2]
+
+
+def test_a_product_is_computed_in_rows_and_written_in_blocks():
+    made = check(conv(), Z=blocked(8))
+    assert extents(made, "Y")[:4] == [1, 6, 5, 16]
+    assert extents(made, "Z") == [1, 2, 6, 5, 8]
+
+
+def test_a_product_is_turned_behind_its_epilogue():
+    made = check(conv(), Z=NCHW)
+    assert extents(made, "Z") == [1, 6, 5, 16]
+    assert extents(made, "Z_stored") == [1, 16, 6, 5]
+
+
+def test_a_product_of_turned_data_runs_along_them():
+    made = check(conv(kernel=1, pad=0), X=NCHW, Z=NCHW)
+    assert extents(made, "Y")[:4] == [1, 16, 6, 5]
+    assert find_block(made, "Z_stored") is None
+
+
+def test_a_border_is_stored_as_the_window_wants_it():
+    x = placeholder("X", X)
+    y = pool(x, tir.Fold.MAX, (3, 3), pads=(1, 1, 1, 1))
+    made = check(func("f", [x], [y]), Y=blocked(4))
+    assert extents(made, "Y_border") == [1, 2, 8, 7, 4]
+    assert not divides(made)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Pad(3, 0, 4), Split(3, 6)),
+        (Unfold(1, 4, 2, 6),),
+        (Pad(1, 1, 1), Fuse(1, (8, 5))),
+    ],
+)
+def test_what_stores_more_than_the_elements_is_written_by_a_stage_of_its_own(steps):
+    x = placeholder("X", X)
+    made = check(func("f", [x], [mapped(x)]), Z=steps)
+    assert find_block(made, "Z_stored") is not None
+    check(func("f", [x], [mapped(x)]), X=steps)
+
+
+def test_a_part_of_a_result_keeps_its_loops_where_blocks_do_not_fit():
+    a, b = placeholder("A", (2, 6)), placeholder("B", (2, 2))
+    from tilewright.graph.ops import Concat
+
+    (joined,) = Concat(1).lower([a, b], ["J"])
+    program = func("f", [a, b], [joined])
+    made = check(program, J=(Split(1, 2),))
+    assert extents(made, "J_0") == [2, 3, 2]
+    made = check(program, J=(Split(1, 4),))
+    assert extents(made, "J_0") == [2, 6]
+    check(program, J=(Fuse(0, (2, 8)),))
+    check(program, A=(Split(1, 3),), J=(Split(1, 4), Fuse(0, (2, 2))))
