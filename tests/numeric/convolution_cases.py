@@ -111,6 +111,75 @@ def reach(one: Filter) -> Array:
     return (back.astype(int) @ data.astype(int)) > 0
 
 
+def errors(found: Array, exact: Array) -> tuple[float, float]:
+    """The largest relative to the largest result, and of root mean squares."""
+    away = np.abs(found - exact)
+    mean = np.linalg.norm(away) / np.linalg.norm(exact)
+    return float(away.max() / np.abs(exact).max()), float(mean)
+
+
+def beside(kernel: Convolution, place: int, huge: float) -> tuple[float, int]:
+    """A huge element on the diagonal of a picture of ones: what it does beyond its windows.
+
+    The largest error of results that share a tile with it but do not see it, and their number.
+    """
+    x = np.ones((kernel.side, kernel.side, kernel.weights.shape[1]), np.float32)
+    x[place, place, 0] = huge
+    windows, spread = kernel.seen_by(place)
+    beyond = np.zeros((kernel.side, kernel.side), bool)
+    beyond[np.ix_(spread, spread)] = True
+    beyond[windows, windows] = False
+    away = np.abs(kernel(x) - kernel.exact(x))[beyond]
+    return float(away.max(initial=0)), int(beyond.sum())
+
+
 def normal_weights(taps: int, channels: int, filters: int = 32, seed: int = 0) -> Array:
     rng = np.random.default_rng([seed, taps, channels])
     return rng.standard_normal((filters, channels, taps, taps)).astype(np.float32)
+
+
+def picture(
+    rng: np.random.Generator, side: int, channels: int, *, rectified: bool = False
+) -> Array:
+    """Normal numbers, or what ReLU leaves of them."""
+    x = rng.standard_normal((side, side, channels)).astype(np.float32)
+    return np.maximum(x, np.float32(0)) if rectified else x
+
+
+def alternating(side: int, channels: int) -> Array:
+    """Ones whose signs change from pixel to pixel: values of polynomials at -1."""
+    y, x = np.indices((side, side))
+    return np.repeat((1 - 2 * ((y + x) % 2))[..., None], channels, 2).astype(np.float32)
+
+
+def signs(rng: np.random.Generator, side: int, channels: int) -> Array:
+    """Numbers of nearly one size and of random signs."""
+    sizes = rng.uniform(0.9, 1, (side, side, channels))
+    return (sizes * rng.choice([-1, 1], sizes.shape)).astype(np.float32)
+
+
+def single_taps(taps: int, channels: int) -> Array:
+    """A filter for each place of the window that has weights there only: nothing averages out."""
+    rng = np.random.default_rng(taps)
+    made = np.zeros((taps * taps, channels, taps, taps), np.float32)
+    for o, (i, j) in enumerate(np.ndindex(taps, taps)):
+        made[o, :, i, j] = rng.uniform(0.5, 1, channels)
+    return made
+
+
+def cancelling_weights(taps: int, channels: int) -> Array:
+    """Weights whose sum over each window is nearly zero."""
+    made = normal_weights(taps, channels)
+    return made - made.mean((2, 3), keepdims=True)
+
+
+def largest_transform(tiles: Tiles, side: int, channels: int, size: float) -> Array:
+    """Data of one size whose signs are those of the largest row of B, in every tile."""
+    one, _ = tiles.filters
+    row = max(one.data, key=lambda r: sum(map(abs, r)))
+    line = np.array([-1.0 if c < 0 else 1.0 for c in row])
+    before = (one.taps - 1) // 2
+    made = np.zeros((side, side, channels), np.float32)
+    across = np.resize(np.concatenate([line, np.ones(-one.tile % one.results)]), one.tile)[before:]
+    made[: len(across), : len(across)] = (size * np.outer(across, across))[..., None]
+    return made

@@ -40,12 +40,18 @@ def _cells(row: SiteRow) -> list[str]:
     return [
         str(row.site),
         ", ".join(map(str, row.reads)),
-        ", ".join(row.operators) or row.value,
+        _operators(row),
         computes,
         f"{row.source} → {row.result}",
         "×".join(dim.replace(" * ", "·") for dim in row.shape),
         "no copy" if row.is_view else _count(row.cycles),
     ]
+
+
+def _operators(row: SiteRow) -> str:
+    """Labels; of the second and later ones the last part of the path."""
+    first, *more = row.operators or (row.value,)
+    return ", ".join([first, *(label.rsplit("/", 1)[-1] for label in more)])
 
 
 def _widths(lines: list[list[str]]) -> list[int]:
@@ -113,4 +119,7 @@ def _count(cycles: float | None) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    """Paths lose their beginning, other texts their end."""
+    if len(text) <= width:
+        return text
+    return f"…{text[1 - width :]}" if text.startswith("/") else f"{text[: width - 1]}…"

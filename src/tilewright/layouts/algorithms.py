@@ -94,4 +94,7 @@ def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
     filters, per_group, *taps = weights.shape
     channels = per_group * op.groups
     first = 1 if batch is None else batch[0]
-    return ConvShape(first, space, channels, filters, tuple(taps), op.groups)
+    bordered = any(op.pads)
+    return ConvShape(
+        first, space, channels, filters, tuple(taps), op.groups, bordered=bordered
+    )

@@ -17,7 +17,7 @@ from tilewright.schedule.recipes.contraction.plan import (
     home_of,
     plan_contraction,
 )
-from tilewright.layouts.forms import FIRST, Form
+from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.target import Target
 from tilewright.tensor.library.winograd import Tiles
 
@@ -37,15 +37,25 @@ __all__ = [
 # included, for tiles of up to six and of more elements along a dimension.
 _TRANSFORM: Final = {4: 5.0, 6: 6.5, 8: 7.5}
 
-# Cycles to bring one vector of places together: where they are neighbours, and where they are not.
-_PACKED: Final = 2.0
-_GATHERED: Final = 8.0
+# How much slower a convolution is with its data in another order than channels last: in general,
+# and where every channel has a line of its own, if these lines stay in the first cache or do not.
+_OTHER_ORDER: Final = 1.03
+_SCATTERED_NEAR: Final = 1.08
+_SCATTERED_FAR: Final = 1.45
 
-# How much slower vectors are read that lie across lines of the cache.
-_UNALIGNED: Final = 1.3
+# The same for results in blocks of channels that come out of tiles.
+_BLOCKED_TILES: Final = 1.1
 
-# How much slower data are moved from one order to another than copied.
-_TRANSPOSED: Final = 1.5
+# The part of a conversion that is left if it happens while a result is written.
+_ON_THE_WAY: Final = 0.7
+
+# Cycles for an element of a window and a vector of channels; of places; of places with strides.
+_TAP: Final = 1.5
+_TAP_ALONG: Final = 2.1
+_TAP_STRIDED: Final = 3.7
+
+# Bytes per cycle that change their order at best, reading and writing counted.
+_CONVERTED_RATE: Final = 9.0
 
 # The part of a block of tiles that is reused, which the recipe keeps in the second cache.
 _NEAR: Final = 0.5
@@ -70,7 +80,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class ConvShape:
-    """A convolution in numbers: sizes of its result, channels and windows of a group."""
+    """A convolution in numbers: sizes of its result, channels, windows; is there a border?"""
 
     batch: int
     space: tuple[int, ...]
@@ -79,6 +89,7 @@ class ConvShape:
     taps: tuple[int, ...]
     groups: int = 1
     element_bytes: int = 4
+    bordered: bool = False
 
     @property
     def places(self) -> int:
@@ -141,37 +152,29 @@ def _between_cycles(between: float, weights: float, machine: Machine) -> float:
 
 
 def laid_out_cycles(
-    algorithm: Priced,
-    conv: ConvShape,
-    strides: tuple[int, ...],
-    source: Form,
-    result: Form,
-    machine: Machine,
+    algorithm: Priced, conv: ConvShape, source: Form, result: Form, machine: Machine
 ) -> float | None:
     """A convolution whose data and result have these forms; None for what has no recipe.
 
-    Filters in vectors: data are read element by element, so that their form hardly matters.
-    Channels first without blocks have places in vectors, and data that are packed for them.
+    Data are read element by element, so that their form matters little: channels first take a line
+    of the cache for every channel, unless a border is made on the way. A result is written in
+    another order than it is computed in at a part of the cost of a conversion.
     """
-    if not result.first or result.block:
-        return algorithm.cycles(conv, machine)
-    if algorithm.tiles is not None or conv.groups > 1:
-        return None
-    moved = prod(conv.taps) * conv.channels * conv.places
-    packed = ContractionShape(
-        batch=1,
-        rows=conv.filters,
-        columns=conv.places,
-        reduce=prod(conv.taps) * conv.channels,
-        element_bytes=conv.element_bytes,
-        right_is_constant=False,
-        threads=machine.threads,
-    )
-    cycles = plan_contraction(packed, machine.target).cycles
-    lanes = machine.target.lanes(conv.element_bytes)
-    gathered = any(s != 1 for s in strides) or not source.first or source.block
-    per_vector = _PACKED if not gathered else _GATHERED
-    return cycles + moved / lanes * per_vector / machine.threads
+    cycles = algorithm.cycles(conv, machine)
+    if source == FIRST and not conv.bordered:
+        lines = conv.channels // conv.groups * machine.target.cache(1).line_bytes
+        near = lines * prod(conv.taps[:-1]) <= machine.target.cache(1).share_bytes / 4
+        cycles *= _SCATTERED_NEAR if near else _SCATTERED_FAR
+    elif source != LAST:
+        cycles *= _OTHER_ORDER
+    if result == FIRST:
+        if algorithm.tiles is not None:
+            return None
+        written = converted_cycles(conv.places * conv.filters, machine, conv.element_bytes)
+        cycles += _ON_THE_WAY * written
+    elif result != LAST:
+        cycles *= _OTHER_ORDER if algorithm.tiles is None else _BLOCKED_TILES
+    return cycles
 
 
 def depthwise_cycles(
@@ -179,22 +182,19 @@ def depthwise_cycles(
 ) -> float:
     """Windows of single channels, channels or places in vectors."""
     lanes = machine.target.lanes(conv.element_bytes)
-    along = conv.channels if form != FIRST else conv.space[-1]
+    along = conv.space[-1] if form == FIRST else conv.channels
     others = conv.places * conv.channels // along
     vectors = others * ceil(along / lanes)
-    per_vector = prod(conv.taps) * (1.0 if form != FIRST else _UNALIGNED)
-    if form == FIRST and any(s != 1 for s in strides):
-        per_vector = prod(conv.taps) * _GATHERED
-    arithmetic = vectors * per_vector
-    memory = converted_cycles(conv.places * conv.channels, machine) * machine.threads / _TRANSPOSED
-    return max(arithmetic, memory) / machine.threads
+    strided = any(s != 1 for s in strides)
+    per_tap = _TAP if form != FIRST else _TAP_STRIDED if strided else _TAP_ALONG
+    return vectors * prod(conv.taps) * per_tap / machine.threads
 
 
 def converted_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:
     """Reading so many elements in one order and writing them in another."""
     target, size = machine.target, elements * element_bytes
-    moved = 2 * size / bytes_per_cycle(target, home_of(target, 2 * size))
-    return _TRANSPOSED * moved / machine.threads
+    rate = min(_CONVERTED_RATE, bytes_per_cycle(target, home_of(target, 2 * size)))
+    return 2 * size / rate / machine.threads
 
 
 def bordered_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:

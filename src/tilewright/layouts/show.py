@@ -34,8 +34,9 @@ PLAIN = "plain"
 class SiteRow:
     """A kernel, or a view: `reads` are the numbers of sites, or names of inputs.
 
-    `algorithm` is that of a convolution with more than one. `cycles` are predicted, or None where all layouts cost the same and nothing is; they count
-    `margin` times as much as they are because the algorithm rounds more than a direct one.
+    `algorithm` is that of a convolution that has a choice. `cycles` are predicted, and None for
+    what costs the same in all layouts; they are `margin` times as many as are expected, because the
+    algorithm rounds more than a direct one.
     """
 
     site: int
@@ -221,26 +222,29 @@ class _Walk:
             form.name(value.rank),
             self.maker.get(value),
             tuple(readers),
-            self._reason(value, written, form, readers[0]),
+            self._reason(value, written, form, readers),
             Price.of(value, self.settings.machine).converted,
         )
 
-    def _reason(self, value: Value, written: Form, form: Form, reader: int) -> str:
-        """Why the first reader (it) does not take the value as it is."""
-        site, alternative = self.chosen[reader]
+    def _reason(self, value: Value, written: Form, form: Form, readers: Sequence[int]) -> str:
+        """Why not all readers take the value as it is; the only one is called `it`."""
         shown, before = form.name(value.rank), written.plain.name(value.rank)
-        if all(site.wanted(value, a).plain == form for a in site.alternatives):
-            return f"it reads {shown} only"
+        names = {k: f"site {k}" if len(readers) > 1 else "it" for k in readers}
+        for k, name in names.items():
+            site = self.chosen[k][0]
+            if all(site.wanted(value, a).plain == form for a in site.alternatives):
+                return f"{name} reads {shown} only"
         if self.settings.fixed is not None:
             return f"{self.settings.fixed} is asked for, wherever there is a choice"
-        saved = self._saved_by_reader(value, written, reader)
-        if saved > 0:
-            return f"it takes {saved:,.0f} cycles more if it reads {before}"
+        for k, name in names.items():
+            saved = self._saved_by_reader(value, written, k)
+            if saved > 0:
+                return f"{name} takes {saved:,.0f} cycles more if it reads {before}"
         saved = self._saved_by_writer(value, form)
         if saved > 0:
-            maker = self.maker[value]
-            return f"site {maker} takes {saved:,.0f} cycles more if it writes {shown}"
-        return f"it writes {self._name(site.results[0], alternative.result)}"
+            return f"site {self.maker[value]} takes {saved:,.0f} cycles more if it writes {shown}"
+        _, alternative = self.chosen[readers[0]]
+        return f"the result of site {readers[0]} is {alternative.result.name(value.rank)}"
 
     def _saved_by_reader(self, value: Value, written: Form, reader: int) -> float:
         site, alternative = self.chosen[reader]

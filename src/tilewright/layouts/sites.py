@@ -224,7 +224,7 @@ def _conv_alternatives(
         for source in sources:
             wanted = replace(source, halo=halo)
             for target in results:
-                cycles = laid_out_cycles(algorithm, shape, op.strides, source, target, machine)
+                cycles = laid_out_cycles(algorithm, shape, source, target, machine)
                 if cycles is not None:
                     yield Alternative(wanted, target, algorithm, cycles * algorithm.margin)
 

@@ -28,7 +28,7 @@ def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func
         if param.name in layouts:
             steps[param], around = settled(param.shape, layouts[param.name])
             borders += [(param.name, step) for step in around if isinstance(step, Pad)]
-    program = relaid(program, steps)
+    program = relaid(program, steps, [p for p in steps if p.name in dict(borders)])
     if not borders:
         return program
     for name in dict(borders):

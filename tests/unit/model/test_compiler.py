@@ -9,11 +9,15 @@ import pytest
 from onnx import TensorProto, helper
 
 import tilewright as tw
+from tests.expect import raises_code
+from tests.feature_maps import network, picture
 from tests.small import WEIGHTS, expected, make, rows, two_outputs
 from tilewright.frontend.onnx import import_model
 from tilewright.graph import interpret
 from tilewright.model import compiler
 from tilewright.runtime.cache import default_caches
+from tilewright.target import Target
+from tilewright.tensor.layout import Reorder, Split
 
 
 def finished(before: set[threading.Thread]) -> None:
@@ -69,6 +73,8 @@ def test_other_weights_settings_and_threads_are_not_found(tmp_path):
     np.testing.assert_allclose(module.run({"x": rows(3)})[0], 2 * expected(rows(3))[0], rtol=1e-5)
     assert "kernels" in compiled(tmp_path, threads=2)[1]
     assert "kernels" in compiled(tmp_path, accuracy="strict")[1]
+    assert "kernels" in compiled(tmp_path, layouts="nchw")[1]
+    assert compiled(tmp_path, layouts="nchw")[1] == ["look into the cache"]
 
 
 def test_without_a_cache_nothing_is_read_or_written(monkeypatch):
@@ -104,8 +110,46 @@ def test_threads_are_those_that_were_asked_for(threads):
 
 
 def test_stages_are_told_in_order(tmp_path):
-    stages = ["look into the cache", "read", "import", "optimise", "kernels", "kernels"]
+    stages = ["look into the cache", "read", "import", "optimise", "choose", "kernels", "kernels"]
     assert compiled(tmp_path)[1] == stages
+
+
+@pytest.mark.parametrize("layouts", ["nchw8", "NHWC", "nchw1c", "", None])
+def test_unknown_layouts_are_refused_before_any_work(layouts, tmp_path):
+    told: list[str] = []
+    with raises_code("K060", text="nchw8c"):
+        tw.compile(
+            tmp_path / "missing.onnx",
+            layouts=layouts,
+            cache=tmp_path / "cache",
+            progress=lambda step: told.append(step.stage),
+        )
+    assert not told
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("layouts", ["auto", "nhwc", "nchw", "nchw8c", "nchw16c", "nchw4c"])
+def test_all_layouts_give_the_same_results(layouts):
+    model = network("batch")
+    module, _ = compiled(cache=False, model=model, layouts=layouts)
+    graph = import_model(model).graph
+    for batch in (1, 3):
+        (found,), (wanted,) = module.run(picture(batch)), interpret(graph, picture(batch))
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_layouts_are_those_that_were_asked_for():
+    def stored(layouts):
+        made = compiler.compile_parts(
+            network(), Target.host(), 1, None, lambda _: None, layouts=layouts
+        )
+        return {v.layout for node in made.graph.nodes for v in node.outputs if v.layout}
+
+    kept = {steps[-1:] for steps in stored("nchw")}
+    assert kept == {(Reorder((0, 3, 1, 2)),)}
+    assert (Split(3, 4), Reorder((0, 3, 1, 2, 4))) in stored("nchw4c")
+    assert not any(isinstance(step, Split | Reorder) for s in stored("nhwc") for step in s)
 
 
 def unique_twice():

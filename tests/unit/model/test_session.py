@@ -205,6 +205,16 @@ def test_dimensions_with_a_meaning_can_be_given_a_size():
     assert session.get_inputs()[0].shape == [2, 8]
 
 
+def test_layouts_are_a_setting():
+    settings = options()
+    settings.add_session_config_entry("tilewright.layouts", "nchw")
+    model = two_outputs().SerializeToString()
+    assert len(tw.InferenceSession(model, settings).run(None, {"x": rows(2)})) == 2
+    settings.add_session_config_entry("tilewright.layouts", "nchw8")
+    with raises_code("K060"):
+        tw.InferenceSession(model, settings)
+
+
 def test_settings_that_do_not_exist_are_refused():
     settings = tw.SessionOptions()
     with raises_code("K030", text="intra_op_num_threads"):

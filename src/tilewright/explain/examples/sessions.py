@@ -1,4 +1,4 @@
-"""K02, K03, K04, C03: compiling, sessions, and the command line on models."""
+"""K02, K03, K04, K06, C03: compiling, sessions, and the command line on models."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EXAMPLES = (
         "K030",
         """Settings of a session have the names that ONNX Runtime gives them; a mistyped one would
         have no effect and is refused. Entries that begin with `tilewright.` are arguments of
-        `tilewright.compile`: accuracy, cache and target.""",
+        `tilewright.compile`: accuracy, cache, layouts and target.""",
         given="settings = tw.SessionOptions()",
         wrong="settings.intra_op_threads = 2",
         right="settings.intra_op_num_threads = 2",
@@ -136,6 +136,14 @@ EXAMPLES = (
         given=COMMAND,
         wrong='show("small.onnx", "--stage", "program", "--kernel", "7")',
         right='show("small.onnx", "--stage", "program", "--kernel", "0")',
+    ),
+    example(
+        "K060",
+        """`layouts` is `"auto"`, or the layout that all feature maps get wherever a kernel has it:
+        channels last (`nhwc`), channels first (`nchw`), or first in blocks (`nchw8c`).""",
+        given=MODEL,
+        wrong='tw.compile(model, layouts="nchw8", cache=False)',
+        right='tw.compile(model, layouts="nchw8c", cache=False)',
     ),
     example(
         "C030",

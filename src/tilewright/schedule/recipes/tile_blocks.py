@@ -28,7 +28,8 @@ from tilewright.schedule.recipes.contraction.plan import (
 from tilewright.schedule.recipes.contraction.roles import names_of, rows_of, shape_of
 from tilewright.schedule.recipes.grouping import Group
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import Contraction, Kind, contraction
+from tilewright.tensor.analysis.structure import Contraction, Kind, contraction, loads_of
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["TiledProduct", "schedule_tile_blocks", "tiled_products"]
 
@@ -85,7 +86,7 @@ def schedule_tile_blocks(context: Context, tiled: TiledProduct) -> frozenset[str
     copy = str(s.cache_write(product))  # while nothing else is in its nest
     first, second = tiled.after.blocks
     schedule_choices(alone, first, second, tiled.after.epilogue)
-    *outer, lines, columns = _tile_loops(context, second, len(roles.rows))
+    *outer, lines, columns = _tile_loops(context, first, second, roles)
     line_blocks, line = s.split(lines, down)
     column_blocks, column = s.split(columns, across)
     s.reorder(line_blocks, column_blocks, *outer, line, column)
@@ -115,9 +116,24 @@ def _border_of(context: Context, block: str) -> str | None:
     return makers[0] if len(makers) == 1 else None
 
 
-def _tile_loops(context: Context, block: str, count: int) -> list[str]:
-    """The loops over tiles of a block whose choices are unrolled."""
-    return list(context.schedule.loops(block)[:count])
+def _tile_loops(context: Context, first: str, second: str, roles: Contraction) -> list[str]:
+    """The loops that two blocks share, those over lines and columns of tiles last.
+
+    The first block reads products: by which of its iterators tells which loops these are.
+    """
+    s = context.schedule
+    node, written = s.block(first), roles.block.writes[0]
+    shared = [loop for loop in s.loops(first) if loop in s.loops(second)]
+    read = next(load for load in loads_of(node) if load.buffer is written.buffer)
+    starts = [part.start for part in written.ranges]
+    tiles: list[str] = []
+    for row in roles.rows[-2:]:
+        index = read.indices[starts.index(roles.block.iters[row].var)]
+        position = [it.var for it in node.iters].index(index)  # type: ignore[arg-type]
+        used = free_vars(node.bindings[position])
+        tiles += [loop for loop in shared if s.loop(loop).var in used]
+    inner = shared[-1]  # over vectors: it stays where it is
+    return [*(loop for loop in shared if loop not in (*tiles, inner)), *tiles]
 
 
 def _block_of(context: Context, roles: Contraction) -> tuple[int, int] | None:

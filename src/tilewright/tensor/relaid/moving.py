@@ -1,220 +1,27 @@
-"""Programs over stored data: parameters get layouts, and loops follow them.
-
-    Y[n, h, w, o] = Σ X[n, h, w, c]·W[o, c]                for n, h, w, o, c:
-    Y[n, o_0, h, w, o_1] = Σ X[n, c_0, h, w, c_1]·W[…]     for n, o_0, h, w, o_1, c_0, c_1:
-
-Here X and Y are stored in blocks of channels. Every access goes through the layout of its buffer. A
-block that writes element by element is written anew over the dimensions that are stored, and what
-alone leads to such a block, element by element, is stored the same way. A sum over a dimension that
-an operand stores in blocks is taken block by block. All of that is only for speed: whatever cannot
-be written anew keeps its loops, and finds its elements by the layout.
-
-A layout that stores more than the elements (a border inside of blocks, copies) is written by a
-stage of its own behind the program's.
-"""
+"""Accesses through layouts, and loops over the dimensions that are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.dtypes import index as index_type
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import Kind, contraction, kind_of
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.build import make_block, seq
+from tilewright.tensor.build import make_block
 from tilewright.tensor.layout import Fuse, Reorder, Split
 from tilewright.tensor.node import Node
+from tilewright.tensor.relaid.wishes import is_plain
 from tilewright.tensor.stored import (
     Layout,
     is_bijective,
     logical_index,
-    misfit,
     stored_index,
     stored_shape,
 )
 from tilewright.tensor.visit import rewrite, substitute, walk, walk_stmts
 
-__all__ = ["relaid", "with_buffers", "with_packing"]
-
-
-def relaid(func: tir.Func, layouts: Mapping[tir.Buffer, Layout]) -> tir.Func:
-    """The program with these parameters stored by layouts; the others stay as they are."""
-    written = {
-        s.buffer for b in _blocks(func) for s in walk_stmts(b.body) if isinstance(s, tir.Store)
-    }
-    wanted = {buffer: layout for buffer, layout in layouts.items() if layout}
-    for buffer, layout in list(wanted.items()):
-        if buffer in written and _needs_packing(func, buffer, wanted):
-            func = with_packing(func, buffer, layout)
-            del wanted[buffer]
-    if not wanted:
-        return func
-    return _Relaying(func, _spread(func, wanted)).run()
-
-
-def _blocks(func: tir.Func) -> list[tir.Block]:
-    return [stmt for stmt in walk_stmts(func) if isinstance(stmt, tir.Block)]
-
-
-def with_packing(func: tir.Func, buffer: tir.Buffer, layout: Layout) -> tir.Func:
-    """The result is computed as it is, and then stored by a stage of its own."""
-    plain = tir.Buffer(f"{buffer.name}_plain", buffer.shape, buffer.dtype)
-    stored = tir.Buffer(buffer.name, stored_shape(buffer.shape, layout), buffer.dtype)
-    body = with_buffers(func, {buffer: plain}).body
-    loops = tuple(tir.Var(f"s{d}") for d in range(len(stored.shape)))
-    iters = tuple(tir.Iter(tir.Var(f"vs{d}"), e) for d, e in enumerate(stored.shape))
-    at, inside = logical_index(buffer.shape, layout, [it.var for it in iters])
-    tidy = Analyzer({it.var: it.extent for it in iters}).simplify
-    value: tir.Expr = tir.Load(plain, tuple(map(tidy, at)))
-    if inside is not None:
-        value = tir.Select(tidy(inside), value, tir.const(0, buffer.dtype))
-    store = tir.Store(stored, tuple(it.var for it in iters), value)
-    nest: tir.Stmt = make_block(f"{buffer.name}_stored", iters, loops, store)
-    for loop, it in zip(reversed(loops), reversed(iters), strict=True):
-        nest = tir.For(loop, it.extent, nest)
-    params = tuple(stored if p is buffer else p for p in func.params)
-    return tir.Func(func.name, params, tir.Alloc(plain, _behind(body, nest)))
-
-
-def with_buffers(func: tir.Func, buffers: Mapping[tir.Buffer, tir.Buffer]) -> tir.Func:
-    """The program with some buffers in place of others, at the same indices."""
-
-    def change(part: Node) -> Node | None:
-        if isinstance(part, tir.Load | tir.Store | tir.Region | tir.Alloc):
-            new = buffers.get(part.buffer)
-            return None if new is None else part.with_fields(buffer=new)
-        return None
-
-    params = tuple(buffers.get(p, p) for p in func.params)
-    return tir.Func(func.name, params, rewrite(func.body, change))
-
-
-def _needs_packing(
-    func: tir.Func, buffer: tir.Buffer, layouts: Mapping[tir.Buffer, Layout]
-) -> bool:
-    """Whether a result is computed as it is, and then stored by a stage of its own."""
-    layout = layouts[buffer]
-    if not is_bijective(layout):
-        return True
-    product = _leads_to(func, buffer)
-    if product is buffer:
-        return _keeps_rows(func, buffer, layouts)
-    turned = _innermost(len(buffer.shape), layout) != len(buffer.shape) - 1
-    return turned and _keeps_rows(func, product, {**layouts, product: layout})
-
-
-def _keeps_rows(func: tir.Func, buffer: tir.Buffer, layouts: Mapping[tir.Buffer, Layout]) -> bool:
-    """Whether a buffer is the result of a product that is better computed row by row.
-
-    Its columns are then as wide as registers want them, and only what follows it knows of the
-    layout. The other way is to let vectors run along the rows, where data lie so anyhow.
-    """
-    return any(
-        kind_of(block) is Kind.CONTRACTION and not _runs_along_rows(block, layouts)
-        for block in _blocks(func)
-        if any(w.buffer is buffer for w in block.writes)
-    )
-
-
-def _runs_along_rows(block: tir.Block, layouts: Mapping[tir.Buffer, Layout]) -> bool:
-    """Whether neighbours in the stored result are neighbours among the stored data of a product."""
-    roles, store = contraction(block), block.body
-    assert isinstance(store, tir.Store)
-    layout = layouts.get(store.buffer, ())
-    innermost = _innermost(len(store.indices), layout)
-    if roles is None or innermost == len(store.indices) - 1:
-        return False
-    data = roles.left
-    own = layouts.get(data.buffer, ())
-    place = _innermost(len(data.indices), own)
-    return is_bijective(own) and data.indices[place] is store.indices[innermost]
-
-
-def _leads_to(func: tir.Func, buffer: tir.Buffer) -> tir.Buffer:
-    """The result of a product of which a buffer is made element by element; else itself."""
-    for block in _blocks(func):
-        if isinstance(block.body, tir.Store) and block.body.buffer is buffer:
-            loads = {n.buffer: n for n in walk(block.body) if isinstance(n, tir.Load)}
-            for source, load in loads.items():
-                same = source.shape == buffer.shape and _is_plain(load.indices, block.iters)
-                if same and source not in func.params:
-                    return _leads_to(func, source)
-    return buffer
-
-
-def _innermost(rank: int, layout: Layout) -> int:
-    """The dimension whose neighbours are neighbours in memory."""
-    origins = list(range(rank))
-    for step in layout:
-        match step:
-            case Reorder(order=order):
-                origins = [origins[d] for d in order]
-            case Split(dim=d):
-                origins.insert(d, origins[d])
-            case Fuse(dim=d, sizes=sizes):
-                origins[d : d + len(sizes)] = [origins[d + len(sizes) - 1]]
-    return origins[-1]
-
-
-def _behind(body: tir.Stmt, nest: tir.Stmt) -> tir.Stmt:
-    if isinstance(body, tir.Alloc):
-        return body.with_fields(body=_behind(body.body, nest))
-    return seq(body, nest)
-
-
-def _spread(func: tir.Func, layouts: dict[tir.Buffer, Layout]) -> dict[tir.Buffer, Layout]:
-    """The layouts of parameters, and those that buffers in between had better have."""
-    found = dict(layouts)
-    blocks = _blocks(func)
-    for block in reversed(blocks):
-        if not isinstance(block.body, tir.Store) or block.body.buffer in func.params:
-            continue
-        buffer = block.body.buffer
-        readers = [b for b in blocks if b is not block and any(r.buffer is buffer for r in b.reads)]
-        chosen = next(
-            (layout for r in readers if (layout := _layout_for(r, block, buffer, found))), ()
-        )
-        if chosen and not _keeps_rows(func, buffer, {**found, buffer: chosen}):
-            found[buffer] = chosen
-    return found
-
-
-def _layout_for(
-    reader: tir.Block, maker: tir.Block, buffer: tir.Buffer, layouts: dict[tir.Buffer, Layout]
-) -> Layout:
-    """How a reader would like a buffer to be stored.
-
-    Element by element, as its result is. A window walks over its data as over its result; a product
-    reads its data in any order, so that what only moves them had better not turn them.
-    """
-    if not isinstance(reader.body, tir.Store):
-        return ()
-    own = layouts.get(reader.body.buffer, ())
-    kind = kind_of(reader)
-    if kind is Kind.ELEMENTWISE:
-        order = tuple(it.var for it in reader.iters)
-        loads = [part for part in walk(reader.body) if isinstance(part, tir.Load)]
-        plain = all(_is_plain(n.indices, reader.iters) for n in loads if n.buffer is buffer)
-        whole = reader.body.buffer.shape == buffer.shape
-        return own if plain and whole and reader.body.indices == order else ()
-    if kind is Kind.CONTRACTION and kind_of(maker) is Kind.ELEMENTWISE:
-        sources = [layouts[r.buffer] for r in maker.reads if r.buffer in layouts]
-        own = sources[0] if len(sources) == 1 else ()
-        if own and _innermost(len(buffer.shape), own) != len(buffer.shape) - 1:
-            own = ()
-    elif kind is not Kind.WINDOWED:
-        own = ()
-    fits = all(isinstance(step, Reorder | Split) for step in own)
-    return own if fits and own and misfit(buffer.shape, own) is None else ()
-
-
-def _is_plain(indices: Sequence[tir.Expr], iters: Sequence[tir.Iter]) -> bool:
-    """Whether an access is by the iterators in order; a single element may be counted by none."""
-    return len(indices) == len(iters) and all(
-        at is it.var or (tir.int_value(it.extent) == 1 and tir.int_value(at) == 0)
-        for at, it in zip(indices, iters, strict=True)
-    )
+__all__ = ["Relaying"]
 
 
 @dataclass(frozen=True)
@@ -234,7 +41,7 @@ class _Domain:
         return tuple(it.var for it in self.iters if it.kind is tir.IterKind.SPATIAL)
 
 
-class _Relaying:
+class Relaying:
     """One walk over a program, with the layouts of all its buffers."""
 
     def __init__(self, func: tir.Func, layouts: dict[tir.Buffer, Layout]) -> None:
@@ -335,7 +142,7 @@ class _Relaying:
         old = [it for it in block.iters if it.kind is tir.IterKind.SPATIAL]
         if domain.follows and isinstance(store, tir.Store):
             whole = store.buffer.shape == tuple(it.extent for it in old)
-            same = store.buffer if whole and _is_plain(store.indices, old) else None
+            same = store.buffer if whole and is_plain(store.indices, old) else None
         inner = {s.var: s.extent for s in walk_stmts(block.body) if isinstance(s, tir.For)}
         analyzer = Analyzer({**{it.var: it.extent for it in domain.iters}, **inner})
 
@@ -347,7 +154,7 @@ class _Relaying:
             """What lies where the block writes, stored in the same way."""
             if same is None or not isinstance(part, tir.Load | tir.Store):
                 return None
-            if part.buffer.shape != same.shape or not _is_plain(part.indices, old):
+            if part.buffer.shape != same.shape or not is_plain(part.indices, old):
                 return None
             if self.layouts.get(part.buffer) != self.layouts[same]:
                 return None

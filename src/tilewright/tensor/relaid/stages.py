@@ -1,0 +1,89 @@
+"""Stages that only move data: in front of a block that reads, or behind the program's results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.build import make_block, seq
+from tilewright.tensor.node import Node
+from tilewright.tensor.stored import Layout, logical_index, stored_shape
+from tilewright.tensor.visit import replace_node, rewrite, walk_stmts
+
+__all__ = ["with_buffers", "with_copy", "with_packing"]
+
+
+def with_packing(func: tir.Func, buffer: tir.Buffer, layout: Layout) -> tir.Func:
+    """The result is computed as it is, and then stored by a stage of its own."""
+    plain = tir.Buffer(f"{buffer.name}_plain", buffer.shape, buffer.dtype)
+    stored = tir.Buffer(buffer.name, stored_shape(buffer.shape, layout), buffer.dtype)
+    body = with_buffers(func, {buffer: plain}).body
+    iters = _iters(stored)
+    at, inside = logical_index(buffer.shape, layout, [it.var for it in iters])
+    tidy = Analyzer({it.var: it.extent for it in iters}).simplify
+    places = (i if isinstance(i, tir.Var) else tidy(i) for i in at)
+    value: tir.Expr = tir.Load(plain, tuple(places))
+    if inside is not None:
+        value = tir.Select(tidy(inside), value, tir.const(0, buffer.dtype))
+    nest = _stage(f"{buffer.name}_stored", stored, iters, value)
+    params = tuple(stored if p is buffer else p for p in func.params)
+    return tir.Func(func.name, params, tir.Alloc(plain, _behind(body, nest)))
+
+
+def with_copy(func: tir.Func, block: tir.Block, buffer: tir.Buffer) -> tir.Func:
+    """The block reads a copy of a buffer, which a stage in front of its loops makes."""
+    copy = tir.Buffer(f"{block.name}_{buffer.name}", buffer.shape, buffer.dtype)
+    iters = _iters(copy)
+    where = tuple(it.var for it in iters)
+    nest = _stage(copy.name, copy, iters, tir.Load(buffer, where))
+    top = next(s for s in _tops(func.body) if any(inner is block for inner in walk_stmts(s)))
+    changed = with_buffers(tir.Func("", (), top), {buffer: copy}).body
+    body = replace_node(func.body, top, seq(nest, changed))
+    return func.with_fields(body=tir.Alloc(copy, _flat(body)))
+
+
+def with_buffers(func: tir.Func, buffers: Mapping[tir.Buffer, tir.Buffer]) -> tir.Func:
+    """The program with some buffers in place of others, at the same indices."""
+
+    def change(part: Node) -> Node | None:
+        if isinstance(part, tir.Load | tir.Store | tir.Region | tir.Alloc):
+            new = buffers.get(part.buffer)
+            return None if new is None else part.with_fields(buffer=new)
+        return None
+
+    params = tuple(buffers.get(p, p) for p in func.params)
+    return tir.Func(func.name, params, rewrite(func.body, change))
+
+
+def _iters(buffer: tir.Buffer) -> tuple[tir.Iter, ...]:
+    return tuple(tir.Iter(tir.Var(f"vs{d}"), e) for d, e in enumerate(buffer.shape))
+
+
+def _stage(name: str, buffer: tir.Buffer, iters: tuple[tir.Iter, ...], value: tir.Expr) -> tir.Stmt:
+    loops = tuple(tir.Var(it.var.name.removeprefix("v")) for it in iters)
+    store = tir.Store(buffer, tuple(it.var for it in iters), value)
+    nest: tir.Stmt = make_block(name, iters, loops, store)
+    for loop, it in zip(reversed(loops), reversed(iters), strict=True):
+        nest = tir.For(loop, it.extent, nest)
+    return nest
+
+
+def _behind(body: tir.Stmt, nest: tir.Stmt) -> tir.Stmt:
+    if isinstance(body, tir.Alloc):
+        return body.with_fields(body=_behind(body.body, nest))
+    return seq(body, nest)
+
+
+def _tops(body: tir.Stmt) -> tuple[tir.Stmt, ...]:
+    """The statements one after another of a program."""
+    while isinstance(body, tir.Alloc):
+        body = body.body
+    return body.body if isinstance(body, tir.Seq) else (body,)
+
+
+def _flat(body: tir.Stmt) -> tir.Stmt:
+    """The program's statements in one sequence again."""
+    if isinstance(body, tir.Alloc):
+        return body.with_fields(body=_flat(body.body))
+    return seq(*body.body) if isinstance(body, tir.Seq) else body

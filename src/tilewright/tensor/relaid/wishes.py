@@ -1,0 +1,210 @@
+"""How buffers inside of a program had better be stored, and what had better be turned as a whole.
+
+*Products* are computed row by row: their columns are then as wide as registers want them, and only
+what follows them knows of the layout. They read their data in any order, best along the sum. If
+both data and result lie along the rows, vectors may run there instead.
+
+*Windows* walk over their data as over their result, so that both should be stored alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Kind, contraction, kind_of, loads_of
+from tilewright.tensor.layout import Fuse, Reorder, Split
+from tilewright.tensor.stored import Layout, is_bijective, misfit
+from tilewright.tensor.visit import walk, walk_stmts
+
+__all__ = ["copied_for", "is_plain", "needs_packing", "spread"]
+
+Layouts = Mapping[tir.Buffer, Layout]
+
+# Rows shorter than this fill few vectors: what lies along them is turned instead.
+_LONG_ROWS = 24
+
+# Columns that use what is turned for them, at least.
+_MANY_COLUMNS = 128
+
+
+def needs_packing(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> bool:
+    """Whether a result is computed as it is, and then stored by a stage of its own."""
+    layout = layouts[buffer]
+    if not is_bijective(layout):
+        return True
+    source = _leads_to(func, buffer)
+    if source is buffer:
+        return _keeps_rows(func, buffer, layouts)
+    return _is_turned(buffer, layout) and _keeps_rows(func, source, {**layouts, source: layout})
+
+
+def copied_for(func: tir.Func, layouts: Layouts) -> Iterator[tuple[tir.Block, tir.Buffer]]:
+    """(block, parameter) where a block had better read a copy that is stored as it wants it."""
+    for block in _blocks(func):
+        kind, store = kind_of(block), block.body
+        if kind not in (Kind.CONTRACTION, Kind.WINDOWED) or not isinstance(store, tir.Store):
+            continue
+        for load in loads_of(block):
+            buffer, own = load.buffer, layouts.get(load.buffer, ())
+            if buffer not in func.params or not is_bijective(own):
+                continue
+            if kind is Kind.WINDOWED:
+                slides = len(load.indices) == len(store.indices) and load is loads_of(block)[0]
+                wanted = _result_layout(func, store.buffer, layouts)
+                if slides and _walks_otherwise(buffer, own, wanted):
+                    yield block, buffer
+            elif _is_turned(buffer, own) and _wants_turned(block, load, func, layouts):
+                yield block, buffer
+
+
+def _walks_otherwise(buffer: tir.Buffer, own: Layout, wanted: Layout) -> bool:
+    """Whether vectors along a result would find their data scattered."""
+    rank = len(buffer.shape)
+    if _innermost(rank, own) != _innermost(rank, wanted):
+        return True
+    return own != wanted and any(isinstance(step, Split | Fuse) for step in own)
+
+
+def _wants_turned(block: tir.Block, load: tir.Load, func: tir.Func, layouts: Layouts) -> bool:
+    """Whether the data of a product are better turned than read across."""
+    roles, store = contraction(block), block.body
+    assert isinstance(store, tir.Store)
+    if roles is None or load.indices != roles.left.indices or load.buffer is not roles.left.buffer:
+        return False
+    layout = _result_layout(func, store.buffer, layouts)
+    columns = tir.int_value(block.iters[roles.columns[-1]].extent) or 0
+    return columns >= _MANY_COLUMNS and not _runs_along_rows(
+        block, {**layouts, store.buffer: layout}
+    )
+
+
+def _result_layout(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> Layout:
+    """The layout of the parameter that a buffer becomes element by element."""
+    found = [p for p in layouts if _leads_to(func, p) is buffer]
+    return layouts[found[0]] if found else ()
+
+
+def spread(
+    func: tir.Func, layouts: Layouts, bordered: Collection[tir.Buffer] = ()
+) -> dict[tir.Buffer, Layout]:
+    """The layouts of parameters, and those that buffers in between had better have."""
+    found = dict(layouts)
+    blocks = _blocks(func)
+    for block in reversed(blocks):
+        if not isinstance(block.body, tir.Store) or block.body.buffer in func.params:
+            continue
+        buffer = block.body.buffer
+        readers = [b for b in blocks if b is not block and any(r.buffer is buffer for r in b.reads)]
+        wishes = (_wish(reader, block, buffer, found, bordered) for reader in readers)
+        chosen = next((layout for layout in wishes if layout), ())
+        if chosen and not _keeps_rows(func, buffer, {**found, buffer: chosen}):
+            found[buffer] = chosen
+    return found
+
+
+def _wish(
+    reader: tir.Block,
+    maker: tir.Block,
+    buffer: tir.Buffer,
+    layouts: Layouts,
+    bordered: Collection[tir.Buffer],
+) -> Layout:
+    """How a reader would like a buffer to be stored.
+
+    Element by element, as its result is. Data that have their border already are not copied for a
+    product: they stay as they are.
+    """
+    if not isinstance(reader.body, tir.Store):
+        return ()
+    own = layouts.get(reader.body.buffer, ())
+    kind = kind_of(reader)
+    if kind is Kind.ELEMENTWISE:
+        order = tuple(it.var for it in reader.iters)
+        loads = [part for part in walk(reader.body) if isinstance(part, tir.Load)]
+        plain = all(is_plain(n.indices, reader.iters) for n in loads if n.buffer is buffer)
+        whole = reader.body.buffer.shape == buffer.shape
+        return own if plain and whole and reader.body.indices == order else ()
+    if kind is Kind.CONTRACTION:
+        sources = [r.buffer for r in maker.reads if r.buffer in layouts and r.buffer in bordered]
+        own = layouts[sources[0]] if len(sources) == 1 else ()
+        own = () if _is_turned(buffer, own) else own
+    elif kind is not Kind.WINDOWED:
+        own = ()
+    fits = all(isinstance(step, Reorder | Split) for step in own)
+    return own if fits and own and misfit(buffer.shape, own) is None else ()
+
+
+def _keeps_rows(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> bool:
+    """Whether a buffer is what a block computes that had better not follow the layout."""
+    for block in _blocks(func):
+        if not any(w.buffer is buffer for w in block.writes):
+            continue
+        kind = kind_of(block)
+        if kind is Kind.CONTRACTION and not _runs_along_rows(block, layouts):
+            return True
+        turned = _is_turned(buffer, layouts.get(buffer, ()))
+        if kind is Kind.WINDOWED and turned and not _is_long(buffer, layouts.get(buffer, ())):
+            return True
+    return False
+
+
+def _runs_along_rows(block: tir.Block, layouts: Layouts) -> bool:
+    """Whether neighbours in the stored result are neighbours among the stored data of a product."""
+    roles, store = contraction(block), block.body
+    assert isinstance(store, tir.Store)
+    layout = layouts.get(store.buffer, ())
+    if roles is None or not _is_turned(store.buffer, layout) or not _is_long(store.buffer, layout):
+        return False
+    own = layouts.get(roles.left.buffer, ())
+    here = store.indices[_innermost(len(store.indices), layout)]
+    there = roles.left.indices[_innermost(len(roles.left.indices), own)]
+    return is_bijective(own) and here is there
+
+
+def _leads_to(func: tir.Func, buffer: tir.Buffer) -> tir.Buffer:
+    """What a buffer is made of element by element, over all stages; itself if there is nothing."""
+    for block in _blocks(func):
+        if isinstance(block.body, tir.Store) and block.body.buffer is buffer:
+            loads = {n.buffer: n for n in walk(block.body) if isinstance(n, tir.Load)}
+            for source, load in loads.items():
+                same = source.shape == buffer.shape and is_plain(load.indices, block.iters)
+                if same and source not in func.params:
+                    return _leads_to(func, source)
+    return buffer
+
+
+def _is_turned(buffer: tir.Buffer, layout: Layout) -> bool:
+    """Whether the last dimension does not stay innermost."""
+    return _innermost(len(buffer.shape), layout) != len(buffer.shape) - 1
+
+
+def _is_long(buffer: tir.Buffer, layout: Layout) -> bool:
+    extent = tir.int_value(buffer.shape[_innermost(len(buffer.shape), layout)])
+    return extent is None or extent >= _LONG_ROWS
+
+
+def _innermost(rank: int, layout: Layout) -> int:
+    """The dimension whose neighbours are neighbours in memory."""
+    origins = list(range(rank))
+    for step in layout:
+        match step:
+            case Reorder(order=order):
+                origins = [origins[d] for d in order]
+            case Split(dim=d):
+                origins.insert(d, origins[d])
+            case Fuse(dim=d, sizes=sizes):
+                origins[d : d + len(sizes)] = [origins[d + len(sizes) - 1]]
+    return origins[-1] if origins else -1
+
+
+def is_plain(indices: Sequence[tir.Expr], iters: Sequence[tir.Iter]) -> bool:
+    """Whether an access is by the iterators in order; a single element may be counted by none."""
+    return len(indices) == len(iters) and all(
+        at is it.var or (tir.int_value(it.extent) == 1 and tir.int_value(at) == 0)
+        for at, it in zip(indices, iters, strict=True)
+    )
+
+
+def _blocks(func: tir.Func) -> list[tir.Block]:
+    return [stmt for stmt in walk_stmts(func) if isinstance(stmt, tir.Block)]
