@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.numeric import convolution_cases as cases
 from tests.numeric.accuracy_cases import wide
-from tests.numeric.convolution_cases import ALGORITHMS, Convolution, U, name_of, tiles_of
+from tests.numeric.convolution_cases import ALGORITHMS, SHOWN, Convolution, U, name_of, tiles_of
 from tilewright.tensor.library.minimal_filters import Filter
 from tilewright.tensor.library.winograd import Tiles
 from tilewright.testing.accuracy import CONVOLUTIONS, amplification, growth, worst
@@ -51,7 +51,8 @@ them: the largest error relative to the largest result, and the root of the mean
 that of the results. "Beside" is the error of results to which a huge element spreads although their
 windows do not see it, in u·|element|·max|w|. F(2, r) has no such results. F(4, r) and F(6, r) have:
 NaN or an infinity in an element makes all results NaN that share a tile with it, unless it is the
-first or the last of the tile along a dimension. No element reaches results of other tiles.
+first or the last of the tile along a dimension; then only those of the tile's edge. No element
+reaches results of other tiles.
 
 """
 
@@ -72,7 +73,7 @@ random signs, which is also given as part of the bound.
 HUGE_TEXT = """
 One huge element in a picture of ones, of 8 channels with normal weights: how many results it
 spreads to beyond the windows that see it, where it is worst, and their largest errors; exact
-results there are below 30. "Overflow" is the least size of data, relative to the largest float,
+results there are below 40. "Overflow" is the least size of data, relative to the largest float,
 whose results are not finite though all direct ones are tiny, for the worst signs. "Subnormal" is
 the largest error for data that are all subnormal, in multiples of the least positive float.
 
@@ -125,7 +126,7 @@ def promised() -> str:
         tiles = tiles_of(taps, results)
         limits = CONVOLUTIONS[name_of(tiles)]
         if tiles is None and taps != ALGORITHMS[0][0]:
-            continue  # direct algorithms have one limit
+            continue  # direct algorithms share their limits
         of_tile = ["-", "1", "1"]
         if tiles is not None:
             of_tile = [f"{tiles.filters[0].tile}", f"{growth(tiles):.3g}"]
@@ -144,26 +145,29 @@ def section() -> str:
 
 def ordinary() -> str:
     """Normal data, and what ReLU leaves of them."""
-    found: dict[tuple[str, int, int], list[str]] = {}
-    for rectified in (False, True):
-        for taps in dict.fromkeys(taps for taps, _ in ALGORITHMS):
-            for channels in CHANNELS:
-                rng = np.random.default_rng([channels, rectified])
-                x = cases.picture(rng, SIDE, channels, rectified=rectified)
-                weights = cases.normal_weights(taps, channels)
-                exact = Convolution(weights, None, SIDE).exact(x)
-                for results in (m for t, m in ALGORITHMS if t == taps):
-                    kernel = Convolution(weights, tiles_of(taps, results), SIDE)
-                    row = found.setdefault(("ReLU" if rectified else "normal", taps, results), [])
-                    row.append(_pair(kernel(x), exact))
-    rows = [[kind, _shown(*which), *row] for (kind, *which), row in found.items()]
+    found: dict[tuple[bool, str], list[str]] = {
+        (rectified, _shown(*which)): [] for rectified in (False, True) for which in SHOWN
+    }
+    for channels in CHANNELS:
+        rng = np.random.default_rng(channels)
+        pictures = [cases.picture(rng, SIDE, channels, rectified=kind) for kind in (False, True)]
+        known: dict[int, list[Array]] = {}
+        for taps, results in SHOWN:
+            weights = cases.normal_weights(taps, channels)
+            kernel = Convolution(weights, tiles_of(taps, results), SIDE)
+            exact = known.get(taps) or [kernel.exact(x) for x in pictures]
+            known[taps] = exact
+            for rectified, x in enumerate(pictures):
+                row = found[bool(rectified), _shown(taps, results)]
+                row.append(_pair(kernel(x), exact[rectified]))
+    rows = [["ReLU" if kind else "normal", name, *row] for (kind, name), row in found.items()]
     return _table(["data", "algorithm", *map(str, CHANNELS)], rows)
 
 
 def hard() -> str:
     """Wide range, alternating signs, cancelling weights, weights at single places."""
     found = []
-    for taps, results in ALGORITHMS:
+    for taps, results in SHOWN:
         tiles, rng = tiles_of(taps, results), np.random.default_rng(7)
         shape = (SIDE, SIDE, HARD_CHANNELS)
         plain = Convolution(cases.normal_weights(taps, HARD_CHANNELS), tiles, SIDE)
@@ -185,10 +189,11 @@ def hard() -> str:
 def outliers() -> str:
     """Huge elements, data near the largest float, subnormal data."""
     found = []
-    for taps, results in ALGORITHMS:
+    for taps, results in SHOWN:
         tiles = tiles_of(taps, results)
         kernel = Convolution(cases.normal_weights(taps, 8), tiles, SIDE)
-        spread = [max(_beside(kernel, huge)) for huge in HUGE]
+        places = [(6 + i, 6 + j) for i, j in np.ndindex(results or 1, results or 1)]
+        spread = [max(cases.beside(kernel, place, huge) for place in places) for huge in HUGE]
         factor = spread[0][0] / (U * HUGE[0] * float(np.abs(kernel.weights).max()))
         row = [str(spread[0][1]), *(f"{error:.2g}" for error, _ in spread), f"{factor:.2g}"]
         tiny = np.random.default_rng(3).integers(-9999, 10000, (SIDE, SIDE, 8)) * 2.0**-149
@@ -219,24 +224,17 @@ def in_units(kernel: Convolution, x: Array) -> float:
     return float(np.abs(kernel(x) - kernel.exact(x)).max()) / (U * kernel.unit(x))
 
 
-def _beside(kernel: Convolution, huge: float) -> Iterator[tuple[float, int]]:
-    """The largest error beyond the windows, and how many results there are; places along a tile."""
-    for place in range(8, 8 + 6):
-        yield cases.beside(kernel, place, huge)
-
-
 def _overflow(taps: int, tiles: Tiles | None) -> str:
     """The size of data from which results are not finite, by bisection."""
     if tiles is None:
         return "-"
     kernel = Convolution(cases.single_taps(taps, 1) * np.float32(1e-12), tiles, SIDE)
-    low, high = 0.0, 1.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        with np.errstate(over="ignore", invalid="ignore"):
-            y = kernel(cases.largest_transform(tiles, SIDE, 1, middle * LARGEST))
-        low, high = (middle, high) if np.isfinite(y).all() else (low, middle)
-    return f"1/{1 / high:.3g}"
+    low, high = 1.0, 2.0**10
+    while high / low > 1.001:
+        middle = (low * high) ** 0.5
+        y = kernel(cases.largest_transform(tiles, SIDE, 1, LARGEST / middle))
+        low, high = (low, middle) if np.isfinite(y).all() else (middle, high)
+    return f"1/{low:.3g}"
 
 
 def _pair(found: Array, exact: Array) -> str:

@@ -22,8 +22,10 @@ from tilewright.tensor.library.winograd import Tiles, convolve_winograd, winogra
 
 Array = np.ndarray[Any, Any]
 U = 2.0**-24
-ALGORITHMS = ((3, 0), (3, 2), (3, 4), (3, 6), (5, 0), (5, 2), (5, 4), (2, 0), (2, 2), (2, 4))
-"""Taps and results of a tile along each dimension; 0 is the direct algorithm."""
+SHOWN = ((3, 0), (3, 2), (3, 4), (3, 6), (5, 0), (5, 2), (5, 4), (2, 0), (2, 2), (2, 4))
+ALGORITHMS = (*SHOWN, (2, 6), (4, 2), (4, 4), (6, 2), (7, 2))
+"""Taps and results of a tile along each dimension; 0 is the direct algorithm. The page shows what
+it measures of some."""
 
 
 def tiles_of(taps: int, results: int) -> Tiles | None:
@@ -91,18 +93,30 @@ class Convolution:
         views = np.lib.stride_tricks.sliding_window_view(wide, (self.taps, self.taps), (0, 1))
         return np.tensordot(views, weights, ((2, 3, 4), (1, 2, 3)))
 
-    def seen_by(self, place: int) -> tuple[slice, Array]:
-        """Along one dimension: results whose windows see an element, and those it spreads to."""
+    def seen_by(self, place: tuple[int, int]) -> tuple[Array, Array]:
+        """[y, x]: results whose windows see an element, and those that it spreads to."""
         before, behind = self.pads
-        windows = slice(max(0, place - behind), place + before + 1)
-        if self.tiles is None:
-            return windows, np.arange(self.side)[windows]
-        (one, _), found = self.tiles.filters, set()
-        for start in range(0, self.side, one.results):
-            at = place + before - start
-            if 0 <= at < one.tile:
-                found |= {start + i for i in np.flatnonzero(reach(one)[:, at])}
-        return windows, np.array(sorted(i for i in found if i < self.side))
+        shape, filters = (self.side, self.side), self.tiles.filters if self.tiles else ()
+        seen, spread = np.zeros(shape, bool), np.zeros(shape, bool)
+        seen[tuple(slice(max(0, p - behind), p + before + 1) for p in place)] = True
+        lines = [_spread(f, p + before) for f, p in zip(filters, place, strict=False)]
+        if not lines:
+            return seen, seen
+        inside = [[i for i in line if i < self.side] for line in lines]
+        spread[np.ix_(*inside)] = True
+        return seen, spread
+
+
+def _spread(one: Filter, at: int) -> list[int]:
+    """Results along a dimension that an element spreads to; it has a place in the bordered data."""
+    first = max(0, -((one.tile - 1 - at) // one.results))
+    tiles = range(first, at // one.results + 1)
+    reached = reach(one)
+    return [
+        tile * one.results + int(i)
+        for tile in tiles
+        for i in np.flatnonzero(reached[:, at - tile * one.results])
+    ]
 
 
 def reach(one: Filter) -> Array:
@@ -118,17 +132,15 @@ def errors(found: Array, exact: Array) -> tuple[float, float]:
     return float(away.max() / np.abs(exact).max()), float(mean)
 
 
-def beside(kernel: Convolution, place: int, huge: float) -> tuple[float, int]:
-    """A huge element on the diagonal of a picture of ones: what it does beyond its windows.
+def beside(kernel: Convolution, place: tuple[int, int], huge: float) -> tuple[float, int]:
+    """A huge element in a picture of ones: what it does beyond the windows that see it.
 
     The largest error of results that share a tile with it but do not see it, and their number.
     """
     x = np.ones((kernel.side, kernel.side, kernel.weights.shape[1]), np.float32)
-    x[place, place, 0] = huge
-    windows, spread = kernel.seen_by(place)
-    beyond = np.zeros((kernel.side, kernel.side), bool)
-    beyond[np.ix_(spread, spread)] = True
-    beyond[windows, windows] = False
+    x[(*place, 0)] = huge
+    seen, spread = kernel.seen_by(place)
+    beyond = spread & ~seen
     away = np.abs(kernel(x) - kernel.exact(x))[beyond]
     return float(away.max(initial=0)), int(beyond.sum())
 
@@ -174,12 +186,11 @@ def cancelling_weights(taps: int, channels: int) -> Array:
 
 
 def largest_transform(tiles: Tiles, side: int, channels: int, size: float) -> Array:
-    """Data of one size whose signs are those of the largest row of B, in every tile."""
+    """Data of one size whose signs are those of the largest row of B, in one tile."""
     one, _ = tiles.filters
     row = max(one.data, key=lambda r: sum(map(abs, r)))
     line = np.array([-1.0 if c < 0 else 1.0 for c in row])
-    before = (one.taps - 1) // 2
-    made = np.zeros((side, side, channels), np.float32)
-    across = np.resize(np.concatenate([line, np.ones(-one.tile % one.results)]), one.tile)[before:]
-    made[: len(across), : len(across)] = (size * np.outer(across, across))[..., None]
+    first = one.results - (one.taps - 1) // 2  # of the second tile, which has no border
+    made, where = np.zeros((side, side, channels), np.float32), slice(first, first + one.tile)
+    made[where, where] = (size * np.outer(line, line))[..., None]
     return made

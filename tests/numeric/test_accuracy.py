@@ -34,7 +34,11 @@ def test_results_are_within_the_table(name, setting):
 
 
 def test_cases_would_notice_less_precision():
-    """Results rounded to 11 bits of mantissa are outside of every limit but those of long sums."""
+    """Results rounded to 11 bits of mantissa are outside of every limit but those of long sums.
+
+    Limits of minimal filters are for the worst data; those for ordinary data are in
+    `test_convolutions`.
+    """
     noticed = set()
     for case in CASES.values():
         with np.errstate(all="ignore"):
@@ -42,7 +46,7 @@ def test_cases_would_notice_less_precision():
         coarse = (rounded.view(np.uint32) & np.uint32(0xFFFFF000)).view(np.float32)
         if not case.error(coarse) <= limit(case.family):
             noticed.add(case.family)
-    assert {"arithmetic", "sum", "winograd", "softmax", *accuracy.FUNCTION_OPS} <= noticed
+    assert {"arithmetic", "sum", "softmax", *accuracy.FUNCTION_OPS} <= noticed
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import currently_in_test_context, given, note
 from hypothesis import strategies as st
 
 from tests.expect import raises_code
-from tilewright.graph.layouts.solve import Problem, Solution, _Search, _Tables, solve
+from tilewright.layouts.solve import Problem, Solution, _Search, _Tables, solve
 
 Pairs = list[tuple[int, int]]
 SMALL, AMPLE = 1, 1 << 30  # tables of edges only; a budget that is never spent

@@ -100,7 +100,7 @@ def _sums(shown: Overview) -> Iterator[str]:
         else "a choice that is faster may exist: there are too many to look at all of them"
     ) + ("" if shown.layouts == AUTO else f", with {shown.layouts} wherever it is possible")
     others = ", ".join(f"{name} {_count(cycles)}" for name, cycles in shown.others.items())
-    yield _cut(f"with other layouts for everything: {others}", WIDTH)
+    yield _cut(f"with other layouts: {others}", WIDTH)
     margins = {row.algorithm: row.margin for row in shown.sites if row.margin != 1.0}
     if margins:
         listed = ", ".join(f"{name} {m - 1:.0%}" for name, m in sorted(margins.items()))

@@ -14,7 +14,7 @@ from math import prod
 from tilewright.graph.groups import Group, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, Value
 from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose, axis
-from tilewright.graph.ops.window import Conv, Pool
+from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.sizes import count, fixed, same_shape, sized
 from tilewright.layouts.algorithms import DIRECT, Algorithm, algorithms_of, conv_shape
 from tilewright.layouts.costs import (
@@ -134,14 +134,18 @@ def _with_halo(
 
 def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settings) -> Site:
     plain = Site(tuple(group.nodes), tuple(outputs), group=group)
-    if len(outputs) != 1 or outputs[0] in graph.outputs:
-        return _with_border(graph, plain, settings)
+    if len(outputs) != 1:
+        return plain
     (result,) = outputs
     if result.rank < 3 or sized(result.shape[1:]) is None:
         return plain
-    anchor = next((n for n in group.nodes if isinstance(n.op, Conv | Pool)), None)
+    anchor = next((n for n in group.nodes if isinstance(n.op, Conv | ConvTranspose | Pool)), None)
     if isinstance(getattr(anchor, "op", None), Conv):
         return _convolution(graph, plain, anchor, result, settings)  # type: ignore[arg-type]
+    if result in graph.outputs:
+        return _with_border(graph, plain, settings)
+    if anchor is not None and isinstance(anchor.op, ConvTranspose):
+        return _spreading(plain, anchor)
     if anchor is not None:
         return _following(graph, plain, [anchor.inputs[0]], result, settings)
     if all(_is_local(node) for node in group.nodes):
@@ -205,16 +209,30 @@ def _convolution(
     wide = [v for v in plain.reads if v not in graph.constants and not _is_small(v) and v is not x]
     if any(not same_shape(v.shape, result.shape) for v in wide):
         return plain
-    found = _conv_alternatives(op, held, shape, x, result, settings)
+    forms = settings.forms if result not in graph.outputs else (LAST,)
+    results = [f for f in forms if f.misfit(result.shape) is None]
+    found = _conv_alternatives(op, held, shape, x, results, settings)
     return Site(plain.nodes, plain.results, (x,), tuple(wide), tuple(found), plain.group)
 
 
+def _spreading(plain: Site, anchor: Node) -> Site:
+    """A transposed convolution copies its data with a border, from whatever form they have."""
+    x = anchor.inputs[0]
+    forms = [f for f in (LAST, FIRST) if f.misfit(x.shape) is None]
+    found = tuple(Alternative(f, LAST, DIRECT) for f in forms)
+    return Site(plain.nodes, plain.results, (x,), (), found, plain.group)
+
+
 def _conv_alternatives(
-    op: Conv, weights: Array, shape: ConvShape, x: Value, result: Value, settings: Settings
+    op: Conv,
+    weights: Array,
+    shape: ConvShape,
+    x: Value,
+    results: Sequence[Form],
+    settings: Settings,
 ) -> Iterator[Alternative]:
     machine = settings.machine
     sources = [f for f in settings.forms if f.misfit(x.shape) is None]
-    results = [f for f in settings.forms if f.misfit(result.shape) is None]
     if op.groups > 1 and op.groups == shape.channels == shape.filters:
         for form in results:
             yield Alternative(form, form, DIRECT, depthwise_cycles(shape, op.strides, form, machine))

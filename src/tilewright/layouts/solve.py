@@ -65,8 +65,9 @@ class Problem:
 
     def cost(self, choice: Sequence[int]) -> float:
         """What a choice costs."""
-        own = (_array(costs)[k] for costs, k in zip(self.costs, choice, strict=True))
-        return math.fsum((*own, *(_array(m)[choice[u], choice[v]] for u, v, m in self.edges)))
+        own = (np.asarray(costs)[k] for costs, k in zip(self.costs, choice, strict=True))
+        pairs = (np.asarray(matrix)[choice[u], choice[v]] for u, v, matrix in self.edges)
+        return math.fsum((*own, *pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ class _Tables:
         for x, costs in enumerate(problem.costs):
             made.add((x,), _array(costs)[possible[x]])
         for u, v, costs in problem.edges:
+            assert np.shape(costs) == (np.size(problem.costs[u]), np.size(problem.costs[v]))
             matrix = _array(costs)[np.ix_(possible[u], possible[v])]
             if u == v:
                 made.add((u,), np.diagonal(matrix))
@@ -202,8 +204,9 @@ class _Tables:
     def fix(self, x: int, alternative: int) -> None:
         """Decide for an alternative."""
         for scope in list(self.scopes[x]):
-            table = self._take(scope).take([alternative], axis=scope.index(x))
-            self.add(tuple(y for y in scope if y != x), table.squeeze(scope.index(x)))
+            axis = scope.index(x)
+            table = self._take(scope).take([alternative], axis).squeeze(axis)
+            self._leave(x, scope[:axis] + scope[axis + 1 :], table)
         del self.scopes[x]
         self.fixed[x] = alternative
 
@@ -215,10 +218,13 @@ class _Tables:
         del self.scopes[x]
         self.trail.append((x, parts))
         for (scope, table), share in zip(sums, _shares(own, [t for _, t in sums]), strict=True):
-            least = (table + share).min(axis=-1)
-            if self.dead_end is None and not np.isfinite(least).any():
-                self.dead_end = x
-            self.add(scope, least)
+            self._leave(x, scope, (table + share).min(axis=-1))
+
+    def _leave(self, x: int, scope: Scope, table: Array) -> None:
+        """Add what a variable leaves behind."""
+        if self.dead_end is None and not np.isfinite(table).any():
+            self.dead_end = x
+        self.add(scope, table)
 
     def _groups(self, x: int, max_entries: int) -> list[list[Scope]]:
         """Tables that are added up: all of a variable, if the sum does not become too large."""
@@ -308,7 +314,7 @@ class _Search:
 
     def run(self) -> dict[int, int] | None:
         """The best choice, or a good one if the budget is too small; None if all is impossible."""
-        nodes = [self._relax(self.start.copy())]
+        nodes = [self.relax(self.start.copy())]
         while nodes:
             bound, core = nodes.pop()
             if core is None or bound >= self.goal:
@@ -327,10 +333,10 @@ class _Search:
         for alternative in range(core.sizes[x]):
             child = core.copy()
             child.fix(x, alternative)
-            found.append(self._relax(child))
+            found.append(self.relax(child))
         return sorted(found, key=lambda node: node[0])[::-1]
 
-    def _relax(self, tables: _Tables) -> tuple[float, _Tables | None]:
+    def relax(self, tables: _Tables) -> tuple[float, _Tables | None]:
         """Eliminate everything and look at the choice: the bound, and what there was to split."""
         core = None
         queue = [(tables.effort(x), x) for x in tables.scopes]
@@ -347,14 +353,13 @@ class _Search:
                 heapq.heappush(queue, (tables.effort(y), y))
         bound = float(tables.tables[()])
         if bound < self.goal:
-            self._offer(tables.decide(), is_guess=core is not None)
+            self._offer(tables.decide())
         elif tables.dead_end is not None:
             self.dead_end = tables.dead_end
         return bound, core
 
-    def _offer(self, chosen: dict[int, int], *, is_guess: bool) -> None:
+    def _offer(self, chosen: dict[int, int]) -> None:
         """Keep a choice if it is better than the best one so far."""
-        if self.start.cost(chosen) < self.goal:
-            self.best = self.start.improved(chosen) if is_guess else chosen
-            cost = self.start.cost(self.best)
-            self.goal = cost - SLACK * abs(cost)
+        cost = self.start.cost(chosen)
+        if cost < self.goal:
+            self.best, self.goal = chosen, cost - SLACK * abs(cost)

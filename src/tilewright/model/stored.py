@@ -52,7 +52,7 @@ def _written_last(program: tir.Func, name: str) -> tir.Func:
 
 
 def _zeros_first(stmt: tir.Stmt) -> tir.Stmt:
-    """Zeros are written before everything else, so that nothing stands between what runs together."""
+    """Zeros are written first, so that nothing stands between what runs together."""
     if isinstance(stmt, tir.Alloc):
         return stmt.with_fields(body=_zeros_first(stmt.body))
     if isinstance(stmt, tir.Seq):

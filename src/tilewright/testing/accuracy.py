@@ -102,14 +102,19 @@ class Rounding:
 
 
 CONVOLUTIONS: Final = {
-    "direct": Rounding(1e-5, 4e-6, 0),
+    "direct": Rounding(1.5e-5, 5e-6, 0),
     "F(2, 3)": Rounding(3e-6, 2e-6, 0),
     "F(4, 3)": Rounding(1.5e-5, 5e-6, 50),
     "F(6, 3)": Rounding(8e-5, 1.8e-5, 300),
-    "F(2, 5)": Rounding(1e-5, 4e-6, 0),
+    "F(2, 5)": Rounding(1e-5, 6e-6, 0),
     "F(4, 5)": Rounding(6e-5, 2e-5, 60),
     "F(2, 2)": Rounding(2.5e-6, 2e-6, 0),
-    "F(4, 2)": Rounding(2.5e-5, 8e-6, 40),
+    "F(4, 2)": Rounding(2.5e-5, 8e-6, 50),
+    "F(6, 2)": Rounding(6e-5, 1.5e-5, 250),
+    "F(2, 4)": Rounding(1.5e-5, 8e-6, 0),
+    "F(4, 4)": Rounding(4e-5, 1.5e-5, 150),
+    "F(2, 6)": Rounding(4e-5, 2.2e-5, 0),
+    "F(2, 7)": Rounding(4e-5, 2.2e-5, 0),
 }
 """Algorithms by the names that `layouts.algorithms` gives them."""
 

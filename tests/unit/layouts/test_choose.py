@@ -16,6 +16,7 @@ from tilewright.graph.ops.winograd import WinogradConv
 from tilewright.layouts.algorithms import algorithms_of
 from tilewright.layouts.choose import choose
 from tilewright.layouts.costs import Machine
+from tilewright.layouts.sites import Settings
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
@@ -44,7 +45,7 @@ def network(
 
 def chosen(graph: Graph, machine: Machine = MACHINE, *, strict: bool = False) -> int:
     """How many results the tiles have that a convolution gets; 0 for none."""
-    (node,) = choose(graph, machine, strict=strict).nodes
+    (node,) = choose(graph, Settings(machine, strict=strict)).graph.nodes
     return node.op.results[-1] if isinstance(node.op, WinogradConv) else 0
 
 
@@ -61,7 +62,7 @@ def test_few_channels_of_large_images_have_the_largest_tiles():
 
 
 def test_three_dimensions_are_tiled_along_two():
-    (node,) = choose(network((4, 28, 28), 64, 64), MACHINE, strict=False).nodes
+    (node,) = choose(network((4, 28, 28), 64, 64), Settings(MACHINE)).graph.nodes
     assert isinstance(node.op, WinogradConv)
     assert node.op.results[0] == 0
     assert min(node.op.results[1:]) > 0
@@ -112,7 +113,7 @@ def test_alternatives_of_a_window():
 def test_meaning_stays(graph):
     shape = [tir.int_value(size) for size in graph.inputs[0].shape]
     x = np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32)
-    made = choose(graph, MACHINE, strict=False)
+    made = choose(graph, Settings(MACHINE)).graph
     assert isinstance(made.nodes[0].op, WinogradConv)
     found, expected = interpret(made, {"x": x}), interpret(graph, {"x": x})
     np.testing.assert_allclose(found[0], expected[0], atol=1e-3)

@@ -77,14 +77,20 @@ def test_loops_follow_what_is_stored():
 
 
 def test_a_sum_over_blocks_runs_block_by_block():
-    made = check(conv(), X=blocked(4))
-    assert extents(made, "Y")[-4:] == [3, 3, 2, 4]
+    made = check(conv(kernel=1, pad=0), X=blocked(4))
+    assert extents(made, "Y")[-2:] == [2, 4]
     assert not divides(made)
 
 
 def test_a_sum_within_a_group_runs_block_by_block():
-    made = check(conv(groups=2), X=blocked(2))
+    made = check(conv(pad=0, groups=2), X=blocked(2))
     assert extents(made, "Y")[-4:] == [3, 3, 2, 2]
+
+
+def test_a_border_of_data_in_blocks_is_copied_as_a_product_reads_it():
+    made = check(conv(), X=blocked(4))
+    assert extents(made, "Y_border") == [1, 8, 7, 8]
+    assert extents(made, "Y")[-3:] == [3, 3, 8]
 
 
 def test_a_product_is_computed_in_rows_and_written_in_blocks():
@@ -99,10 +105,47 @@ def test_a_product_is_turned_behind_its_epilogue():
     assert extents(made, "Z_stored") == [1, 16, 6, 5]
 
 
-def test_a_product_of_turned_data_runs_along_them():
-    made = check(conv(kernel=1, pad=0), X=NCHW, Z=NCHW)
-    assert extents(made, "Y")[:4] == [1, 16, 6, 5]
+def product(width: int, filters: int) -> tir.Func:
+    x, w = placeholder("X", (1, 2, width, 4)), placeholder("W", (filters, 4, 1, 1))
+    return func("product", [x, w], [mapped(convolve(x, w))])
+
+
+def test_a_product_of_turned_data_runs_along_them_if_they_are_long():
+    made = check(product(24, 6), X=NCHW, Z=NCHW)
+    assert extents(made, "Y")[:4] == [1, 6, 2, 24]
     assert find_block(made, "Z_stored") is None
+    made = check(product(23, 6), X=NCHW, Z=NCHW)
+    assert extents(made, "Y")[:4] == [1, 2, 23, 6]
+
+
+def test_turned_data_are_turned_back_for_many_columns():
+    assert find_block(check(product(5, 128), X=NCHW), "Y_X") is not None
+    assert find_block(check(product(5, 64), X=NCHW), "Y_X") is None
+
+
+def test_only_what_is_read_is_copied():
+    x, w = placeholder("X", (1, 6, 5, 4)), placeholder("W", (128, 4, 1, 1))
+    program = func("product", [x, w], [mapped(convolve(x, w, strides=(2, 2)))])
+    assert extents(check(program, X=NCHW), "Y_X") == [1, 3, 3, 4]
+
+
+def pooling(**layouts: Steps) -> tir.Func:
+    x = placeholder("X", X)
+    return check(func("f", [x], [pool(x, tir.Fold.MAX, (3, 3))]), **layouts)
+
+
+def test_a_window_reads_a_copy_where_its_data_are_stored_otherwise():
+    assert extents(pooling(X=NCHW), "Y_X") == [1, 6, 5, 8]
+    assert extents(pooling(X=blocked(4)), "Y_X") == [1, 6, 5, 8]
+    assert extents(pooling(X=blocked(2), Y=blocked(4)), "Y_X") == [1, 2, 6, 5, 4]
+    assert find_block(pooling(X=blocked(4), Y=blocked(4)), "Y_X") is None
+    assert find_block(pooling(Y=blocked(4)), "Y_X") is None
+
+
+def test_short_rows_of_a_window_are_turned_behind_it():
+    made = pooling(Y=NCHW)
+    assert extents(made, "Y")[:4] == [1, 4, 3, 8]
+    assert extents(made, "Y_stored") == [1, 8, 4, 3]
 
 
 def test_a_border_is_stored_as_the_window_wants_it():

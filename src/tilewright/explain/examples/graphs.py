@@ -145,7 +145,7 @@ w = b.input("w", tw.f32, (5, 6))
         each of its alternatives is impossible by itself, or with all that its neighbours can
         do.""",
         given="""
-        from tilewright.graph.layouts.solve import Problem, solve
+        from tilewright.layouts.solve import Problem, solve
 
         never = float("inf")
         costs, names = [[3.0, 2.0], [1.0, never]], ["conv", "pool"]

@@ -66,7 +66,11 @@ def is_channels_last(block: tir.Block) -> bool:
     spatial = [it.var for it in block.iters if it.kind is tir.IterKind.SPATIAL]
     if len(spatial) < 2 or spatial != list(store.indices):
         return False
-    return all(load.indices[-1] is spatial[-1] for load in loads_of(block) if _slides(load, block))
+    return all(
+        (1, spatial[-1]) in terms(load.indices[-1])
+        for load in loads_of(block)
+        if _slides(load, block)
+    )
 
 
 def wants_border(window: tir.Block, border: tir.Block) -> bool:
@@ -220,10 +224,10 @@ def _in_order_of_data(context: Context, block: str, loops: list[str]) -> list[st
     data = [load for load in loads_of(node) if _slides(load, node)]
     if len(data) != 1:
         return loops
-    at = {name: p for p in range(len(node.iters)) if (name := iter_loop(context, block, p)) in loops}
+    names = [iter_loop(context, block, p) for p in range(len(node.iters))]
 
     def distance(loop: str) -> int:
-        return weight(data[0], node.iters[at[loop]].var)
+        return weight(data[0], node.iters[names.index(loop)].var)
 
     return sorted(loops, key=distance, reverse=True) if all(map(distance, loops)) else loops
 

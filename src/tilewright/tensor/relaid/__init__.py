@@ -7,8 +7,8 @@ Here X and Y are stored in blocks of channels. Every access goes through the lay
 (`moving`). A block that writes element by element is written anew over the dimensions that are
 stored, and a sum over a dimension that an operand stores in blocks is taken block by block. Buffers
 inside of the program get the layouts that suit their readers, and where data or results had better
-be turned as a whole, a stage does that (`wishes`, `stages`). All of that is only for speed: whatever
-cannot be written anew keeps its loops, and finds its elements by the layout.
+be turned as a whole, a stage does that (`wishes`, `stages`). All of that is only for speed:
+whatever cannot be written anew keeps its loops, and finds its elements by the layout.
 
 A layout that stores more than the elements (a border inside of blocks, copies) is written by a
 stage of its own behind the program's.
@@ -44,6 +44,6 @@ def relaid(
     for buffer in [b for b in wanted if b in written]:
         if needs_packing(func, buffer, wanted):
             func = with_packing(func, buffer, wanted.pop(buffer))
-    for block, buffer in copied_for(func, wanted):
-        func = with_copy(func, block, buffer)
+    for block, load in list(copied_for(func, wanted)):
+        func = with_copy(func, block, load)
     return Relaying(func, spread(func, wanted, bordered)).run()

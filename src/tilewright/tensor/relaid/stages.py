@@ -9,7 +9,7 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import make_block, seq
 from tilewright.tensor.node import Node
 from tilewright.tensor.stored import Layout, logical_index, stored_shape
-from tilewright.tensor.visit import replace_node, rewrite, walk_stmts
+from tilewright.tensor.visit import find_block, free_vars, replace_node, rewrite, substitute
 
 __all__ = ["with_buffers", "with_copy", "with_packing"]
 
@@ -31,16 +31,34 @@ def with_packing(func: tir.Func, buffer: tir.Buffer, layout: Layout) -> tir.Func
     return tir.Func(func.name, params, tir.Alloc(plain, _behind(body, nest)))
 
 
-def with_copy(func: tir.Func, block: tir.Block, buffer: tir.Buffer) -> tir.Func:
-    """The block reads a copy of a buffer, which a stage in front of its loops makes."""
-    copy = tir.Buffer(f"{block.name}_{buffer.name}", buffer.shape, buffer.dtype)
+def with_copy(func: tir.Func, block: tir.Block, load: tir.Load) -> tir.Func:
+    """The block reads a copy of a buffer, which a stage in front of its loops makes.
+
+    Where every index has an iterator of its own, only what is read is copied.
+    """
+    name = f"{block.name}_{load.buffer.name}"
+    extents = {it.var: it.extent for it in block.iters}
+    own = [next(iter(v)) for i in load.indices if len(v := free_vars(i) & extents.keys()) == 1]
+    if len(set(own)) == len(load.indices):
+        copy = tir.Buffer(name, tuple(extents[var] for var in own), load.buffer.dtype)
+        read: tir.Load = tir.Load(copy, tuple(own))
+    else:
+        copy = tir.Buffer(name, load.buffer.shape, load.buffer.dtype)
+        read = tir.Load(copy, load.indices)
     iters = _iters(copy)
     where = tuple(it.var for it in iters)
-    nest = _stage(copy.name, copy, iters, tir.Load(buffer, where))
-    top = next(s for s in _tops(func.body) if any(inner is block for inner in walk_stmts(s)))
-    changed = with_buffers(tir.Func("", (), top), {buffer: copy}).body
-    body = replace_node(func.body, top, seq(nest, changed))
-    return func.with_fields(body=tir.Alloc(copy, _flat(body)))
+    values = dict(zip(own, where, strict=False)) if read.indices != load.indices else {}
+    places = tuple(substitute(i, values) for i in load.indices) if values else where
+    nest = _stage(name, copy, iters, tir.Load(load.buffer, places))
+    top = next(stmt for stmt in _tops(func.body) if find_block(stmt, block.name) is not None)
+    old = find_block(top, block.name)
+    assert old is not None
+    body = rewrite(old.body, lambda part: read if part == load else None)
+    new = make_block(old.name, old.iters, old.bindings, body, old.init, old.predicate)
+    changed = replace_node(top, old, new.with_fields(notes=old.notes))
+    return func.with_fields(
+        body=tir.Alloc(copy, _flat(replace_node(func.body, top, seq(nest, changed))))
+    )
 
 
 def with_buffers(func: tir.Func, buffers: Mapping[tir.Buffer, tir.Buffer]) -> tir.Func:

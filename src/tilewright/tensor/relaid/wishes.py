@@ -39,8 +39,8 @@ def needs_packing(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> bool:
     return _is_turned(buffer, layout) and _keeps_rows(func, source, {**layouts, source: layout})
 
 
-def copied_for(func: tir.Func, layouts: Layouts) -> Iterator[tuple[tir.Block, tir.Buffer]]:
-    """(block, parameter) where a block had better read a copy that is stored as it wants it."""
+def copied_for(func: tir.Func, layouts: Layouts) -> Iterator[tuple[tir.Block, tir.Load]]:
+    """What blocks read of parameters and had better read of a copy, stored as they want it."""
     for block in _blocks(func):
         kind, store = kind_of(block), block.body
         if kind not in (Kind.CONTRACTION, Kind.WINDOWED) or not isinstance(store, tir.Store):
@@ -53,9 +53,9 @@ def copied_for(func: tir.Func, layouts: Layouts) -> Iterator[tuple[tir.Block, ti
                 slides = len(load.indices) == len(store.indices) and load is loads_of(block)[0]
                 wanted = _result_layout(func, store.buffer, layouts)
                 if slides and _walks_otherwise(buffer, own, wanted):
-                    yield block, buffer
+                    yield block, load
             elif _is_turned(buffer, own) and _wants_turned(block, load, func, layouts):
-                yield block, buffer
+                yield block, load
 
 
 def _walks_otherwise(buffer: tir.Buffer, own: Layout, wanted: Layout) -> bool:
@@ -73,10 +73,9 @@ def _wants_turned(block: tir.Block, load: tir.Load, func: tir.Func, layouts: Lay
     if roles is None or load.indices != roles.left.indices or load.buffer is not roles.left.buffer:
         return False
     layout = _result_layout(func, store.buffer, layouts)
-    columns = tir.int_value(block.iters[roles.columns[-1]].extent) or 0
-    return columns >= _MANY_COLUMNS and not _runs_along_rows(
-        block, {**layouts, store.buffer: layout}
-    )
+    if _runs_along_rows(block, {**layouts, store.buffer: layout}):
+        return False
+    return (tir.int_value(block.iters[roles.columns[-1]].extent) or 0) >= _MANY_COLUMNS
 
 
 def _result_layout(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> Layout:

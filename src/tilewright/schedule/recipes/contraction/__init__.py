@@ -13,8 +13,8 @@ the call is packed panel by panel where enough rows use it.
 
 from __future__ import annotations
 
-from tilewright.schedule.recipes.context import Context, extent_of
-from tilewright.schedule.recipes.contraction.cuts import tile_with_cuts
+from tilewright.schedule.recipes.context import Context
+from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
 from tilewright.schedule.recipes.contraction.digits import join_digits, split_constants
 from tilewright.schedule.recipes.contraction.merging import (
     merge_reduction,
@@ -62,8 +62,7 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     ahead = is_constant and panels is not None
     operands = Operands(roles.left.buffer.name, roles.right.buffer.name, packed, ahead)
     loops = loops_of(context, block)
-    length = extent_of(context, loops.reduce[0]) if len(loops.reduce) == 1 else None
-    is_cut = length is not None and plan.reduce_per_block < length and packed is None
+    is_cut = packed is None and steps_per_cut(context, loops, plan) is not None
     arrange = tile_with_cuts if is_cut else tile
     arrange(context, block, loops, plan, epilogue, operands)
     if is_constant and panels is not None:

@@ -26,7 +26,18 @@ from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["tile_with_cuts"]
+__all__ = ["steps_per_cut", "tile_with_cuts"]
+
+
+def steps_per_cut(context: Context, loops: Loops, plan: ContractionPlan) -> int | None:
+    """How far the outermost loop of the reduction goes in one cut; None if it is not cut."""
+    first, *inner = [extent_of(context, loop) for loop in loops.reduce]
+    if first is None or None in inner:
+        return None
+    wanted = plan.reduce_per_block // math.prod(extent or 1 for extent in inner)
+    dividing = [steps for steps in range(1, wanted + 1) if first % steps == 0]
+    found = max(dividing, default=1) if inner else wanted
+    return found if found < first else None
 
 
 def tile_with_cuts(
@@ -42,8 +53,9 @@ def tile_with_cuts(
     Loops: blocks of rows and spans of panels (fused, parallel), cuts, panels, tiles.
     """
     s = context.schedule
-    (reduce,) = loops.reduce
-    cuts, _ = s.split(reduce, plan.reduce_per_block)
+    steps = steps_per_cut(context, loops, plan)
+    assert steps is not None
+    cuts, _ = s.split(loops.reduce[0], steps)
     partial = s.rfactor(cuts)
     s.set_scope(s.block(partial).writes[0].buffer.name, scope="register")
     folded = _loops_of_fold(context, block)

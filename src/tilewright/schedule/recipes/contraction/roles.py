@@ -116,13 +116,14 @@ def loops_of(context: Context, block: str) -> Loops:
         return tuple(iter_loop(context, block, p) for p in positions)
 
     rows = names(roles.rows)
+    order = context.schedule.loops(block)  # the walk may go another way than the iterators
     return Loops(
         batch=names(roles.batch),
         outer_rows=rows[:-1],
         row=rows[-1] if rows else None,
         outer_columns=names(tuple(p for p in roles.columns if p != column)),
         column=iter_loop(context, block, column),
-        reduce=names(roles.reduce),
+        reduce=tuple(sorted(names(roles.reduce), key=order.index)),
     )
 
 

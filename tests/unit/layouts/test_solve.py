@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.expect import raises_code
-from tilewright.graph.layouts.solve import Problem, Solution, solve
+from tilewright.layouts.solve import Problem, Solution, solve
 
 INF = math.inf
 SAME = [[0, 5], [5, 0]]  # a conversion costs 5

@@ -1,1 +1,0 @@
-"""The choice of layouts and algorithms over a whole graph."""
