@@ -190,7 +190,7 @@ def largest_transform(tiles: Tiles, side: int, channels: int, size: float) -> Ar
     one, _ = tiles.filters
     row = max(one.data, key=lambda r: sum(map(abs, r)))
     line = np.array([-1.0 if c < 0 else 1.0 for c in row])
-    first = one.results - (one.taps - 1) // 2  # of the second tile, which has no border
+    first = 2 * one.results - (one.taps - 1) // 2  # of the third tile, which has no border
     made, where = np.zeros((side, side, channels), np.float32), slice(first, first + one.tile)
     made[where, where] = (size * np.outer(line, line))[..., None]
     return made

@@ -6,6 +6,7 @@ accuracy is that of the direct algorithm.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,12 @@ LARGEST = float(np.finfo(np.float32).max)
 TINY = float(np.finfo(np.float32).tiny)
 each_algorithm = pytest.mark.parametrize(("taps", "results"), ALGORITHMS)
 minimal = pytest.mark.parametrize(("taps", "results"), [a for a in ALGORITHMS if a[1]])
+
+
+@cache
+def kernel_of(taps: int, results: int) -> Convolution:
+    """One with normal weights for eight channels."""
+    return Convolution(cases.normal_weights(taps, 8), tiles_of(taps, results), 24)
 
 
 def places(results: int) -> list[tuple[int, int]]:
@@ -71,7 +78,7 @@ def test_all_data_are_within_the_bound_of_the_matrices(taps, results):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_spreads_as_the_matrices_say(taps, results, value):
     """Never beyond its tiles: all other results keep their bits."""
-    kernel = Convolution(cases.normal_weights(taps, 8), tiles_of(taps, results), 24)
+    kernel = kernel_of(taps, results)
     x = cases.picture(np.random.default_rng(2), 24, 8)
     before = kernel(x)
     for place in places(results):
@@ -98,7 +105,7 @@ def test_inner_elements_of_a_tile_reach_all_of_its_results(taps, results):
 @pytest.mark.parametrize("huge", [1e6, 1e8])
 def test_errors_beside_a_huge_element(taps, results, huge):
     """Results that share a tile with it lose what the table says, others nothing."""
-    kernel = Convolution(cases.normal_weights(taps, 8), tiles_of(taps, results), 24)
+    kernel = kernel_of(taps, results)
     limit = CONVOLUTIONS[name_of(kernel.tiles)].beside
     unit = U * huge * float(np.abs(kernel.weights).max())
     ones = np.ones((24, 24, 8), np.float32)
@@ -126,7 +133,7 @@ def test_transforms_overflow_where_their_growth_says(taps, results):
 
 @each_algorithm
 def test_subnormal_data_are_not_lost(taps, results):
-    kernel = Convolution(cases.normal_weights(taps, 8), tiles_of(taps, results), 24)
+    kernel = kernel_of(taps, results)
     whole = np.random.default_rng(3).integers(-9999, 10000, (24, 24, 8))
     x = (whole * 2.0**-149).astype(np.float32)
     found, bound = kernel(x), worst(kernel.tiles, 8) if kernel.tiles else taps * taps * 8
@@ -161,8 +168,16 @@ def test_the_page_has_the_limits():
     assert text.count(script.TITLE) == 1
 
 
-def model_of(convolution: Convolution, accuracy: str) -> tw.Module:
-    """A model of one node with these weights."""
+@cache
+def direct_of(taps: int) -> Convolution:
+    """A convolution of 16 channels whose models are below."""
+    return Convolution(cases.normal_weights(taps, 16, 64), None, 40)
+
+
+@cache
+def model_of(taps: int, accuracy: str) -> tw.Module:
+    """A model of one node, with the weights of `direct_of`."""
+    convolution = direct_of(taps)
     shape = (1, convolution.weights.shape[1], convolution.side, convolution.side)
     before, behind = convolution.pads
     attributes = {"pads": [before, before, behind, behind]}
@@ -184,8 +199,7 @@ def chosen_tiles(module: tw.Module) -> list[cases.Tiles]:
 
 @pytest.mark.parametrize("taps", [2, 3, 5])
 def test_strict_models_have_the_errors_of_the_direct_algorithm(taps):
-    direct = Convolution(cases.normal_weights(taps, 16, 64), None, 40)
-    module = model_of(direct, "strict")
+    direct, module = direct_of(taps), model_of(taps, "strict")
     assert not chosen_tiles(module)
     x = cases.picture(np.random.default_rng(6), 40, 16)
     largest, mean = cases.errors(run(module, x), direct.exact(x))
@@ -199,8 +213,7 @@ def test_strict_models_have_the_errors_of_the_direct_algorithm(taps):
 @pytest.mark.parametrize("taps", [2, 3, 5])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e8])
 def test_strict_models_keep_elements_within_their_windows(taps, value):
-    direct = Convolution(cases.normal_weights(taps, 16, 64), None, 40)
-    module = model_of(direct, "strict")
+    direct, module = direct_of(taps), model_of(taps, "strict")
     x = cases.picture(np.random.default_rng(8), 40, 16)
     before, changed = run(module, x), x.copy()
     changed[17, 22, 5] = value
@@ -210,10 +223,9 @@ def test_strict_models_keep_elements_within_their_windows(taps, value):
 
 
 def test_default_models_keep_elements_within_their_tiles():
-    weights = cases.normal_weights(3, 16, 64)
-    module = model_of(Convolution(weights, None, 40), "default")
+    module = model_of(3, "default")
     (tiles,) = chosen_tiles(module)
-    kernel = Convolution(weights, tiles, 40)
+    kernel = Convolution(direct_of(3).weights, tiles, 40)
     x = cases.picture(np.random.default_rng(9), 40, 16)
     largest, mean = cases.errors(run(module, x), kernel.exact(x))
     limits = CONVOLUTIONS[name_of(tiles)]

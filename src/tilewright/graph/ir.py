@@ -87,12 +87,17 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """`outputs = op(inputs)`; `label` says which operators of the model it stands for."""
+    """`outputs = op(inputs)`; `label` says which operators of the model it stands for.
+
+    `loops` are parameters for the kernel's schedule that were chosen together with layouts; they
+    mean nothing here.
+    """
 
     op: Op
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     label: str = ""
+    loops: object = None
 
     @property
     def output(self) -> Value:

@@ -15,7 +15,15 @@ from tilewright.dtypes import f32
 from tilewright.graph.ir import Array, Value
 from tilewright.graph.ops.window import Conv
 from tilewright.graph.sizes import sized
-from tilewright.layouts.costs import ConvShape, Machine, direct_cycles, winograd_cycles
+from tilewright.layouts.costs import (
+    ConvShape,
+    Machine,
+    direct_cycles,
+    direct_product,
+    winograd_cycles,
+    winograd_product,
+)
+from tilewright.schedule.recipes.contraction.plan import ContractionShape
 from tilewright.tensor.library.winograd import Tiles
 
 __all__ = ["DIRECT", "Algorithm", "algorithms_of", "conv_shape"]
@@ -60,6 +68,12 @@ class Algorithm:
             beyond = -size % m if m else 0
             found.append((op.pads[d], op.pads[rank + d] + beyond))
         return tuple(found)
+
+    def product(self, conv: ConvShape, machine: Machine) -> ContractionShape:
+        """The product in it, which has loops of its own to choose."""
+        if self.tiles is None:
+            return direct_product(conv, machine)
+        return winograd_product(conv, self.tiles, machine)
 
     def cycles(self, conv: ConvShape, machine: Machine) -> float:
         """Predicted by the model of the machine."""

@@ -71,7 +71,8 @@ class _Applied:
         if isinstance(op, Conv) and alternative.algorithm.tiles is not None:
             op, inputs = self._by(alternative.algorithm, op, inputs)
         outputs = tuple(self._written(value) for value in node.outputs)
-        self.nodes.append(Node(op, tuple(inputs), outputs, node.label))
+        loops = alternative.loops if isinstance(node.op, Conv) else None
+        self.nodes.append(Node(op, tuple(inputs), outputs, node.label, loops))
 
     def _written(self, value: Value) -> Value:
         """The value in the form in which it is written; what stays inside of a site has none."""

@@ -29,8 +29,10 @@ __all__ = [
     "converted_cycles",
     "depthwise_cycles",
     "direct_cycles",
+    "direct_product",
     "laid_out_cycles",
     "winograd_cycles",
+    "winograd_product",
 ]
 
 # Cycles to transform one vector of the elements of a tile, loads and stores in the first cache
@@ -99,7 +101,12 @@ class ConvShape:
 
 def direct_cycles(conv: ConvShape, machine: Machine) -> float:
     """A product of all windows with the filters of each group."""
-    shape = ContractionShape(
+    return plan_contraction(direct_product(conv, machine), machine.target).cycles
+
+
+def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
+    """The product that a direct convolution is."""
+    return ContractionShape(
         batch=conv.groups,
         rows=conv.places,
         columns=max(1, conv.filters // conv.groups),
@@ -109,35 +116,36 @@ def direct_cycles(conv: ConvShape, machine: Machine) -> float:
         threads=machine.threads,
         density=min(1.0, 1.3 / prod(conv.taps)) if prod(conv.taps) > 1 else 1.0,
     )
-    return plan_contraction(shape, machine.target).cycles
 
 
 def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     """Transforms of the data and of the products, and the products themselves."""
+    shape, target = winograd_product(conv, tiles, machine), machine.target
+    products = plan_contraction(shape, target).cycles
+    lanes = max(1, target.lanes(conv.element_bytes))
+    per_vector = _TRANSFORM.get(max(f.tile for f in tiles.filters), _TRANSFORM[8])
+    vectors = ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
+    transforms = shape.rows * shape.batch * vectors * per_vector / machine.threads
+    each = shape.batch * conv.element_bytes
+    between = each * shape.rows * (conv.channels + conv.filters)
+    weights = each * shape.reduce * conv.filters
+    return products + transforms + _between_cycles(between, weights, machine)
+
+
+def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> ContractionShape:
+    """The products between the transforms: one for each element of a tile."""
     counts = [
         ceil(size / m) if m else size for size, m in zip(conv.space, tiles.results, strict=True)
     ]
-    places = conv.batch * prod(counts)
-    first, second = tiles.filters
-    elements = first.tile * second.tile
-    shape = ContractionShape(
-        batch=elements,
-        rows=places,
+    return ContractionShape(
+        batch=prod(f.tile for f in tiles.filters),
+        rows=conv.batch * prod(counts),
         columns=conv.filters,
         reduce=prod(tiles.taps[d] for d in tiles.plain) * conv.channels,
         element_bytes=conv.element_bytes,
         right_is_constant=True,
         threads=machine.threads,
     )
-    target = machine.target
-    products = plan_contraction(shape, target).cycles
-    lanes = max(1, target.lanes(conv.element_bytes))
-    per_vector = _TRANSFORM.get(max(first.tile, second.tile), _TRANSFORM[8])
-    vectors = ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
-    transforms = places * elements * vectors * per_vector / machine.threads
-    between = elements * places * (conv.channels + conv.filters) * conv.element_bytes
-    weights = elements * shape.reduce * conv.filters * conv.element_bytes
-    return products + transforms + _between_cycles(between, weights, machine)
 
 
 def _between_cycles(between: float, weights: float, machine: Machine) -> float:

@@ -26,6 +26,7 @@ from tilewright.layouts.costs import (
     laid_out_cycles,
 )
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars
 
@@ -36,13 +37,15 @@ __all__ = ["Alternative", "Settings", "Site", "sites_of"]
 class Settings:
     """What the choice is made for: a machine, whether sums must be exact, a form for everything.
 
-    Without `halos`, every convolution makes the border of its data itself.
+    Without `halos`, every convolution makes the border of its data itself. `measured` holds what a
+    tuner found for (workload, alternative without loops): its loops, and the cycles it took.
     """
 
     machine: Machine
     strict: bool = False
     fixed: Form | None = None
     halos: bool = True
+    measured: Mapping[tuple[str, str], Alternative] = field(default_factory=dict)
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -54,12 +57,24 @@ class Settings:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A way to run a site: the forms it reads and writes, the algorithm, and what it costs."""
+    """A way to run a site: the forms it reads and writes, the algorithm, and what it costs.
+
+    `loops` are the parameters of its product; without them the recipe asks its model.
+    """
 
     source: Form = LAST
     result: Form = LAST
     algorithm: Algorithm = DIRECT
     cycles: float = 0.0
+    loops: ContractionPlan | None = None
+
+    def key(self, rank: int) -> str:
+        """The alternative without its cost, as text: a key in a database."""
+        forms = f"{self.source.name(rank)}→{self.result.name(rank)}"
+        plan = self.loops
+        tile = "" if plan is None else f" {plan.tile_rows}×{plan.tile_vectors}"
+        block = "" if plan is None else f" {plan.row_tiles_per_block} {plan.reduce_per_block}"
+        return f"{self.algorithm.name} {forms}{tile}{block}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +87,14 @@ class Site:
     beside: tuple[Value, ...] = ()
     alternatives: tuple[Alternative, ...] = (Alternative(),)
     group: Group | None = field(default=None, repr=False)
+    conv: ConvShape | None = None
+
+    @property
+    def workload(self) -> str:
+        """What it computes, whatever its place in a graph: operators and types."""
+        ops = " ".join(str(node.op) for node in self.nodes)
+        types = ", ".join(str(value.type) for value in (*self.reads, *self.results))
+        return f"{ops}: {types}"
 
     def wanted(self, value: Value, alternative: Alternative) -> Form:
         """The form in which a value is read."""
@@ -94,9 +117,19 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
     wishes = _halo_wishes(found)
     found = [_with_halo(site, wishes, settings) for site in found]
+    found = [_as_measured(site, settings) for site in found]
     found += [Site((node,), node.outputs) for node in graph.nodes if is_view(node)]
     place = {node: k for k, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda site: place[site.nodes[-1]])
+
+
+def _as_measured(site: Site, settings: Settings) -> Site:
+    """What was measured takes the place of what was predicted."""
+    if not settings.measured:
+        return site
+    rank, workload = site.results[0].rank, site.workload
+    known = [settings.measured.get((workload, a.key(rank)), a) for a in site.alternatives]
+    return replace(site, alternatives=tuple(known))
 
 
 def _halo_wishes(sites: Sequence[Site]) -> dict[Value, tuple[tuple[int, int], ...]]:
@@ -212,7 +245,8 @@ def _convolution(
     forms = settings.forms if result not in graph.outputs else (LAST,)
     results = [f for f in forms if f.misfit(result.shape) is None]
     found = _conv_alternatives(op, held, shape, x, results, settings)
-    return Site(plain.nodes, plain.results, (x,), tuple(wide), tuple(found), plain.group)
+    wide_values = tuple(wide)
+    return Site(plain.nodes, plain.results, (x,), wide_values, tuple(found), plain.group, shape)
 
 
 def _spreading(plain: Site, anchor: Node) -> Site:

@@ -20,6 +20,7 @@ from tilewright.lower import lower
 from tilewright.lower.in_place import in_place
 from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, func, placeholder
@@ -46,6 +47,7 @@ class KernelTask:
     sizes: tuple[tir.Expr, ...]
     threads: int
     key: str
+    loops: ContractionPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,11 @@ def task_of(
     program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(names[v] for v in inputs if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
+    loops = next((n.loops for n in group.nodes if isinstance(n.loops, ContractionPlan)), None)
+    key = key if loops is None else f"{key}-{loops}"
     own = tuple(sizes.of(size) for size in program_sizes(program))
     params = (*inputs, *([outputs[0]] * carriers), *outputs)
-    return KernelTask(program, params, fixed, own, threads, key)
+    return KernelTask(program, params, fixed, own, threads, key, loops)
 
 
 def _abstract(layout: Layout, sizes: SizeNames) -> Layout:
@@ -128,7 +132,7 @@ def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
 def compile_task(task: KernelTask, target: Target) -> Compiled:
     """Draft, lower and compile one program."""
     program = task.program.with_fields(name=_name_of(task))
-    schedule = draft(program, target, task.threads, task.constants)
+    schedule = draft(program, target, task.threads, task.constants, task.loops)
     scheduled = schedule.func
     require_features(scheduled, target)
     require_functions(scheduled)

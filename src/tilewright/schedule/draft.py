@@ -15,6 +15,7 @@ from tilewright.schedule.recipes.attention import schedule_attentions
 from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction import schedule_contraction
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
@@ -33,13 +34,20 @@ __all__ = ["draft"]
 
 
 def draft(
-    func: tir.Func, target: Target, threads: int = 1, constants: Iterable[str] = ()
+    func: tir.Func,
+    target: Target,
+    threads: int = 1,
+    constants: Iterable[str] = (),
+    loops: ContractionPlan | None = None,
 ) -> Schedule:
-    """A schedule for `func`; parameters named in `constants` may get a layout of their own."""
+    """A schedule for `func`; parameters named in `constants` may get a layout of their own.
+
+    `loops`, from `plans`, take the place of what the model would choose for a contraction.
+    """
     schedule = Schedule(func)
     if _is_empty(func):
         return schedule
-    context = Context(schedule, target, threads, frozenset(constants))
+    context = Context(schedule, target, threads, frozenset(constants), loops)
     done = schedule_attentions(context)
     inline_producers(schedule, done)
     groups = groups_of(schedule, done)

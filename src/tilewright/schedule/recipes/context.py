@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from tilewright.dtypes import index
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars, walk
+
+if TYPE_CHECKING:
+    from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 
 __all__ = [
     "Context",
@@ -28,12 +32,17 @@ PARALLEL_CYCLES = 15_000
 
 @dataclass(frozen=True)
 class Context:
-    """A schedule in the making, the machine, and the names of constant parameters."""
+    """A schedule in the making, the machine, and the names of constant parameters.
+
+    `loops` are parameters for the contraction that were chosen elsewhere; without them, the
+    recipe asks its model.
+    """
 
     schedule: Schedule
     target: Target
     threads: int
     constants: frozenset[str]
+    loops: ContractionPlan | None = None
 
 
 def lanes_of(context: Context, block: str) -> int:

@@ -142,10 +142,18 @@ def _keeps_rows(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> bool:
         kind = kind_of(block)
         if kind is Kind.CONTRACTION and not _runs_along_rows(block, layouts):
             return True
-        turned = _is_turned(buffer, layouts.get(buffer, ()))
-        if kind is Kind.WINDOWED and turned and not _is_long(buffer, layouts.get(buffer, ())):
-            return True
+        layout = layouts.get(buffer, ())
+        if kind is Kind.WINDOWED and _is_turned(buffer, layout):
+            alike = any(_is_turned(data, layouts.get(data, ())) for data in _data_of(func, block))
+            return not alike or not _is_long(buffer, layout)
     return False
+
+
+def _data_of(func: tir.Func, window: tir.Block) -> list[tir.Buffer]:
+    """The parameters that a window slides over, perhaps with a border that a block puts on."""
+    source = loads_of(window)[0].buffer
+    makers = [b for b in _blocks(func) if any(w.buffer is source for w in b.writes)]
+    return [source, *(read.buffer for maker in makers for read in maker.reads)]
 
 
 def _runs_along_rows(block: tir.Block, layouts: Layouts) -> bool:

@@ -50,7 +50,7 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     epilogue, walked = _as_product(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
-    plan = plan_contraction(shape_of(context, roles), context.target)
+    plan = context.loops or plan_contraction(shape_of(context, roles), context.target)
     panels = column_dimension(roles)
     is_constant = roles.right.buffer.name in context.constants
     packs = panels is not None and not is_constant and rows_of(roles) >= _ROWS_TO_PACK

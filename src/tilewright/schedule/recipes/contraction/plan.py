@@ -10,6 +10,7 @@ been calibrated, the measured bandwidths replace the default ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +23,7 @@ __all__ = [
     "compute_cycles",
     "home_of",
     "plan_contraction",
+    "plans",
 ]
 
 
@@ -86,21 +88,43 @@ _SCATTERED = 6.0
 @lru_cache(maxsize=4096)
 def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan:
     """The plan with the fewest predicted cycles."""
-    lanes = max(1, target.lanes(shape.element_bytes))
     best: ContractionPlan | None = None
-    for rows, vectors in _tiles(shape, target, lanes):
-        compute = compute_cycles(shape, target, rows, vectors, lanes)
+    for rows, vectors, compute in _priced_tiles(shape, target):
         if best is not None and compute >= best.cycles:
             continue  # no blocking makes up for slow arithmetic
-        for reduce_block in _reduce_blocks(shape.reduce):
-            row_tiles, traffic = _blocking(shape, target, rows, vectors * lanes, reduce_block)
-            extra = _revisit_cycles(shape, target, rows, vectors, lanes, reduce_block)
-            exposed = max(traffic.total - compute, traffic.exposed)
-            cycles = compute + extra + exposed + _PREFER_IDLE * compute
-            if best is None or cycles < best.cycles:
-                best = ContractionPlan(rows, vectors, lanes, row_tiles, reduce_block, cycles)
+        for plan in _blocked_plans(shape, target, rows, vectors, compute):
+            if best is None or plan.cycles < best.cycles:
+                best = plan
     assert best is not None
     return best
+
+
+def plans(shape: ContractionShape, target: Target) -> Iterator[ContractionPlan]:
+    """All plans that the recipe can follow, each with its predicted cycles: what is searched."""
+    for rows, vectors, compute in _priced_tiles(shape, target):
+        yield from _blocked_plans(shape, target, rows, vectors, compute)
+
+
+def _priced_tiles(
+    shape: ContractionShape, target: Target
+) -> Iterator[tuple[int, int, float]]:
+    """Micro tiles with the cycles of their arithmetic."""
+    lanes = max(1, target.lanes(shape.element_bytes))
+    for rows, vectors in _tiles(shape, target, lanes):
+        yield rows, vectors, compute_cycles(shape, target, rows, vectors, lanes)
+
+
+def _blocked_plans(
+    shape: ContractionShape, target: Target, rows: int, vectors: int, compute: float
+) -> Iterator[ContractionPlan]:
+    """The plans of one micro tile."""
+    lanes = max(1, target.lanes(shape.element_bytes))
+    for reduce_block in _reduce_blocks(shape.reduce):
+        row_tiles, traffic = _blocking(shape, target, rows, vectors * lanes, reduce_block)
+        extra = _revisit_cycles(shape, target, rows, vectors, lanes, reduce_block)
+        exposed = max(traffic.total - compute, traffic.exposed)
+        cycles = compute + extra + exposed + _PREFER_IDLE * compute
+        yield ContractionPlan(rows, vectors, lanes, row_tiles, reduce_block, cycles)
 
 
 def _tiles(shape: ContractionShape, target: Target, lanes: int) -> list[tuple[int, int]]:

@@ -1,0 +1,68 @@
+"""What a tuner searches: algorithm, layouts and loops of a site as one space, in two stages.
+
+    joint    every alternative of a site, with every plan of its product's loops
+    loops    the plans of one alternative, once its layouts and its algorithm are settled
+
+A point of the space is an `Alternative` with its loops. Its predicted cycles are a first opinion;
+what a measurement says goes into `Settings.measured`, and the choice for the graph (`choose.py`) is
+made with it: there is no second mechanism for tuned kernels.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tilewright.layouts.sites import Alternative, Settings, Site
+from tilewright.schedule.recipes.contraction.plan import plan_contraction, plans
+
+__all__ = ["Space", "measured"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The ways to run one site."""
+
+    site: Site
+    settings: Settings
+
+    def joint(self) -> Iterator[Alternative]:
+        """Everything: algorithms, layouts and loops together."""
+        for alternative in self.site.alternatives:
+            yield from self.loops(alternative)
+
+    def loops(self, alternative: Alternative) -> Iterator[Alternative]:
+        """The same algorithm and layouts with all loops; itself where there are none to choose."""
+        conv = self.site.conv
+        if conv is None or conv.groups == conv.channels > 1:
+            yield alternative
+            return
+        machine = self.settings.machine
+        shape = alternative.algorithm.product(conv, machine)
+        usual = plan_contraction(shape, machine.target).cycles
+        for plan in plans(shape, machine.target):
+            cycles = alternative.cycles + (plan.cycles - usual) * alternative.algorithm.margin
+            yield replace(alternative, loops=plan, cycles=cycles)
+
+    def sample(self, rng: random.Random, count: int) -> list[Alternative]:
+        """Different points of the joint space, all layouts and algorithms alike."""
+        found: dict[str, Alternative] = {}
+        rank = self.site.results[0].rank
+        for _ in range(4 * count):
+            layout = rng.choice(self.site.alternatives)
+            point = rng.choice(list(self.loops(layout)))
+            found.setdefault(point.key(rank), point)
+            if len(found) == count:
+                break
+        return list(found.values())
+
+
+def measured(site: Site, results: Mapping[Alternative, float]) -> dict[tuple[str, str], Alternative]:
+    """Entries for `Settings.measured`: of each algorithm and layout the loops that took least."""
+    rank, best = site.results[0].rank, dict[tuple[str, str], Alternative]()
+    for point, cycles in results.items():
+        key = site.workload, replace(point, loops=None).key(rank)
+        if key not in best or cycles < best[key].cycles:
+            best[key] = replace(point, cycles=cycles)
+    return best

@@ -1,0 +1,69 @@
+"""Whatever algorithms, layouts and loops the sites of a network get, it computes what it means."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from tests.examples import examples
+from tests.graphs import RandomGraph
+from tests.laid_out import compiled, images
+from tilewright.graph import interpret, verify_graph
+from tilewright.graph.ir import Graph
+from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.graph.passes.pipeline import optimise
+from tilewright.layouts.apply import apply
+from tilewright.layouts.costs import Machine
+from tilewright.layouts.forms import blocked
+from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
+from tilewright.layouts.space import Space
+from tilewright.target import Target
+
+
+@dataclasses.dataclass(frozen=True)
+class SmallBlocks(Settings):
+    """Also blocks that small images have."""
+
+    @property
+    def forms(self):
+        return (*super().forms, blocked(2), blocked(3), blocked(4))
+
+
+SETTINGS = SmallBlocks(Machine(Target.host(), 1))
+
+
+def drawn(data: st.DataObject, site: Site) -> Alternative:
+    """Any alternative of a site, with any loops."""
+    alternative = data.draw(st.sampled_from(site.alternatives), label=site.nodes[-1].op.name)
+    if not data.draw(st.booleans(), label="with loops of its own"):
+        return alternative
+    points = list(Space(site, SETTINGS).loops(alternative))
+    return points[data.draw(st.integers(0, len(points) - 1), label="loops")]
+
+
+def forced(data: st.DataObject, graph: Graph) -> Graph:
+    """The graph with an alternative for each site that nobody would choose."""
+    chosen = [(site, drawn(data, site)) for site in sites_of(graph, SETTINGS)]
+    made, conversions = apply(graph, chosen)
+    for conversion in conversions:
+        assert conversion.before != conversion.after
+        assert conversion.reason
+    return verify_graph(made)
+
+
+@given(random=images(), data=st.data(), seed=st.integers(0, 9), threads=st.sampled_from([1, 2]))
+@examples(20)
+def test_networks_with_forced_choices(random: RandomGraph, data, seed, threads):
+    graph = forced(data, optimise(random.graph))
+    note(str(graph))
+    feeds = random.feeds(seed)
+    expected = interpret(random.graph, feeds)
+    module, _ = compiled(graph, threads)
+    rounding = 1e-3 if any(isinstance(n.op, WinogradConv) for n in graph.nodes) else 1e-5
+    for got, want in zip(module.run(feeds), expected, strict=True):
+        assert got.shape == want.shape
+        scale = max(1.0, float(np.abs(want).max(initial=0.0)))
+        np.testing.assert_allclose(got, want, rtol=10 * rounding, atol=rounding * scale)

@@ -1,0 +1,168 @@
+"""What sites a network has, what they offer, and what the choice makes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from tests.laid_out import compiled
+from tilewright.dtypes import f32
+from tilewright.graph import Builder, Graph, Value, interpret
+from tilewright.graph.ops import Transpose
+from tilewright.graph.ops.window import Conv, Pool
+from tilewright.graph.passes.pipeline import optimise
+from tilewright.graph.groups import is_view
+from tilewright.layouts.choose import choose
+from tilewright.layouts.costs import Machine
+from tilewright.layouts.forms import FIRST, LAST, blocked
+from tilewright.layouts.sites import Settings, Site, sites_of
+from tilewright.layouts.space import Space, measured
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+
+MACHINE = Machine(Target.named("x86-64-v3"), 1)
+SETTINGS = Settings(MACHINE)
+
+
+class Network:
+    """Layers as models write them: channels first outside, channels last inside."""
+
+    def __init__(self, size: int = 16, channels: int = 16) -> None:
+        self.b = Builder("network")
+        self.rng = np.random.default_rng(1)
+        self.x = self.b.input("x", f32, (1, channels, size, size))
+
+    def conv(self, x: Value, filters: int, taps: int = 3, groups: int = 1, stride: int = 1) -> Value:
+        channels = tir.int_value(x.shape[1]) or 1
+        w = self.rng.uniform(-1, 1, (filters, channels // groups, taps, taps)) / taps
+        op = Conv((stride,) * 2, (1, 1), (taps // 2,) * 4, groups, f32)
+        inside = self.b.transpose(x, (0, 2, 3, 1))
+        made = self.b.add(op, inside, self.b.constant(w.astype(np.float32), "w"))
+        return self.b.transpose(made, (0, 3, 1, 2))
+
+    def relu(self, x: Value) -> Value:
+        return self.b.map(lambda v: tir.maximum(v, 0.0), x)
+
+    def graph(self, y: Value) -> Graph:
+        return optimise(self.b.graph([y], ["y"]))
+
+
+def residual() -> Graph:
+    n = Network()
+    first = n.relu(n.conv(n.x, 16))
+    second = n.conv(first, 16)
+    return n.graph(n.relu(n.b.map(lambda v, w: v + w, second, first)))
+
+
+def site_with(graph: Graph, kind: type) -> Site:
+    return next(s for s in sites_of(graph, SETTINGS) if any(isinstance(n.op, kind) for n in s.nodes))
+
+
+def same_results(graph: Graph, made: Graph) -> None:
+    x = np.random.default_rng(3).uniform(-1, 1, (1, 16, 16, 16)).astype(np.float32)
+    found = compiled(made)[0].run({"x": x})
+    np.testing.assert_allclose(found[0], interpret(graph, {"x": x})[0], atol=1e-4)
+
+
+def test_a_convolution_offers_algorithms_and_forms():
+    site = site_with(residual(), Conv)
+    names = {a.algorithm.name for a in site.alternatives}
+    assert names == {"direct", "F(2, 3)", "F(4, 3)", "F(6, 3)"}
+    assert {a.result.plain for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
+    assert {a.source.plain for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
+
+
+def test_what_others_pad_may_be_written_inside_of_zeros():
+    first = site_with(residual(), Conv)
+    assert {bool(a.result.halo) for a in first.alternatives} == {True, False}
+
+
+def test_elementwise_reads_and_pools_follow():
+    n = Network()
+    pooled = n.b.transpose(
+        n.b.add(
+            Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0,) * 4),
+            n.b.transpose(n.conv(n.x, 16), (0, 2, 3, 1)),
+        ),
+        (0, 3, 1, 2),
+    )
+    site = site_with(n.graph(n.conv(pooled, 8)), Pool)
+    assert all(a.source == a.result.plain for a in site.alternatives)
+    assert len(site.alternatives) >= 4
+
+
+def test_odd_channels_have_no_blocks():
+    n = Network(channels=17)
+    site = site_with(n.graph(n.relu(n.conv(n.x, 255, 1))), Conv)
+    assert {a.result for a in site.alternatives} == {LAST, FIRST}
+
+
+def test_transposes_at_the_border_cost_nothing_if_forms_agree():
+    n = Network()
+    graph = n.graph(n.relu(n.conv(n.x, 16, taps=3, groups=16)))
+    choice = choose(graph, Settings(MACHINE, fixed=FIRST))
+    moves = [node for node in choice.graph.nodes if isinstance(node.op, Transpose)]
+    assert len(moves) == 2
+    assert all(map(is_view, moves))
+    same_results(graph, choice.graph)
+
+
+@pytest.mark.parametrize("form", [None, LAST, FIRST, blocked(8)])
+def test_every_fixed_form_means_the_same(form):
+    graph = residual()
+    choice = choose(graph, Settings(MACHINE, fixed=form))
+    assert choice.exact
+    same_results(graph, choice.graph)
+    if form is not None:
+        convs = [a for s, a in choice.sites if any(isinstance(n.op, Conv) for n in s.nodes)]
+        assert {a.source.plain for a in convs} == {form}
+
+
+def test_padding_bias_activation_and_another_convolution_need_no_conversion():
+    """Between the layers of a network nothing is copied from one layout to another."""
+    n = Network(56, 32)
+    hidden = n.relu(n.conv(n.x, 64))
+    graph = n.graph(n.relu(n.conv(hidden, 64, taps=1)))
+    assert choose(graph, SETTINGS).conversions == ()
+
+
+def test_conversions_say_for_whom_and_why():
+    n = Network()
+    hidden = n.relu(n.conv(n.x, 16))
+    flat = n.b.reshape(hidden, (1, 4096))
+    choice = choose(n.graph(flat), Settings(MACHINE, fixed=blocked(8)))
+    assert [c.after for c in choice.conversions] == [LAST]
+    assert all(c.reader is not None and c.reason for c in choice.conversions)
+
+
+def test_the_joint_space_has_algorithms_layouts_and_loops():
+    site = site_with(residual(), Conv)
+    space = Space(site, SETTINGS)
+    points = list(space.joint())
+    assert len(points) > 10 * len(site.alternatives)
+    assert len({(p.algorithm, p.source, p.result) for p in points}) == len(site.alternatives)
+    best = min(points, key=lambda p: p.cycles)
+    assert best.cycles == pytest.approx(min(a.cycles for a in site.alternatives))
+    only = list(space.loops(site.alternatives[0]))
+    assert {(p.algorithm, p.source, p.result) for p in only} == {
+        (site.alternatives[0].algorithm, site.alternatives[0].source, site.alternatives[0].result)
+    }
+    drawn = space.sample(random.Random(1), 12)
+    assert len({p.key(4) for p in drawn}) == 12
+
+
+def test_what_was_measured_decides():
+    """A tuner that says otherwise than the model is believed, loops included."""
+    graph = residual()
+    site = site_with(graph, Conv)
+    slowest = max(site.alternatives, key=lambda a: a.cycles)
+    point = list(Space(site, SETTINGS).loops(slowest))[-1]
+    found = measured(site, {point: 1.0, dataclasses.replace(point, loops=None): 2.0})
+    choice = choose(graph, Settings(MACHINE, measured=found))
+    (taken,) = [a for s, a in choice.sites if s.workload == site.workload]
+    assert (taken.algorithm, taken.loops) == (slowest.algorithm, point.loops)
+    assert any(node.loops == point.loops for node in choice.graph.nodes)
+    same_results(graph, choice.graph)
