@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.graph.sizes import sized
 from tilewright.testing.accuracy import FUNCTION_OPS, worst
 
 Array = np.ndarray[Any, Any]
@@ -89,8 +90,9 @@ class Case:
 def factor_of(graph: Graph) -> float:
     """What minimal filters that a graph chose for a case contribute to the unit of its error."""
     for node in graph.nodes:
-        if isinstance(node.op, WinogradConv):
-            return worst(node.op.tiles, int(node.inputs[1].shape[-2]))
+        weights = sized(node.inputs[1].shape) if isinstance(node.op, WinogradConv) else None
+        if weights is not None:
+            return worst(node.op.tiles, weights[-2])
     return 1
 
 

@@ -172,17 +172,19 @@ def test_winograd(
     ones = (1,) * rank
     w = Windows((*lead, *space), kernel, (*(step for _ in lead), 1, 1), ones, (2,) * (2 * rank))
     channels, count = data.draw(CHANNELS), data.draw(CHANNELS)
-    x, weights = numbers(3, batch, *w.space, channels), numbers(4, count, channels, *kernel)
+    groups = data.draw(st.sampled_from((1, 1, 2)), label="groups")
+    x = numbers(3, batch, *w.space, channels * groups)
+    weights = numbers(4, count * groups, channels, *kernel)
     transformed = winograd_weights(weights, tiles)
     n = size("n") if data.draw(st.booleans(), label="symbolic batch") else batch
     inputs = [placeholder("X", (n, *x.shape[1:])), placeholder("W", transformed.shape)]
-    expected = convolved(x, weights, w, 1)
+    expected = convolved(x, weights, w, groups)
     with pytest.MonkeyPatch.context() as patch:
         if in_blocks:
             patch.setattr(tile_blocks, "_WORTH", math.inf)
         check(
             data,
-            lambda t: convolve_winograd(*t, tiles, w.pads, w.strides),
+            lambda t: convolve_winograd(*t, tiles, w.pads, w.strides, (), groups),
             inputs,
             [x, transformed],
             expected,

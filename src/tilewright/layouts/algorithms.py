@@ -32,6 +32,9 @@ __all__ = ["DIRECT", "Algorithm", "algorithms_of", "conv_shape"]
 _RESULTS: Final = (2, 4, 6)
 _LARGEST_TILE: Final = 8
 
+# Channels of a group with fewer of which products are too small to gain anything.
+_GROUP: Final = 8
+
 # How much faster an algorithm must be than one that rounds less.
 _MARGIN: Final = {0: 1.0, 4: 1.15, 6: 1.15, 8: 1.28}
 
@@ -89,7 +92,9 @@ def algorithms_of(op: Conv, weights: Array, *, strict: bool) -> Iterator[Algorit
     """What a convolution with these weights may run as, the direct way first."""
     yield DIRECT
     taps = tuple(weights.shape[2:])
-    if strict or op.dtype != f32 or weights.dtype != f32.numpy or op.groups != 1 or len(taps) < 2:
+    if strict or op.dtype != f32 or weights.dtype != f32.numpy or len(taps) < 2:
+        return
+    if op.groups > 1 and weights.shape[1] < _GROUP:
         return
     tiled = range(len(taps) - 2, len(taps))
     if any(op.strides[d] * op.dilations[d] != 1 or taps[d] < 2 for d in tiled):
@@ -109,6 +114,4 @@ def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
     channels = per_group * op.groups
     first = 1 if batch is None else batch[0]
     bordered = any(op.pads)
-    return ConvShape(
-        first, space, channels, filters, tuple(taps), op.groups, bordered=bordered
-    )
+    return ConvShape(first, space, channels, filters, tuple(taps), op.groups, bordered=bordered)

@@ -19,13 +19,12 @@ __all__ = ["Conversion", "apply"]
 
 @dataclass(frozen=True)
 class Conversion:
-    """A value that is copied from one form into another, for whom, and why."""
+    """A value that is copied from one form into another, and for whom."""
 
     value: str
     before: Form
     after: Form
     reader: str
-    reason: str
 
 
 def apply(
@@ -87,10 +86,10 @@ class _Applied:
             return self.new[value, self.forms.get(value, LAST).plain]
         form = site.wanted(value, alternative).plain
         if (value, form) not in self.new:
-            self._convert(value, form, node, site)
+            self._convert(value, form, node)
         return self.new[value, form]
 
-    def _convert(self, value: Value, form: Form, node: Node, site: Site) -> None:
+    def _convert(self, value: Value, form: Form, node: Node) -> None:
         before = self.forms.get(value, LAST)
         steps = form.steps(value.rank)
         name = f"{value.name}_{form.name(value.rank)}"
@@ -99,12 +98,7 @@ class _Applied:
         copy = Map(argument(0, kind), 1, value.dtype)
         self.nodes.append(Node(copy, (self.new[value, before.plain],), (made,), node.label))
         self.new[value, form] = made
-        reason = (
-            "it is faster so, conversion included"
-            if len(site.alternatives) > 1
-            else "it reads values as they are only"
-        )
-        self.conversions.append(Conversion(value.name, before, form, node.label, reason))
+        self.conversions.append(Conversion(value.name, before, form, node.label))
 
     def _by(self, algorithm: Algorithm, op: Conv, inputs: list[Value]) -> tuple[Op, list[Value]]:
         """The operator of an algorithm with its transformed weights."""
@@ -114,5 +108,5 @@ class _Applied:
         held = winograd_weights(self.constants[weights], tiles)
         made = Value(f"{weights.name}_{algorithm.name}", array_type(held))
         self.constants[made] = held
-        how = (op.strides, op.dilations, op.pads, op.dtype)
+        how = (op.strides, op.dilations, op.pads, op.groups, op.dtype)
         return WinogradConv(tiles.taps, tiles.results, *how), [x, made]

@@ -106,5 +106,7 @@ class Price:
         return cls(converted_cycles(elements, machine), bordered_cycles(elements, machine))
 
     def __call__(self, written: Form, wanted: Form) -> float:
-        border = 0.0 if written.covers(wanted) else self.bordered
-        return border if written.plain == wanted.plain else border + self.converted
+        alike = written.plain == wanted.plain
+        # What is converted comes without zeros around it.
+        border = 0.0 if (written if alike else LAST).covers(wanted) else self.bordered
+        return border if alike else border + self.converted

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import Final, Protocol
 
+from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.schedule.recipes.contraction.plan import (
     ContractionShape,
     bytes_per_cycle,
     home_of,
     plan_contraction,
 )
-from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.target import Target
 from tilewright.tensor.library.winograd import Tiles
 
@@ -125,8 +125,9 @@ def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     lanes = max(1, target.lanes(conv.element_bytes))
     per_vector = _TRANSFORM.get(max(f.tile for f in tiles.filters), _TRANSFORM[8])
     vectors = ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
-    transforms = shape.rows * shape.batch * vectors * per_vector / machine.threads
-    each = shape.batch * conv.element_bytes
+    elements = prod(f.tile for f in tiles.filters)
+    transforms = shape.rows * elements * vectors * per_vector / machine.threads
+    each = elements * conv.element_bytes
     between = each * shape.rows * (conv.channels + conv.filters)
     weights = each * shape.reduce * conv.filters
     return products + transforms + _between_cycles(between, weights, machine)
@@ -138,10 +139,10 @@ def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> Contrac
         ceil(size / m) if m else size for size, m in zip(conv.space, tiles.results, strict=True)
     ]
     return ContractionShape(
-        batch=prod(f.tile for f in tiles.filters),
+        batch=prod(f.tile for f in tiles.filters) * conv.groups,
         rows=conv.batch * prod(counts),
-        columns=conv.filters,
-        reduce=prod(tiles.taps[d] for d in tiles.plain) * conv.channels,
+        columns=max(1, conv.filters // conv.groups),
+        reduce=prod(tiles.taps[d] for d in tiles.plain) * conv.channels // conv.groups,
         element_bytes=conv.element_bytes,
         right_is_constant=True,
         threads=machine.threads,

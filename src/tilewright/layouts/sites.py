@@ -27,7 +27,6 @@ from tilewright.layouts.costs import (
 )
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
-from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["Alternative", "Settings", "Site", "sites_of"]
@@ -269,7 +268,9 @@ def _conv_alternatives(
     sources = [f for f in settings.forms if f.misfit(x.shape) is None]
     if op.groups > 1 and op.groups == shape.channels == shape.filters:
         for form in results:
-            yield Alternative(form, form, DIRECT, depthwise_cycles(shape, op.strides, form, machine))
+            yield Alternative(
+                form, form, DIRECT, depthwise_cycles(shape, op.strides, form, machine)
+            )
         return
     for algorithm in algorithms_of(op, weights, strict=settings.strict):
         halo = algorithm.halo(op, shape.space)
@@ -282,7 +283,7 @@ def _conv_alternatives(
 
 
 def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
-    """A transpose at the border of a graph costs nothing where the form inside is the one outside."""
+    """A transpose at the border of a graph costs nothing if forms on both sides agree."""
     if len(plain.nodes) != 1 or not isinstance(plain.nodes[0].op, Transpose):
         return plain
     (node,) = plain.nodes

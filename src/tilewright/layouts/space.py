@@ -58,7 +58,9 @@ class Space:
         return list(found.values())
 
 
-def measured(site: Site, results: Mapping[Alternative, float]) -> dict[tuple[str, str], Alternative]:
+def measured(
+    site: Site, results: Mapping[Alternative, float]
+) -> dict[tuple[str, str], Alternative]:
     """Entries for `Settings.measured`: of each algorithm and layout the loops that took least."""
     rank, best = site.results[0].rank, dict[tuple[str, str], Alternative]()
     for point, cycles in results.items():

@@ -85,7 +85,8 @@ def _misfit_of_sizes(shape: Exprs, step: LayoutStep) -> str | None:
                 return "fewer than two dimensions"
             for size, own in zip(sizes, shape[dim:], strict=False):
                 if _tidy(tir.as_index(size) - own) != tir.Const(0):
-                    return f"a dimension has {print_node(own)} elements, not {print_node(tir.as_index(size))}"
+                    wanted = print_node(tir.as_index(size))
+                    return f"a dimension has {print_node(own)} elements, not {wanted}"
         case Pad(lead=lead, tail=tail):
             if min(lead, tail) < 0:
                 return "a border has no fewer than 0 elements"

@@ -91,7 +91,7 @@ def test_strict_accuracy_keeps_to_the_direct_algorithm():
         network(taps=1, pads=(0, 0, 0, 0)),
         network(strides=(2, 2)),
         network(dilations=(2, 2)),
-        network(groups=2),
+        network(groups=8),
     ],
 )
 def test_others_stay_direct(graph):
@@ -108,7 +108,12 @@ def test_alternatives_of_a_window():
 
 @pytest.mark.parametrize(
     "graph",
-    [network(56, 64, 48), network(7, 256, 256), network((3, 14, 14), 64, 64), network(20, 64, 64, 5)],
+    [
+        network(56, 64, 48),
+        network(7, 256, 256),
+        network((3, 14, 14), 64, 64),
+        network(20, 64, 64, 5),
+    ],
 )
 def test_meaning_stays(graph):
     shape = [tir.int_value(size) for size in graph.inputs[0].shape]

@@ -43,7 +43,7 @@ def test_a_halo_is_zeros_around_space(form):
 @pytest.mark.parametrize("rank", [3, 4, 5])
 @pytest.mark.parametrize("form", [LAST, FIRST, blocked(2)])
 def test_steps_lead_back(form, rank):
-    shape = tuple(range(2, rank + 1)) + (8,)
+    shape = (*range(2, rank + 1), 8)
     x = np.random.default_rng(rank).uniform(size=shape)
     assert logical_shape(stored(form, x).shape, form.steps(rank)) == shape
 

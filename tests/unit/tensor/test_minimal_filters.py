@@ -35,7 +35,7 @@ def computed(f: Filter, transform: str, inputs: np.ndarray) -> list[float]:
     """What the expressions of a transform are for some elements."""
     x = placeholder("X", inputs.shape)
     parts = getattr(f, transform)(lambda k: x[k])
-    outputs = [compute(f"Y{k}", (1,), lambda i, part=part: part) for k, part in enumerate(parts)]
+    outputs = [compute(f"Y{k}", (1,), lambda _, part=part: part) for k, part in enumerate(parts)]
     made = interpret(func("program", [x], outputs), {"X": inputs})
     return [float(made[f"Y{k}"][0]) for k in range(len(parts))]
 

@@ -45,17 +45,18 @@ def cases(draw: st.DrawFn) -> tuple[Tiles, Windows]:
     return Tiles(taps, results), Windows(space, taps, strides, dilations, pads)
 
 
-@given(case=cases(), seed=st.integers(0, 2**16))
-def test_convolution(case: tuple[Tiles, Windows], seed: int):
+@given(case=cases(), groups=st.sampled_from((1, 1, 2, 3)), seed=st.integers(0, 2**16))
+def test_convolution(case: tuple[Tiles, Windows], groups: int, seed: int):
     tiles, w = case
-    x, weights = numbers(seed, 1, *w.space, 2), numbers(seed + 1, 3, 2, *w.kernel)
+    x = numbers(seed, 1, *w.space, 2 * groups)
+    weights = numbers(seed + 1, 3 * groups, 2, *w.kernel)
     transformed = winograd_weights(weights, tiles)
     data, kernel = placeholder("X", x.shape), placeholder("U", transformed.shape)
-    y = convolve_winograd(data, kernel, tiles, w.pads, w.strides, w.dilations)
+    y = convolve_winograd(data, kernel, tiles, w.pads, w.strides, w.dilations, groups)
     program = verify(func("program", [data, kernel], [y]))
     validate(program)
     found = interpret(program, {"X": x, "U": transformed})["Y"]
-    np.testing.assert_allclose(found, convolved(x, weights, w, 1), atol=1e-3)
+    np.testing.assert_allclose(found, convolved(x, weights, w, groups), atol=1e-3)
 
 
 @pytest.mark.parametrize("results", [2, 4, 6])

@@ -28,6 +28,7 @@ class WinogradConv(Op):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads: tuple[int, ...]
+    groups: int
     dtype: DType
 
     @property
@@ -38,19 +39,19 @@ class WinogradConv(Op):
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, weights = inputs
         fits = x.rank == weights.rank == len(self.taps) + 2
-        if not fits or not dims_equal(x.shape[-1], weights.shape[-2]):
+        if not fits or not dims_equal(x.shape[-1], weights.shape[-2] * self.groups):
             shown = ", ".join(map(str, weights.shape))
-            facts = {"weights": shown, "channels": x.shape[-1], "groups": 1}
+            facts = {"weights": shown, "channels": x.shape[-1], "groups": self.groups}
             raise GraphError(G030, facts, hint=FIT)
         space = window_counts(x.shape[1:-1], self.taps, self.strides, self.dilations, self.pads)
         return [TensorType(self.dtype, as_shape([x.shape[0], *space, weights.shape[-1]]))]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         """The weights transformed back, and a plain convolution with them."""
-        plain = Conv(self.strides, self.dilations, self.pads, 1, self.dtype)
+        plain = Conv(self.strides, self.dilations, self.pads, self.groups, self.dtype)
         return plain.evaluate([arrays[0], plain_weights(arrays[1], self.tiles)], size_of)
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         x, weights = inputs
-        how = (self.tiles, self.pads, self.strides, self.dilations)
+        how = (self.tiles, self.pads, self.strides, self.dilations, self.groups)
         return [convolve_winograd(x, weights, *how, names[0])]

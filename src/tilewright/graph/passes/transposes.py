@@ -198,7 +198,7 @@ def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:
         return None
     apart = _runs_together(order, [before for before, _ in runs])
     if apart != tuple(range(len(order))):
-        if not _may_shuffle(order, source, runs):
+        if not _may_shuffle(order, runs):
             return None
         # What happens inside of runs happens first, and the rest keeps them together.
         source = b.transpose(source, apart)
@@ -226,9 +226,7 @@ def _runs_together(order: Order, runs: Sequence[Sequence[int]]) -> Order:
     return tuple(placed)
 
 
-def _may_shuffle(
-    order: Order, source: Value, runs: Sequence[tuple[Sequence[int], Sequence[int]]]
-) -> bool:
+def _may_shuffle(order: Order, runs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> bool:
     """Whether runs that are out of order are so within the source's trailing dimensions alone.
 
     That is a shuffle of channels; anything else would only add a transpose.

@@ -28,7 +28,6 @@ from tilewright.schedule.recipes.context import (
     work_of,
 )
 from tilewright.schedule.recipes.contraction.digits import split_constants
-from tilewright.schedule.recipes.contraction.merging import weight
 from tilewright.schedule.recipes.contraction.roles import names_of
 from tilewright.schedule.recipes.elementwise import (
     across_lines,
@@ -227,9 +226,15 @@ def _in_order_of_data(context: Context, block: str, loops: list[str]) -> list[st
     names = [iter_loop(context, block, p) for p in range(len(node.iters))]
 
     def distance(loop: str) -> int:
-        return weight(data[0], node.iters[names.index(loop)].var)
+        var, stride, found = node.iters[names.index(loop)].var, 1, 0
+        for size, index in zip(
+            reversed(data[0].buffer.shape), reversed(data[0].indices), strict=True
+        ):
+            found += sum(stride * k for k, part in terms(index) if var in free_vars(part))
+            stride *= tir.int_value(size) or 1
+        return found
 
-    return sorted(loops, key=distance, reverse=True) if all(map(distance, loops)) else loops
+    return sorted(loops, key=distance, reverse=True) if all(map(distance, loops[1:])) else loops
 
 
 def _lacks_lines(context: Context, outer: list[str], vectors: str) -> bool:

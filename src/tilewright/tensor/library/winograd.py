@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.build import Reduction, Tensor, compute, reduce_axis, select, sum_over
-from tilewright.tensor.library.convolve import SPACE, WINDOW, Geometry
+from tilewright.tensor.build import Reduction, Shape, Tensor, compute, reduce_axis, select, sum_over
+from tilewright.tensor.library.convolve import SPACE, WINDOW, Geometry, known_size
 from tilewright.tensor.library.dims import padded, with_names
 from tilewright.tensor.library.minimal_filters import Elements, Filter, minimal_filter
 
@@ -102,25 +102,34 @@ def convolve_winograd(
     pads: Sequence[int] = (),
     strides: Sequence[int] = (),
     dilations: Sequence[int] = (),
+    groups: int = 1,
     name: str = "Y",
 ) -> Tensor:
     """The convolution of channels-last data with `winograd_weights`.
 
-    Strides and dilations are 1 along tiled dimensions.
+    Strides and dilations are 1 along tiled dimensions. With `groups`, filters see the channels of
+    their group only.
     """
     geometry = Geometry(tiles.taps, strides, dilations, pads)
     if any(geometry.strides[d] * geometry.dilations[d] != 1 for d in tiles.tiled):
         raise ValueError("dimensions with tiles have neither strides nor gaps")
-    return _Stages(x, transformed, tiles, geometry, name).result()
+    return _Stages(x, transformed, tiles, geometry, groups, name).result()
 
 
 class _Stages:
     """The stages of the picture above, for any number of dimensions."""
 
     def __init__(
-        self, x: Tensor, transformed: Tensor, tiles: Tiles, geometry: Geometry, name: str
+        self,
+        x: Tensor,
+        transformed: Tensor,
+        tiles: Tiles,
+        geometry: Geometry,
+        groups: int,
+        name: str,
     ) -> None:
         self.transformed, self.tiles, self.geometry, self.name = transformed, tiles, geometry, name
+        self.groups = groups
         self.batch, self.channels = x.shape[0], x.shape[-1]
         self.filters = transformed.shape[-1]
         self.first, self.second = tiles.filters
@@ -182,7 +191,7 @@ class _Stages:
 
         names = ("n", *self.letters, "p", "j", "c")
         tile = (self.first.tile, self.second.tile)
-        shape = (self.batch, *counts, *tile, self.channels)
+        shape: Shape = (self.batch, *counts, *tile, self.channels)
         rows = compute(f"{self.name}_rows", shape, with_names(names, row))
 
         def value(p: tir.Expr, q: tir.Expr, *rest: tir.Expr) -> tir.Expr:
@@ -196,20 +205,23 @@ class _Stages:
     def _products(self, data: Tensor) -> Tensor:
         plain, geometry = self.tiles.plain, self.geometry
         axes = {d: reduce_axis(self.tiles.taps[d], WINDOW[geometry.rank][d]) for d in plain}
-        c = reduce_axis(self.channels, "c")
+        per_group = self.transformed.shape[-2]
+        filters = known_size(self.filters) // self.groups if self.groups > 1 else 1
+        c = reduce_axis(per_group, "c")
 
         def value(p: tir.Expr, q: tir.Expr, n: tir.Expr, *rest: tir.Expr) -> Reduction:
             *where, o = rest
             at = list(where)
             for d, axis in axes.items():
                 at[d] = where[d] * geometry.strides[d] + axis * geometry.dilations[d]
-            left = data[(p, q, n, *at, c)]
+            channel = c if self.groups == 1 else o // filters * per_group + c
+            left = data[(p, q, n, *at, channel)]
             return sum_over(
                 left * self.transformed[(p, q, *axes.values(), c, o)], *axes.values(), c
             )
 
         names = ("p", "q", "n", *self.letters, "o")
-        shape = (self.first.tile, self.second.tile, self.batch, *self.counts, self.filters)
+        shape: Shape = (self.first.tile, self.second.tile, self.batch, *self.counts, self.filters)
         return compute(f"{self.name}_products", shape, with_names(names, value))
 
     def _sums(self, products: Tensor) -> Tensor:
@@ -219,7 +231,7 @@ class _Stages:
 
         names = ("n", *self.letters, "a", "q", "o")
         tile = (self.first.results, self.second.tile)
-        shape = (self.batch, *self.counts, *tile, self.filters)
+        shape: Shape = (self.batch, *self.counts, *tile, self.filters)
         return compute(f"{self.name}_sums", shape, with_names(names, value))
 
 

@@ -17,7 +17,7 @@ from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction, hidden_group, loads_of
 
-__all__ = ["merge_reduction", "merge_rows", "separate_groups", "walked_dimensions", "weight"]
+__all__ = ["merge_reduction", "merge_rows", "separate_groups", "walked_dimensions"]
 
 # Stands for a size that is not known: large, and no product of usual sizes.
 _UNKNOWN = 1_000_003
@@ -128,7 +128,7 @@ def merge_reduction(context: Context, block: str) -> None:
     roles = contraction(s.block(block))
     assert roles is not None
     iters = [roles.block.iters[p] for p in roles.reduce]
-    weights = [weight(roles.left, it.var) for it in iters]
+    weights = [_weight(roles.left, it.var) for it in iters]
     if len(iters) < 2:
         return
     ordered = sorted(zip(weights, iters, strict=True), key=lambda pair: -pair[0])
@@ -151,11 +151,11 @@ def walked_dimensions(roles: Contraction) -> tuple[int, ...]:
     for dimension, index in enumerate(roles.right.indices):
         mine = [p for p in roles.reduce if roles.block.iters[p].var is index]
         if mine:
-            found.append((weight(roles.left, roles.block.iters[mine[0]].var), dimension))
+            found.append((_weight(roles.left, roles.block.iters[mine[0]].var), dimension))
     return tuple(d for _, d in sorted(found, key=lambda pair: -pair[0]))
 
 
-def weight(load: tir.Load, var: tir.Var) -> int:
+def _weight(load: tir.Load, var: tir.Var) -> int:
     """How far apart in memory two elements are whose iterator differs by one."""
     weight, stride = 0, 1
     for size, index in zip(reversed(load.buffer.shape), reversed(load.indices), strict=True):

@@ -105,9 +105,7 @@ def plans(shape: ContractionShape, target: Target) -> Iterator[ContractionPlan]:
         yield from _blocked_plans(shape, target, rows, vectors, compute)
 
 
-def _priced_tiles(
-    shape: ContractionShape, target: Target
-) -> Iterator[tuple[int, int, float]]:
+def _priced_tiles(shape: ContractionShape, target: Target) -> Iterator[tuple[int, int, float]]:
     """Micro tiles with the cycles of their arithmetic."""
     lanes = max(1, target.lanes(shape.element_bytes))
     for rows, vectors in _tiles(shape, target, lanes):
