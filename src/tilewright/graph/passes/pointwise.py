@@ -3,8 +3,9 @@
 Before:  y [n, h, w, o] = conv x [n, h, w, c], weights [o, c, 1, 1]
 After:   y = reshape (contract(mk,nk->mn) (reshape x [n·h·w, c]), weights [o, c])
 
-With strides the places that count are picked first. Space of known size needs none of that: there
-a convolution is scheduled as a product by itself, and its data may have any layout.
+With strides the places that count are picked first, also where data are being moved anyway. Apart
+from that, space of known size needs nothing: there a convolution is scheduled as a product by
+itself, and its data may have any layout.
 
 A transposed convolution of a single place (the first layer of a generator) is a product, too, and
 so is one whose windows do not overlap, if it has few filters: what one place gives is then a row of
@@ -16,10 +17,11 @@ After:   y = reshape (transpose (contract x, weights: [n, h, w, p, q, o]) → [n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from tilewright.graph.ir import Node, Value
-from tilewright.graph.ops import Contract
+from tilewright.graph.ops import Contract, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.sizes import fixed, product, sized
@@ -40,16 +42,23 @@ def pointwise_products(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Va
     x, weights = inputs
     if any(fixed(d) != 1 for d in weights.shape[2:]) or x.dtype != op.dtype:
         return None
+    has_steps = any(s != 1 for s in op.strides)
     if sized(x.shape[1:-1]) is not None:
-        return None
-    picked = x
-    if any(s != 1 for s in op.strides):
-        steps = (1, *op.strides, 1)
-        shape = [*node.output.shape[:-1], x.shape[-1]]
-        picked = b.remap(x, shape, lambda *o: [i * s for i, s in zip(o, steps, strict=True)])
+        if not has_steps or b.made_by(x, Transpose) is None:
+            return None
+        ones = (1,) * len(op.strides)  # what is moved anyway is picked on the way
+        return b.add(replace(op, strides=ones), _picked(b, node, op, x), weights)
+    picked = _picked(b, node, op, x) if has_steps else x
     rows = b.reshape(picked, (product(picked.shape[:-1]), picked.shape[-1]))
     matrix = b.reshape(weights, weights.shape[:2])
     return b.reshape(b.add(Contract("mk", "nk", "mn", op.dtype), rows, matrix), node.output.shape)
+
+
+def _picked(b: Rewriter, node: Node, op: Conv, x: Value) -> Value:
+    """The places that windows of one element see."""
+    steps = (1, *op.strides, 1)
+    shape = [*node.output.shape[:-1], x.shape[-1]]
+    return b.remap(x, shape, lambda *o: [i * s for i, s in zip(o, steps, strict=True)])
 
 
 def _from_one_place(

@@ -39,6 +39,15 @@ def test_symbolic_space_is_rows_too():
     assert str(product.output.type) == "f32[h * h * n, 6]"
 
 
+def test_places_are_picked_while_data_are_moved():
+    b = Builder("moved")
+    x = b.transpose(b.input("x", f32, (1, 3, 8, 6)), (0, 2, 3, 1))
+    w = b.constant(np.ones((4, 3, 1, 1), np.float32), "w")
+    y = b.add(Conv((2, 2), (1, 1), (0,) * 4, 1, f32), x, w)
+    after = rewritten(b.graph([y]), pointwise_products)
+    assert [node.op.name for node in after.nodes] == ["transpose", "remap", "conv"]
+
+
 def spread(filters: int = 1, window: tuple[int, ...] = (2, 3), **attributes: object) -> Graph:
     """A transposed convolution whose strides are its window."""
     b, rank = Builder("spread"), len(window)
