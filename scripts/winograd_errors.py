@@ -42,10 +42,11 @@ but those whose windows see it, and nothing overflows before a sum of terms does
 By default convolutions of `f32` with stride 1 may run by minimal filters F(m, r), which compute
 tiles of m×m results of windows of r×r from t×t elements, t = m + r - 1. Their errors are relative
 to the largest elements of a tile instead of a window. For all data they are at most
-(4·t + channels)·α·u·max|x|·max Σ|w|, where α follows from the matrices: it is the largest
-Σ|A|·|G|·Σ|B|, squared for two dimensions. "Growth" is the largest Σ|B|, squared: transformed data
-overflow from the largest float divided by it, where direct results may still be small. Nothing
-overflows while max|x| times growth, and α·max|x|·max Σ|w|, are below the largest float.
+(4·t + channels)·α·u·max|x|·max Σ|w|, with the channels of a group, where α follows from the
+matrices: it is the largest Σ|A|·|G|·Σ|B|, squared for two dimensions. "Growth" is the largest Σ|B|,
+squared: transformed data overflow from the largest float divided by it, where direct results may
+still be small. Nothing overflows while max|x| times growth, and α·max|x|·max Σ|w|, are below the
+largest float.
 
 The limits on the right hold for ordinary data and weights of up to 512 channels, and tests keep to
 them: the largest error relative to the largest result, and the root of the mean square relative to

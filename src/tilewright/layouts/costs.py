@@ -51,13 +51,17 @@ _BLOCKED_TILES: Final = 1.1
 # The part of a conversion that is left if it happens while a result is written.
 _ON_THE_WAY: Final = 0.7
 
-# Cycles for an element of a window and a vector of channels; of places; of places with strides.
-_TAP: Final = 1.5
-_TAP_ALONG: Final = 2.1
-_TAP_STRIDED: Final = 3.7
+# Cycles for an element of a window and a vector of channels; of places; of places with strides;
+# and to begin and end a line of places.
+_TAP: Final = 1.1
+_TAP_ALONG: Final = 1.3
+_TAP_STRIDED: Final = 3.2
+_LINE: Final = 14.0
 
-# Bytes per cycle that change their order at best, reading and writing counted.
-_CONVERTED_RATE: Final = 9.0
+# Bytes per cycle that change their order at best, reading and writing counted: in the second cache,
+# and beyond.
+_CONVERTED_NEAR: Final = 14.0
+_CONVERTED_FAR: Final = 9.0
 
 # The part of a block of tiles that is reused, which the recipe keeps in the second cache.
 _NEAR: Final = 0.5
@@ -190,20 +194,22 @@ def depthwise_cycles(
     conv: ConvShape, strides: tuple[int, ...], form: Form, machine: Machine
 ) -> float:
     """Windows of single channels, channels or places in vectors."""
-    lanes = machine.target.lanes(conv.element_bytes)
-    along = conv.space[-1] if form == FIRST else conv.channels
-    others = conv.places * conv.channels // along
-    vectors = others * ceil(along / lanes)
-    strided = any(s != 1 for s in strides)
-    per_tap = _TAP if form != FIRST else _TAP_STRIDED if strided else _TAP_ALONG
-    return vectors * prod(conv.taps) * per_tap / machine.threads
+    lanes, taps = machine.target.lanes(conv.element_bytes), prod(conv.taps)
+    if form != FIRST:
+        vectors = conv.places * ceil(conv.channels / lanes)
+        return vectors * taps * _TAP / machine.threads
+    per_tap = _TAP_STRIDED if any(s != 1 for s in strides) else _TAP_ALONG
+    lines = conv.places * conv.channels // conv.space[-1]
+    per_line = ceil(conv.space[-1] / lanes) * taps * per_tap + _LINE
+    return lines * per_line / machine.threads
 
 
 def converted_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:
     """Reading so many elements in one order and writing them in another."""
     target, size = machine.target, elements * element_bytes
-    rate = min(_CONVERTED_RATE, bytes_per_cycle(target, home_of(target, 2 * size)))
-    return 2 * size / rate / machine.threads
+    near = size <= target.cache(2).share_bytes
+    best = _CONVERTED_NEAR if near else _CONVERTED_FAR
+    return 2 * size / min(best, bytes_per_cycle(target, home_of(target, size))) / machine.threads
 
 
 def bordered_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:
