@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import tilewright as tw
 from scripts import winograd_errors
 from tests.numeric.accuracy_cases import Case, cases, factor_of
-from tilewright.testing.accuracy import FAMILIES, FUNCTION_OPS, MODELS, OPERATORS, limit
+from tilewright.testing.accuracy import CONVOLVED, FAMILIES, FUNCTION_OPS, MODELS, OPERATORS, limit
 
 INTRODUCTION = """\
 # Accuracy
@@ -56,7 +56,8 @@ For sums the unit is what rounding every partial sum would add up to at the wors
 small part of it. It says nothing relative to a result whose terms cancel: no order of summation
 can. Minimal filters mix neighbouring pixels, so that a small result beside a large one has an error
 that is small beside the large one only; their unit is a bound for all data, of which ordinary data
-reach a thousandth. Data of a very wide range within one picture ask for `accuracy="strict"`.
+reach less than a hundredth. Data of a very wide range within one picture ask for
+`accuracy="strict"`.
 """
 
 MEASUREMENT = """
@@ -95,7 +96,8 @@ def promised() -> str:
         "",
         "Whole models are compared with onnxruntime, relative to the largest value of each output:",
         f"{MODELS['models']:g}, and {MODELS['vision']:g} for networks that see pictures. Single",
-        f"operators of the benchmarks are compared with exact results, likewise: {OPERATORS:g}.",
+        f"operators of the benchmarks are compared with exact results, likewise: {OPERATORS:g},",
+        f"and {CONVOLVED:g} for convolutions.",
     ]
     return "\n".join(lines) + "\n"
 

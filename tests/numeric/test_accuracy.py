@@ -92,6 +92,8 @@ def test_the_page_is_made_of_the_table():
 def test_benchmarks_have_the_tolerances_of_the_table():
     """They hold them as numbers: what runs other engines does not import tilewright."""
     assert numbers.TOLERANCE == accuracy.OPERATORS
+    assert numbers.CONVOLUTION_TOLERANCE == accuracy.CONVOLVED
+    assert max(one.largest for one in accuracy.CONVOLUTIONS.values()) <= accuracy.CONVOLVED
     for model in MODELS.values():
         expected = accuracy.MODELS.get(model.family, accuracy.MODELS["models"])
         assert model.tolerance == expected, model.name

@@ -11,11 +11,19 @@ nothing. What follows a convolution is written behind it in the same program:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Axis, Reduction, Shape, Tensor, compute, reduce_axis, sum_over
-from tilewright.tensor.library.dims import accumulator, padded, with_names
+from tilewright.tensor.library.dims import (
+    accumulator,
+    is_narrow,
+    last,
+    padded,
+    turned,
+    with_names,
+)
 
 __all__ = ["SPACE", "WINDOW", "ZERO", "Geometry", "convolve", "known_size"]
 
@@ -94,6 +102,7 @@ def convolve(
 
     With `groups`, filters see the channels of their group only; groups of one channel (depthwise)
     have no sum over channels. Narrow types are summed up in 32 bits, which is the result's type.
+    Few filters are computed line by line, channels first, and turned at the end.
     """
     geometry = Geometry([known_size(k) for k in weights.shape[2:]], strides, dilations, pads)
     rank = geometry.rank
@@ -108,16 +117,28 @@ def convolve(
     window, axes = geometry.axes()
     axes += [c] if per_group > 1 or (groups == 1 and not axes) else []
 
+    space = geometry.windows(x.shape[1:-1])
+    reused = prod(geometry.kernel) > 1  # else turning the data costs more than it saves
+    narrow = reused and groups == 1 and per_group > 1 and is_narrow(filters, space[-1])
+    if narrow:
+        source = turned(f"{name}_turned", source, ("n", *SPACE[rank], "c"))
+
     def value(n: tir.Expr, *where: tir.Expr) -> Reduction:
-        *places, o = where
+        o, *places = where if narrow else (where[-1], *where[:-1])
         channel = _channel(
             o, c if c in axes else tir.Const(0), filters // groups, per_group, groups
         )
-        left = source[(n, *geometry.at(places, window), channel)]
+        at = geometry.at(places, window)
+        left = source[(n, channel, *at) if narrow else (n, *at, channel)]
         return sum_over(left.to(acc) * weights[(o, c if c in axes else 0, *window)].to(acc), *axes)
 
-    shape: Shape = (x.shape[0], *geometry.windows(x.shape[1:-1]), filters)
-    return compute(name, shape, with_names(("n", *SPACE[rank], "o"), value))
+    if not narrow:
+        shape: Shape = (x.shape[0], *space, filters)
+        return compute(name, shape, with_names(("n", *SPACE[rank], "o"), value))
+    lines = compute(
+        f"{name}_lines", (x.shape[0], filters, *space), with_names(("n", "o", *SPACE[rank]), value)
+    )
+    return last(name, lines, ("n", *SPACE[rank], "o"))
 
 
 def _channel(

@@ -9,9 +9,23 @@ from tilewright.dtypes import DType, f32, i32
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Reduction, Tensor, compute, select
 
-__all__ = ["Dim", "accumulator", "number", "padded", "stored", "with_names"]
+__all__ = [
+    "Dim",
+    "accumulator",
+    "is_narrow",
+    "last",
+    "number",
+    "padded",
+    "stored",
+    "turned",
+    "with_names",
+]
 
 Dim = int | tir.Expr
+
+# Filters that leave most of a vector empty, and a line of places that is long enough instead.
+_FEW = 4
+_LINE = 16
 
 
 def accumulator(dtype: DType) -> DType:
@@ -46,6 +60,35 @@ def stored(name: str, tensor: Tensor, dtype: DType, names: Sequence[str]) -> Ten
     if tensor.dtype == dtype:
         return tensor
     return compute(name, tensor.shape, with_names(names, lambda *i: tensor[i].to(dtype)))
+
+
+def is_narrow(filters: Dim, places: Dim) -> bool:
+    """Whether filters are too few to fill a vector, but the places of a line are not."""
+    few, line = tir.int_value(tir.as_index(filters)), tir.int_value(tir.as_index(places))
+    return few is not None and few <= _FEW and line is not None and line >= _LINE
+
+
+def turned(name: str, tensor: Tensor, names: Sequence[str]) -> Tensor:
+    """Channels-last data with their channels behind the batch."""
+    batch, *space, channels = tensor.shape
+    n, *at, c = names
+    return compute(
+        name,
+        (batch, channels, *space),
+        with_names((n, c, *at), lambda n, c, *at: tensor[(n, *at, c)]),
+        tensor.dtype,
+    )
+
+
+def last(name: str, tensor: Tensor, names: Sequence[str]) -> Tensor:
+    """The inverse of `turned`: channels innermost."""
+    batch, channels, *space = tensor.shape
+    return compute(
+        name,
+        (batch, *space, channels),
+        with_names(names, lambda n, *rest: tensor[(n, rest[-1], *rest[:-1])]),
+        tensor.dtype,
+    )
 
 
 def padded(

@@ -20,7 +20,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Reduction, Shape, Tensor, compute, reduce_axis, select, sum_over
 from tilewright.tensor.library.convolve import SPACE, WINDOW, ZERO, Geometry, known_size
-from tilewright.tensor.library.dims import accumulator, padded, with_names
+from tilewright.tensor.library.dims import accumulator, is_narrow, padded, turned, with_names
 
 __all__ = ["convolve_transposed"]
 
@@ -139,6 +139,8 @@ class _Data:
         taps: Sequence[tir.Expr],
         o: tir.Expr,
         c: tir.Expr,
+        *,
+        first: bool = False,
     ) -> tir.Expr:
         acc = accumulator(self.x.dtype)
         per_group = known_size(self.weights.shape[0]) // self.groups
@@ -146,7 +148,7 @@ class _Data:
         channel, own = c, o
         if self.groups > 1:
             channel, own = o // filters * per_group + c, o % filters
-        left = source[(n, *at, channel)]
+        left = source[(n, channel, *at) if first else (n, *at, channel)]
         return left.to(acc) * self.weights[(channel, own, *taps)].to(acc)
 
 
@@ -173,31 +175,38 @@ def _interleaved(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr])
     axes = [*(step for step, t in zip(steps, taps, strict=True) if t > 1), c]
 
     several = [d for d, line in enumerate(lines) if line.stride > 1]
+    parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
+    narrow = bool(several) and data.groups == 1 and is_narrow(data.filters, parts[-1])
+    if narrow:
+        source = turned(f"{data.name}_turned", source, ("n", *SPACE[rank], "c"))
 
     def value(*where: tir.Expr) -> Reduction:
         count = len(several)
-        phases, n, units, o = where[:count], where[count], where[count + 1 : -1], where[-1]
+        phases, n, rest = where[:count], where[count], where[count + 1 :]
+        o, *units = rest if narrow else (rest[-1], *rest[:-1])
         phase_of = dict(zip(several, phases, strict=True))
         at, elements = [], []
         for d, (line, unit, step) in enumerate(zip(lines, units, inner, strict=True)):
             begun = phase_of.get(d, ZERO) + line.before
             at.append(unit + begun // line.stride + step + (1 - taps[d] - min(line.shifts)))
             elements.append(begun % line.stride + (taps[d] - 1 - step) * line.stride)
-        return sum_over(data.product(source, n, at, elements, o, c), *axes)
+        return sum_over(data.product(source, n, at, elements, o, c, first=narrow), *axes)
 
     def spread(n: tir.Expr, *where: tir.Expr) -> tir.Expr:
         *places, o = where
         phases = [places[d] % lines[d].stride for d in several]
         units = [at // line.stride for at, line in zip(places, lines, strict=True)]
-        return z[(*phases, n, *units, o)]
+        return z[(*phases, n, o, *units) if narrow else (*phases, n, *units, o)]
 
-    parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
-    names = (*(f"p{SPACE[rank][d]}" for d in several), "n", *SPACE[rank], "o")
-    shape: Shape = (*(lines[d].stride for d in several), data.x.shape[0], *parts, data.filters)
+    last = ("n", *SPACE[rank], "o")
+    own = ("n", "o", *SPACE[rank]) if narrow else last
+    sizes: Shape = (data.filters, *parts) if narrow else (*parts, data.filters)
+    shape: Shape = (*(lines[d].stride for d in several), data.x.shape[0], *sizes)
     name = f"{data.name}_phases" if several else data.name
+    names = (*(f"p{SPACE[rank][d]}" for d in several), *own)
     z = compute(name, shape, with_names(names, value))
     whole: Shape = (data.x.shape[0], *space, data.filters)
-    return compute(data.name, whole, with_names(names[-rank - 2 :], spread)) if several else z
+    return compute(data.name, whole, with_names(last, spread)) if several else z
 
 
 def _by_phase(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) -> Tensor:

@@ -44,6 +44,6 @@ def relaid(
     for buffer in [b for b in wanted if b in written]:
         if needs_packing(func, buffer, wanted):
             func = with_packing(func, buffer, wanted.pop(buffer))
-    for block, load in list(copied_for(func, wanted)):
+    for block, load in list(copied_for(func, wanted, bordered)):
         func = with_copy(func, block, load)
     return Relaying(func, spread(func, wanted, bordered)).run()

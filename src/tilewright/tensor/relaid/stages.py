@@ -9,7 +9,7 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import make_block, seq
 from tilewright.tensor.node import Node
 from tilewright.tensor.stored import Layout, logical_index, stored_shape
-from tilewright.tensor.visit import find_block, free_vars, replace_node, rewrite, substitute
+from tilewright.tensor.visit import find_block, free_vars, replace_node, rewrite, substitute, walk
 
 __all__ = ["with_buffers", "with_copy", "with_packing"]
 
@@ -34,12 +34,14 @@ def with_packing(func: tir.Func, buffer: tir.Buffer, layout: Layout) -> tir.Func
 def with_copy(func: tir.Func, block: tir.Block, load: tir.Load) -> tir.Func:
     """The block reads a copy of a buffer, which a stage in front of its loops makes.
 
-    Where every index has an iterator of its own, only what is read is copied.
+    Where every index has an iterator of its own, only what is read is copied (unless places outside
+    are held at the border, which is all of it).
     """
     name = f"{block.name}_{load.buffer.name}"
     extents = {it.var: it.extent for it in block.iters}
     own = [next(iter(v)) for i in load.indices if len(v := free_vars(i) & extents.keys()) == 1]
-    if len(set(own)) == len(load.indices):
+    held = any(isinstance(p, tir.Min | tir.Max) for i in load.indices for p in walk(i))
+    if len(set(own)) == len(load.indices) and not held:
         copy = tir.Buffer(name, tuple(extents[var] for var in own), load.buffer.dtype)
         read: tir.Load = tir.Load(copy, tuple(own))
     else:

@@ -39,23 +39,52 @@ def needs_packing(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> bool:
     return _is_turned(buffer, layout) and _keeps_rows(func, source, {**layouts, source: layout})
 
 
-def copied_for(func: tir.Func, layouts: Layouts) -> Iterator[tuple[tir.Block, tir.Load]]:
+def copied_for(
+    func: tir.Func, layouts: Layouts, bordered: Collection[tir.Buffer] = ()
+) -> Iterator[tuple[tir.Block, tir.Load]]:
     """What blocks read of parameters and had better read of a copy, stored as they want it."""
     for block in _blocks(func):
-        kind, store = kind_of(block), block.body
-        if kind not in (Kind.CONTRACTION, Kind.WINDOWED) or not isinstance(store, tir.Store):
+        if not isinstance(block.body, tir.Store):
             continue
-        for load in loads_of(block):
-            buffer, own = load.buffer, layouts.get(load.buffer, ())
-            if buffer not in func.params or not is_bijective(own):
+        kind, result = kind_of(block), block.body.buffer
+        for number, load in enumerate(loads_of(block)):
+            own = layouts.get(load.buffer, ())
+            if load.buffer not in func.params or not is_bijective(own):
                 continue
-            if kind is Kind.WINDOWED:
-                slides = len(load.indices) == len(store.indices) and load is loads_of(block)[0]
-                wanted = _result_layout(func, store.buffer, layouts)
-                if slides and _walks_otherwise(buffer, own, wanted):
+            wanted = _result_layout(func, result, layouts)
+            slides = number == 0 and len(load.indices) == len(block.body.indices)
+            if kind is Kind.WINDOWED and slides:
+                if _walks_otherwise(load.buffer, own, wanted):
                     yield block, load
-            elif _is_turned(buffer, own) and _wants_turned(block, load, func, layouts):
-                yield block, load
+            elif kind is Kind.CONTRACTION:
+                if _is_turned(load.buffer, own) and _wants_turned(block, load, func, layouts):
+                    yield block, load
+            elif kind is Kind.ELEMENTWISE and _turns_with_border(func, block, load, layouts):
+                if load.buffer not in bordered:
+                    yield block, load
+
+
+def _turns_with_border(func: tir.Func, block: tir.Block, load: tir.Load, layouts: Layouts) -> bool:
+    """Whether a block puts a border around data for a fold that wants them turned.
+
+    To turn them and to ask where they end is slower at once than one after the other.
+    """
+    assert isinstance(block.body, tir.Store)
+    made = block.body.buffer
+    if made in func.params or not isinstance(block.body.value, tir.Select):
+        return False
+    rank, own = len(made.shape), layouts.get(load.buffer, ())
+    if len(load.indices) != rank:
+        return False
+    for reader in _blocks(func):
+        if any(r.buffer is made for r in reader.reads) and isinstance(reader.body, tir.Store):
+            kind = kind_of(reader)
+            wanted = _result_layout(func, reader.body.buffer, layouts)
+            if kind is Kind.CONTRACTION and _is_turned(load.buffer, own):
+                return True
+            if kind is Kind.WINDOWED and _innermost(rank, own) != _innermost(rank, wanted):
+                return True
+    return False
 
 
 def _walks_otherwise(buffer: tir.Buffer, own: Layout, wanted: Layout) -> bool:
@@ -111,8 +140,8 @@ def _wish(
 ) -> Layout:
     """How a reader would like a buffer to be stored.
 
-    Element by element, as its result is. Data that have their border already are not copied for a
-    product: they stay as they are.
+    Element by element, as its result is; so does what puts a border around it. Data that have their
+    border already are not copied for a product: they stay as they are.
     """
     if not isinstance(reader.body, tir.Store):
         return ()
@@ -122,13 +151,17 @@ def _wish(
         order = tuple(it.var for it in reader.iters)
         loads = [part for part in walk(reader.body) if isinstance(part, tir.Load)]
         plain = all(is_plain(n.indices, reader.iters) for n in loads if n.buffer is buffer)
-        whole = reader.body.buffer.shape == buffer.shape
-        return own if plain and whole and reader.body.indices == order else ()
+        if reader.body.indices != order:
+            return ()
+        if plain and reader.body.buffer.shape == buffer.shape:
+            return own
+        if not isinstance(reader.body.value, tir.Select):
+            return ()
     if kind is Kind.CONTRACTION:
         sources = [r.buffer for r in maker.reads if r.buffer in layouts and r.buffer in bordered]
         own = layouts[sources[0]] if len(sources) == 1 else ()
         own = () if _is_turned(buffer, own) else own
-    elif kind is not Kind.WINDOWED:
+    elif kind not in (Kind.WINDOWED, Kind.ELEMENTWISE):
         own = ()
     fits = all(isinstance(step, Reorder | Split) for step in own)
     return own if fits and own and misfit(buffer.shape, own) is None else ()

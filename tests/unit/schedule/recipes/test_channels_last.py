@@ -11,6 +11,7 @@ from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import contraction
 from tilewright.tensor.analysis.structure import Kind, hidden_group, kind_of
 from tilewright.tensor.build import Tensor, compute, func, placeholder, select, size
 from tilewright.tensor.library.convolve import convolve
@@ -188,6 +189,18 @@ def test_transforms_run_for_one_vector_at_a_time():
         inside = [s.loop(n).kind.value for n in s.loops(second) if n not in shared]
         assert inside == ["unrolled", "unrolled", "vectorized"]
     assert s.block("Y_products").writes[0].buffer.scope is tir.Scope.REGISTER
+
+
+def test_few_filters_have_places_in_vectors():
+    """Three filters would leave most of a vector empty; a line of thirty-two places does not."""
+    x, w = placeholder("X", (1, 32, 32, 16)), placeholder("W", (3, 16, 3, 3))
+    b, z = biased(convolve(x, w, pads=(1, 1, 1, 1)))
+    s = draft(func("few", [x, w, b], [z]), TARGET, 1, ["W", "B"])
+    roles = contraction(s.block("Y_lines"))
+    assert roles is not None
+    assert roles.left.buffer.name == "W"
+    assert s.block("Y_lines").writes[0].buffer.scope is tir.Scope.REGISTER
+    assert s.remarks == []
 
 
 STAGES = ("Y_border", "Y_rows", "Y_data", "Y_products", "Y_products_write", "Y_sums", "Z")
