@@ -89,7 +89,8 @@ def _floor_mod(expr: tir.FloorMod) -> Form:
     divisor = const_of(b)
     if divisor is None or divisor <= 0:
         return _atom(tir.FloorMod(expr_of(a), expr_of(b)))
-    rest = {key: k % divisor for key, k in a.items() if k % divisor}
+    # A factor larger than the divisor stays, as in the quotient: the two may meet again.
+    rest = {key: k if key and k > 0 else k % divisor for key, k in a.items() if k % divisor}
     number = const_of(rest)
     return constant(number) if number is not None else _atom(expr_of(rest) % divisor)
 

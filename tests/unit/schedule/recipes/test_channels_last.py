@@ -11,8 +11,7 @@ from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import contraction
-from tilewright.tensor.analysis.structure import Kind, hidden_group, kind_of
+from tilewright.tensor.analysis.structure import Kind, contraction, hidden_group, kind_of
 from tilewright.tensor.build import Tensor, compute, func, placeholder, select, size
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import pool
