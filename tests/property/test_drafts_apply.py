@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tilewright.lower import lower
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder, reduce_axis, sum_over
+from tilewright.tensor.visit import walk
 
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64+dotprod")
 SIZES = st.one_of(st.integers(1, 80), st.sampled_from([96, 197, 384, 768, 1500, 2048, 3072, 4096]))
@@ -34,3 +36,13 @@ def products(draw: st.DrawFn) -> tuple[tir.Func, list[str]]:
 def test_no_product_is_left_unscheduled(case, name, threads):
     program, constants = case
     assert not draft(program, Target.named(name), threads, constants).remarks
+
+
+@examples(40)
+@given(shape=st.lists(st.integers(1, 40), min_size=2, max_size=4), name=st.sampled_from(TARGETS))
+def test_dense_maps_walk_through_memory_without_a_division(shape, name):
+    x = placeholder("X", shape)
+    program = func("map", [x], [compute("Y", shape, lambda *at: x[at] * 2.0)])
+    target = Target.named(name)
+    lowered = lower(draft(program, target, 1).func, target).func
+    assert not any(isinstance(part, tir.FloorDiv | tir.FloorMod) for part in walk(lowered))

@@ -64,3 +64,8 @@ def test_tidy_leaves_variables_and_numbers_alone():
     number = tir.Const(3)
     assert forms.tidy(X) is X
     assert forms.tidy(number) is number
+
+
+def test_a_remainder_keeps_the_dividend_of_its_quotient():
+    assert forms.tidy((X * 32 + J) % 14) == (X * 32 + J) % 14
+    assert forms.tidy((X * 28 + J) % 14) == J % 14
