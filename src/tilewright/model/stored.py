@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilewright.dtypes import u8
 from tilewright.schedule.dataflow import FILL
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import Pad
+from tilewright.tensor.regions import sizes
 from tilewright.tensor.relaid import relaid, with_buffers, with_packing
 from tilewright.tensor.stored import Layout, settled
 from tilewright.tensor.visit import walk_stmts
@@ -33,11 +35,15 @@ def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func
         return program
     for name in dict(borders):
         program = _written_last(program, name)
-    schedule = Schedule(program)
+    # Sizes that no parameter tells, or none with a border around it, are told by others meanwhile.
+    told = [tir.Buffer(f"told_{k}", (size,), u8) for k, size in enumerate(sizes(program))]
+    schedule = Schedule(program.with_fields(params=(*program.params, *told)))
     with schedule.together():
         for name, step in borders:
             schedule.layout_pad(name, step.dim, step.lead, step.tail)
-    return _as_stored(schedule.func.with_fields(body=_zeros_first(schedule.func.body)))
+    made = schedule.func
+    params = made.params[: len(program.params)]
+    return _as_stored(made.with_fields(params=params, body=_zeros_first(made.body)))
 
 
 def _written_last(program: tir.Func, name: str) -> tir.Func:

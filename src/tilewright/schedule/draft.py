@@ -16,6 +16,7 @@ from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction import schedule_contraction
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.split import split_reduction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
@@ -110,7 +111,13 @@ def _alone(context: Context, block: str) -> Group:
 def _recipe(context: Context, group: Group) -> None:
     match group.kind:
         case Kind.CONTRACTION:
-            schedule_contraction(context, group.blocks[0], group.epilogue)
+            (block,) = group.blocks
+            partial = split_reduction(context, block)
+            if partial is None:
+                schedule_contraction(context, block, group.epilogue)
+            else:
+                schedule_contraction(context, partial)
+                schedule_across(context, block, group.epilogue)
         case Kind.REDUCTION:
             schedule_rows(context, group.blocks, group.shared)
         case Kind.WINDOWED:

@@ -114,6 +114,28 @@ def join_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None
     return None
 
 
+@SUM_RULES.rule("((y + x // c) % d)*c + x % c", "(y*c + x) % (c*d)", "c > 0 and d > 0")
+def join_part_of_digits(space: Space, form: Linear, atom: Atom, k: int) -> Linear | None:
+    """k·(x % c) with k·c·((y + x // c) % d) is k·((y·c + x) % (c·d)).
+
+    A quotient by `c` has given up what `c` divides, which is y.
+    """
+    if atom.kind is not Kind.MOD or not isinstance(atom.parts[1], int):
+        return None
+    x, c = atom.parts
+    quotient = space.floor_div(x, c).single()
+    if quotient is None or quotient[1] != 1:
+        return None
+    for upper, q in form.terms.items():
+        if q == k * c and upper.kind is Kind.MOD and isinstance(d := upper.parts[1], int):
+            if upper.parts[0].terms.get(quotient[0]) != 1:
+                continue
+            rest = plus(upper.parts[0], Linear(0, {quotient[0]: 1}), -1)
+            joined = space.floor_mod(plus(scaled(rest, c), x), c * d)
+            return _replaced(form, Linear(0, {upper: c}), atom, joined, k)
+    return None
+
+
 @SUM_RULES.rule(
     "(((x // c) % e) % d)*c + x % c", "(x % (c*e)) % (c*d)", "c > 0 and d > 0 and e > 0"
 )

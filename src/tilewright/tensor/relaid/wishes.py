@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, contraction, kind_of, loads_of
-from tilewright.tensor.layout import Fuse, Reorder, Split
+from tilewright.tensor.layout import Fuse, Reorder, Split, Unfold
 from tilewright.tensor.stored import Layout, is_bijective, misfit
 from tilewright.tensor.visit import walk, walk_stmts
 
@@ -231,7 +231,7 @@ def _innermost(rank: int, layout: Layout) -> int:
         match step:
             case Reorder(order=order):
                 origins = [origins[d] for d in order]
-            case Split(dim=d):
+            case Split(dim=d) | Unfold(dim=d):
                 origins.insert(d, origins[d])
             case Fuse(dim=d, sizes=sizes):
                 origins[d : d + len(sizes)] = [origins[d + len(sizes) - 1]]
