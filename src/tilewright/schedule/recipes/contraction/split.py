@@ -1,4 +1,4 @@
-"""A long reduction shared by threads, where there are fewer register tiles than threads (split-K).
+"""A long reduction shared by threads, where there are too few register tiles for them (split-K).
 
     for part:                                   (parallel)
         partial[part, …] = Σ left · right       of this part of the reduction
@@ -32,9 +32,10 @@ def split_reduction(context: Context, block: str) -> str | None:
         return None
     shape = shape_of(context, roles)
     plan = plan_contraction(shape, context.target)
-    tiles = math.ceil(shape.rows / plan.tile_rows) * math.ceil(shape.columns / plan.tile_columns)
-    worth = plan.cycles > _WORTH * contexts.PARALLEL_CYCLES
-    if shape.batch * tiles >= threads or not worth:
+    rows = math.ceil(shape.rows / plan.tile_rows)
+    panels = math.ceil(shape.columns / plan.tile_columns)
+    busy = shape.batch * panels >= threads or rows >= 2 * threads
+    if busy or plan.cycles <= _WORTH * contexts.PARALLEL_CYCLES:
         return None
     extents = {loop: extent_of(context, loop) or 1 for loop in loops_of(context, block).reduce}
     longest = max(extents, key=lambda loop: extents[loop])
