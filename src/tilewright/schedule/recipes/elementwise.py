@@ -104,8 +104,13 @@ def schedule_transposed(context: Context, block: str, across: int) -> None:
     s.reorder(*around, row, column)
     s.vectorize(column)
     several = [loop for loop in around if extent_of(context, loop) != 1]
-    if several:
-        parallelize(context, several[0], cycles)
+    if not several:
+        return
+    shared, place = several[0], around.index(several[0])
+    few = context.threads > 1 and (extent_of(context, shared) or 0) < 4 * context.threads
+    if few and len(several) > 1 and around[place + 1] == several[1]:
+        shared = str(s.fuse(*several[:2]))
+    parallelize(context, shared, cycles)
 
 
 def _line_tiles(context: Context, loop: str, line: int) -> tuple[str | None, str]:

@@ -46,22 +46,22 @@ def copied_for(
     for block in _blocks(func):
         if not isinstance(block.body, tir.Store):
             continue
-        kind, result = kind_of(block), block.body.buffer
         for number, load in enumerate(loads_of(block)):
-            own = layouts.get(load.buffer, ())
-            if load.buffer not in func.params or not is_bijective(own):
+            if load.buffer not in func.params or not is_bijective(layouts.get(load.buffer, ())):
                 continue
-            wanted = _result_layout(func, result, layouts)
-            slides = number == 0 and len(load.indices) == len(block.body.indices)
-            if kind is Kind.WINDOWED and slides:
-                if _walks_otherwise(load.buffer, own, wanted):
-                    yield block, load
-            elif kind is Kind.CONTRACTION:
-                if _is_turned(load.buffer, own) and _wants_turned(block, load, func, layouts):
-                    yield block, load
-            elif kind is Kind.ELEMENTWISE and _turns_with_border(func, block, load, layouts):
-                if load.buffer not in bordered:
-                    yield block, load
+            first = number == 0 and len(load.indices) == len(block.body.indices)
+            match kind_of(block):
+                case Kind.WINDOWED:
+                    wanted = first and _walks_otherwise(func, block, load, layouts)
+                case Kind.CONTRACTION:
+                    wanted = _wants_turned(func, block, load, layouts)
+                case Kind.ELEMENTWISE:
+                    around = load.buffer not in bordered
+                    wanted = around and _turns_with_border(func, block, load, layouts)
+                case _:
+                    wanted = False
+            if wanted:
+                yield block, load
 
 
 def _turns_with_border(func: tir.Func, block: tir.Block, load: tir.Load, layouts: Layouts) -> bool:
@@ -87,19 +87,23 @@ def _turns_with_border(func: tir.Func, block: tir.Block, load: tir.Load, layouts
     return False
 
 
-def _walks_otherwise(buffer: tir.Buffer, own: Layout, wanted: Layout) -> bool:
-    """Whether vectors along a result would find their data scattered."""
-    rank = len(buffer.shape)
+def _walks_otherwise(func: tir.Func, block: tir.Block, load: tir.Load, layouts: Layouts) -> bool:
+    """Whether vectors along the result of a window would find their data scattered."""
+    assert isinstance(block.body, tir.Store)
+    rank, own = len(load.indices), layouts.get(load.buffer, ())
+    wanted = _result_layout(func, block.body.buffer, layouts)
     if _innermost(rank, own) != _innermost(rank, wanted):
         return True
     return own != wanted and any(isinstance(step, Split | Fuse) for step in own)
 
 
-def _wants_turned(block: tir.Block, load: tir.Load, func: tir.Func, layouts: Layouts) -> bool:
+def _wants_turned(func: tir.Func, block: tir.Block, load: tir.Load, layouts: Layouts) -> bool:
     """Whether the data of a product are better turned than read across."""
     roles, store = contraction(block), block.body
     assert isinstance(store, tir.Store)
-    if roles is None or load.indices != roles.left.indices or load.buffer is not roles.left.buffer:
+    if roles is None or load != roles.left:
+        return False
+    if not _is_turned(load.buffer, layouts.get(load.buffer, ())):
         return False
     layout = _result_layout(func, store.buffer, layouts)
     if _runs_along_rows(block, {**layouts, store.buffer: layout}):
