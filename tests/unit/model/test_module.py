@@ -146,6 +146,7 @@ def test_progress_is_told(tmp_path):
         "read",
         "import",
         "optimise",
+        "choose",
         "kernels",
     ]
     assert (told[-1].done, told[-1].total) == (2, 2)
