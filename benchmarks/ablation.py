@@ -4,7 +4,7 @@
 
 Every model is compiled with the layouts chosen jointly and with each fixed one; algorithms, packed
 weights, fusion and schedules are those of the same compiler in all cases. The modules take turns in
-one process (they share one engine and its threads), 3 runs each, 20 rounds; the least time counts.
+one process (they share one engine and its threads), 3 runs each, 8 rounds; the least time counts.
 With `--exact`, convolutions keep to the direct algorithm, so that layouts alone differ.
 """
 
@@ -36,7 +36,7 @@ NETWORKS: Final = (
     "filled-densenet121", "filled-vgg19", "filled-inception-v1", "filled-shufflenet", "r3d-18",
     "dcgan-generator", "yolo", "ocr-detection",
 )  # fmt: skip
-ROUNDS: Final = 20
+ROUNDS: Final = 8
 RUNS: Final = 3
 
 
@@ -104,6 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{threads} threads: {name}", file=sys.stderr, flush=True)
             ms = measure(MODELS[name], threads, exact=given.exact)
             rows.append({"model": name, "threads": threads, "ms": ms})
+            print(f"  {', '.join(f'{k} {v:.2f}' for k, v in ms.items())}", file=sys.stderr)
         results += rows
         kind = "direct convolutions" if given.exact else "algorithms chosen as well"
         print(f"\n{threads} threads, ms, {kind}\n\n{table(rows)}\n", flush=True)

@@ -22,15 +22,18 @@
 
 /* Long enough that calls in a loop with some Python between them find the workers awake, short
  * enough that an idle process costs nothing. In a crowd (more threads than processors) the thread
- * that we wait for may need our processor. */
+ * that we wait for may need our processor; without one it may still have been put there, until the
+ * system notices that another is free: so even a spinning thread offers its place now and then. */
 #ifndef TW_SLEEPY
 #define SPIN_NS 100000
 #define SPIN_CROWDED_NS 2000
+#define OFFER_NS 8000
 #define YIELDS 8
 #define YIELDS_CROWDED 64
 #else
 #define SPIN_NS 0
 #define SPIN_CROWDED_NS 0
+#define OFFER_NS 0
 #define YIELDS 0
 #define YIELDS_CROWDED 0
 #endif
@@ -85,10 +88,15 @@ bool tw_patience_wait(tw_patience *patience) {
             return true;
         patience->pauses = 0;
         int64_t now = tw_clock_ns();
-        if (patience->end_ns == 0)
+        if (patience->end_ns == 0) {
             patience->end_ns = now + patience->spin_ns;
-        else if (now >= patience->end_ns)
+            patience->offer_ns = now + OFFER_NS;
+        } else if (now >= patience->end_ns) {
             patience->spin_ns = 0;
+        } else if (now >= patience->offer_ns) {
+            patience->offer_ns = now + OFFER_NS;
+            sched_yield();
+        }
         return true;
     }
     if (patience->yields > 0) {

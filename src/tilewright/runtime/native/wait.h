@@ -15,6 +15,7 @@ typedef _Atomic uint32_t tw_word;
 typedef struct tw_patience {
     int64_t spin_ns;   /* how long to spin in all */
     int64_t end_ns;    /* when spinning ends; 0 until the first look at the clock */
+    int64_t offer_ns;  /* when to let another thread have the processor next */
     int32_t pauses;    /* since the last look at the clock */
     int32_t yields;    /* left before sleeping */
 } tw_patience;

@@ -1,0 +1,103 @@
+"""Write docs/layers.md from files that `python -m benchmarks conv --out FILE` made.
+
+python scripts/layers_page.py one.json two.json > docs/layers.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SUBJECT = "tilewright"
+PEERS = ("onnxruntime", "openvino", "torch", "ncnn", "mnn")
+Row = dict[str, Any]
+
+INTRODUCTION = """\
+Made by `scripts/layers_page.py` from runs of the benchmark ([how it measures](../benchmarks/README.md)). Single
+convolutions with a bias and a ReLU, fp32, batch 1, channels first at both ends: what an engine converts at the borders
+counts (torch is also tried with channels-last borders, which cost it nothing). GFLOP/s of the best turn with every product
+counted, so that minimal filters exceed the FMA peak; the ratio is that of tilewright to the best peer. Schedules,
+algorithms and layouts are the analytic draft's; nothing is tuned.
+
+Shapes are (size, channels, filters, window, stride, border); depthwise ones have no filters, `conv3d` begins with a depth,
+`dilated` has gaps of 2, `grouped` four groups.
+"""
+
+
+def main() -> None:
+    """Print the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("results", nargs="+", type=Path, help="files of the benchmark")
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in parser.parse_args().results]
+    print(page(runs), end="")
+
+
+def page(runs: Sequence[dict[str, Any]]) -> str:
+    """All runs on one page."""
+    return "\n".join(["# Speed of single convolutions\n", INTRODUCTION, *map(_run, runs)])
+
+
+def _run(run: dict[str, Any]) -> str:
+    command = shlex.split(run["command"])
+    if "--out" in command:
+        at = command.index("--out")
+        del command[at : at + 2]
+    threads = run["results"][0]["threads"]
+    made = f"commit {run['commit']}, {run['when'][:10]}, {run['machine']['cpu']}"
+    noisy = sum(row["noisy"] for row in run["results"])
+    parts = [
+        f"## {threads} {'thread' if threads == 1 else 'threads'}\n",
+        f"`{shlex.join(command)}`, {made}.\n",
+        _families(run["summary"]),
+        _rows(run["results"]),
+        f"`~`: other processes used the machine meanwhile ({noisy} rows).\n",
+    ]
+    return "\n".join(parts)
+
+
+def _families(summary: Sequence[dict[str, Any]]) -> str:
+    lines = [
+        [
+            group["group"].removeprefix("conv").strip() or "**all**",
+            str(group["rows"]),
+            f"{group['geomean_min']:.2f}",
+            f"{group['geomean_median']:.2f}",
+            f"{group['worst']['ratio']:.2f} ({group['worst']['workload']})",
+        ]
+        for group in summary
+    ]
+    head = ["family", "layers", "geometric mean, best turns", "medians", "lowest"]
+    return _table(head, lines)
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    head = ["layer", SUBJECT, *PEERS, "of the best"]
+    lines = [
+        [
+            row["workload"] + (" ~" if row["noisy"] else ""),
+            *(_gflops(row, engine) for engine in (SUBJECT, *PEERS)),
+            f"{row['ratio_min']:.2f}",
+        ]
+        for row in rows
+    ]
+    return _table(head, lines)
+
+
+def _gflops(row: Row, engine: str) -> str:
+    found = row["engines"].get(engine)
+    if found is None or found["state"] != "ok":
+        return "–"
+    return f"{row['flops'] / found['min_s'] / 1e9:.0f}"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *("--:" for _ in head[1:])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)) + "\n"
+
+
+if __name__ == "__main__":
+    main()
