@@ -17,14 +17,15 @@ PEERS = ("onnxruntime", "openvino", "torch", "ncnn", "mnn")
 Row = dict[str, Any]
 
 INTRODUCTION = """\
-Made by `scripts/layers_page.py` from runs of the benchmark ([how it measures](../benchmarks/README.md)). Single
-convolutions with a bias and a ReLU, fp32, batch 1, channels first at both ends: what an engine converts at the borders
-counts (torch is also tried with channels-last borders, which cost it nothing). GFLOP/s of the best turn with every product
-counted, so that minimal filters exceed the FMA peak; the ratio is that of tilewright to the best peer. Schedules,
-algorithms and layouts are the analytic draft's; nothing is tuned.
+Made by `scripts/layers_page.py` from runs of the benchmark
+([how it measures](../benchmarks/README.md)). Single convolutions with a bias and a ReLU, fp32,
+batch 1, channels first at both ends: what an engine converts at the borders counts (torch is also
+tried with channels-last borders, which cost it nothing). GFLOP/s of the best turn with every
+product counted, so that minimal filters exceed the FMA peak; the ratio is that of tilewright to the
+best peer. Schedules, algorithms and layouts are the analytic draft's; nothing is tuned.
 
-Shapes are (size, channels, filters, window, stride, border); depthwise ones have no filters, `conv3d` begins with a depth,
-`dilated` has gaps of 2, `grouped` four groups.
+Shapes are (size, channels, filters, window, stride, border); depthwise ones have no filters,
+`conv3d` begins with a depth, `dilated` has gaps of 2, `grouped` four groups.
 """
 
 
