@@ -246,8 +246,29 @@ static void test_float_mode_is_the_default_on_all_threads(void) {
         CHECK(modes[i] == TW_FLOAT_MODE_DEFAULT);
 }
 
+static void *leave(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 20; i++) {
+        int32_t here = tw_this_cpu();
+        tw_leave_cpu(here);
+        CHECK(here < 0 || tw_this_cpu() != here);
+    }
+    return NULL;
+}
+
+static void test_a_thread_leaves_the_processor_of_another(void) {
+    if (tw_get_cpus() < 2)
+        return;
+    pthread_t thread; /* which then may not run everywhere any more */
+    CHECK(pthread_create(&thread, NULL, leave, NULL) == 0);
+    pthread_join(thread, NULL);
+    int32_t here = tw_this_cpu();
+    tw_leave_cpu(here < 0 ? -1 : here + 1); /* somebody else's: nothing happens */
+}
+
 int main(void) {
     CHECK(tw_count_workers() == 0);
+    RUN(test_a_thread_leaves_the_processor_of_another);
     RUN(test_every_thread_runs_exactly_once);
     RUN(test_barrier_orders_stages);
     RUN(test_scratch_is_private_or_shared);

@@ -37,6 +37,7 @@ static struct {
     int32_t allocated;
     worker *workers[TW_MAX_THREADS];
     tw_launch launch;
+    int32_t caller_cpu; /* -1 if threads are so many that they share processors anyway */
     void *shared;
     tw_barrier barrier;
     alignas(TW_CACHE_LINE) _Atomic ticket announced;
@@ -121,6 +122,8 @@ static void *work(void *argument) {
         if (crowd == 0)
             return NULL;
         rouse_children(w->index, crowd);
+        /* A woken thread is often put beside the one that woke it, and stays there for long. */
+        tw_leave_cpu(pool.caller_cpu);
         w->result = run_part(w->index, w->local.data);
         finish_part();
     }
@@ -215,6 +218,7 @@ static tw_status run_team(const tw_launch *launch, tw_caller *caller, int32_t *r
     tw_status status = prepare_workers(threads, launch->local_bytes);
     if (status == TW_OK) {
         pool.launch = *launch;
+        pool.caller_cpu = threads <= tw_get_cpus() ? tw_this_cpu() : -1;
         pool.shared = caller->shared.data;
         tw_barrier_reset(&pool.barrier, threads);
         atomic_store_explicit(&pool.running, threads - 1, memory_order_relaxed);

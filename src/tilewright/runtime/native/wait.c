@@ -62,6 +62,22 @@ int32_t tw_get_cpus(void) {
     return cpus;
 }
 
+#if defined(__linux__)
+int32_t tw_this_cpu(void) { return sched_getcpu(); }
+
+void tw_leave_cpu(int32_t cpu) {
+    cpu_set_t others;
+    if (cpu < 0 || sched_getcpu() != cpu || sched_getaffinity(getpid(), sizeof others, &others) != 0)
+        return;
+    CPU_CLR((size_t)cpu, &others);
+    if (CPU_COUNT(&others) > 0)
+        sched_setaffinity(0, sizeof others, &others);
+}
+#else
+int32_t tw_this_cpu(void) { return -1; }
+void tw_leave_cpu(int32_t cpu) { (void)cpu; }
+#endif
+
 tw_patience tw_patience_for(int32_t threads) {
     bool crowded = threads > tw_get_cpus();
     return (tw_patience){

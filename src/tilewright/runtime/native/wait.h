@@ -24,6 +24,12 @@ typedef struct tw_patience {
 void tw_set_cpus(int32_t cpus);
 int32_t tw_get_cpus(void);
 
+/* The processor that the calling thread runs on; -1 where that is not known. */
+int32_t tw_this_cpu(void);
+
+/* If the calling thread runs on `cpu`, let it run on any other one that the process may use. */
+void tw_leave_cpu(int32_t cpu);
+
 /* The patience of one wait among `threads` threads. */
 tw_patience tw_patience_for(int32_t threads);
 
