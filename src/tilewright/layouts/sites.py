@@ -172,8 +172,8 @@ def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settin
     if result.rank < 3 or sized(result.shape[1:]) is None:
         return plain
     anchor = next((n for n in group.nodes if isinstance(n.op, Conv | ConvTranspose | Pool)), None)
-    if isinstance(getattr(anchor, "op", None), Conv):
-        return _convolution(graph, plain, anchor, result, settings)  # type: ignore[arg-type]
+    if anchor is not None and isinstance(anchor.op, Conv):
+        return _convolution(graph, plain, anchor, result, settings)
     if result in graph.outputs:
         return _with_border(graph, plain, settings)
     if anchor is not None and isinstance(anchor.op, ConvTranspose):
@@ -244,8 +244,8 @@ def _convolution(
     forms = settings.forms if result not in graph.outputs else (LAST,)
     results = [f for f in forms if f.misfit(result.shape) is None]
     found = _conv_alternatives(op, held, shape, x, results, settings)
-    wide_values = tuple(wide)
-    return Site(plain.nodes, plain.results, (x,), wide_values, tuple(found), plain.group, shape)
+    beside = tuple(wide)
+    return Site(plain.nodes, plain.results, (x,), beside, tuple(found), plain.group, shape)
 
 
 def _spreading(plain: Site, anchor: Node) -> Site:
@@ -284,22 +284,20 @@ def _conv_alternatives(
 
 def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
     """A transpose at the border of a graph costs nothing if forms on both sides agree."""
-    if len(plain.nodes) != 1 or not isinstance(plain.nodes[0].op, Transpose):
+    node, *others = plain.nodes
+    op, x, y = node.op, node.inputs[0], node.outputs[0]
+    if others or not isinstance(op, Transpose) or x.rank < 3 or sized(x.shape[1:]) is None:
         return plain
-    (node,) = plain.nodes
-    order, x, y = node.op.order, node.inputs[0], node.output  # type: ignore[attr-defined]
     rank, machine = x.rank, settings.machine
-    if rank < 3 or sized(x.shape[1:]) is None:
+    enters = op.order == (0, *range(2, rank), 1) and x in graph.inputs
+    leaves = op.order == (0, rank - 1, *range(1, rank - 1)) and y in graph.outputs
+    inside = y if enters else x
+    if not (enters or leaves) or inside in (*graph.inputs, *graph.outputs):
         return plain
     moved = converted_cycles(count(x.shape, symbolic=1), machine)
-    if order == (0, *range(2, rank), 1) and x in graph.inputs and y not in graph.outputs:
-        forms = [f for f in settings.forms if f.misfit(y.shape) is None]
-        costs = [0.0 if f == FIRST else moved for f in forms]
-        found = [Alternative(LAST, f, DIRECT, c) for f, c in zip(forms, costs, strict=True)]
-        return Site(plain.nodes, plain.results, (x,), (), tuple(found), plain.group)
-    if order == (0, rank - 1, *range(1, rank - 1)) and y in graph.outputs and x not in graph.inputs:
-        forms = [f for f in settings.forms if f.misfit(x.shape) is None]
-        costs = [0.0 if f == FIRST else moved for f in forms]
-        found = [Alternative(f, LAST, DIRECT, c) for f, c in zip(forms, costs, strict=True)]
-        return Site(plain.nodes, plain.results, (x,), (), tuple(found), plain.group)
-    return plain
+    found: list[Alternative] = []
+    for form in settings.forms:
+        if form.misfit(inside.shape) is None:
+            ends = (LAST, form) if enters else (form, LAST)
+            found.append(Alternative(*ends, DIRECT, 0.0 if form == FIRST else moved))
+    return Site(plain.nodes, plain.results, (x,), (), tuple(found), plain.group)

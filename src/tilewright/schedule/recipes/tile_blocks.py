@@ -129,7 +129,7 @@ def _tile_loops(context: Context, first: str, second: str, roles: Contraction) -
     tiles: list[str] = []
     for row in roles.rows[-2:]:
         index = read.indices[starts.index(roles.block.iters[row].var)]
-        position = [it.var for it in node.iters].index(index)  # type: ignore[arg-type]
+        position = next(p for p, it in enumerate(node.iters) if it.var is index)
         used = free_vars(node.bindings[position])
         tiles += [loop for loop in shared if s.loop(loop).var in used]
     inner = shared[-1]  # over vectors: it stays where it is

@@ -48,9 +48,9 @@ class Tiles:
             raise ValueError(f"tiles of {self.results} results do not fit windows of {self.taps}")
 
     @property
-    def tiled(self) -> tuple[int, int]:
+    def tiled(self) -> tuple[int, ...]:
         """The dimensions of space that have tiles."""
-        return tuple(d for d, m in enumerate(self.results) if m)  # type: ignore[return-value]
+        return tuple(d for d, m in enumerate(self.results) if m)
 
     @property
     def plain(self) -> tuple[int, ...]:
