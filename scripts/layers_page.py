@@ -5,16 +5,26 @@ python scripts/layers_page.py one.json two.json > docs/layers.md
 
 from __future__ import annotations
 
-import argparse
-import json
-import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SUBJECT = "tilewright"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from scripts.pages import (
+    MISSING,
+    SUBJECT,
+    Row,
+    Run,
+    origin,
+    print_page,
+    table,
+    threads_of,
+    workload,
+)
+
 PEERS = ("onnxruntime", "openvino", "torch", "ncnn", "mnn")
-Row = dict[str, Any]
 
 INTRODUCTION = """\
 Made by `scripts/layers_page.py` from runs of the benchmark
@@ -29,30 +39,16 @@ Shapes are (size, channels, filters, window, stride, border); depthwise ones hav
 """
 
 
-def main() -> None:
-    """Print the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("results", nargs="+", type=Path, help="files of the benchmark")
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in parser.parse_args().results]
-    print(page(runs), end="")
-
-
-def page(runs: Sequence[dict[str, Any]]) -> str:
+def page(runs: Sequence[Run]) -> str:
     """All runs on one page."""
     return "\n".join(["# Speed of single convolutions\n", INTRODUCTION, *map(_run, runs)])
 
 
-def _run(run: dict[str, Any]) -> str:
-    command = shlex.split(run["command"])
-    if "--out" in command:
-        at = command.index("--out")
-        del command[at : at + 2]
-    threads = run["results"][0]["threads"]
-    made = f"commit {run['commit']}, {run['when'][:10]}, {run['machine']['cpu']}"
+def _run(run: Run) -> str:
     noisy = sum(row["noisy"] for row in run["results"])
     parts = [
-        f"## {threads} {'thread' if threads == 1 else 'threads'}\n",
-        f"`{shlex.join(command)}`, {made}.\n",
+        f"## {threads_of(run['results'][0]['threads'])}\n",
+        f"{origin(run)}\n",
         _families(run["summary"]),
         _rows(run["results"]),
         f"`~`: other processes used the machine meanwhile ({noisy} rows).\n",
@@ -72,33 +68,28 @@ def _families(summary: Sequence[dict[str, Any]]) -> str:
         for group in summary
     ]
     head = ["family", "layers", "geometric mean, best turns", "medians", "lowest"]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def _rows(rows: Sequence[Row]) -> str:
     head = ["layer", SUBJECT, *PEERS, "of the best"]
     lines = [
         [
-            row["workload"] + (" ~" if row["noisy"] else ""),
+            workload(row),
             *(_gflops(row, engine) for engine in (SUBJECT, *PEERS)),
             f"{row['ratio_min']:.2f}",
         ]
         for row in rows
     ]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def _gflops(row: Row, engine: str) -> str:
     found = row["engines"].get(engine)
     if found is None or found["state"] != "ok":
-        return "–"
+        return MISSING
     return f"{row['flops'] / found['min_s'] / 1e9:.0f}"
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *("--:" for _ in head[1:])]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines)) + "\n"
-
-
 if __name__ == "__main__":
-    main()
+    print_page(page, __doc__)

@@ -5,17 +5,27 @@ python scripts/speed_page.py one.json two.json > docs/speed.md
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-SUBJECT, YARDSTICK = "tilewright", "onnxruntime"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from scripts.pages import (
+    MISSING,
+    SUBJECT,
+    Row,
+    Run,
+    origin,
+    print_page,
+    table,
+    threads_of,
+    workload,
+)
+
+YARDSTICK = "onnxruntime"
 PEERS = (YARDSTICK, "openvino", "torch", "inductor", "ncnn", "mnn")
-Row = dict[str, Any]
 
 INTRODUCTION = """\
 Made by `scripts/speed_page.py` from runs of the benchmark
@@ -25,15 +35,7 @@ analytic draft.
 """
 
 
-def main() -> None:
-    """Print the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("results", nargs="+", type=Path, help="files of the benchmark")
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in parser.parse_args().results]
-    print(page(runs), end="")
-
-
-def page(runs: Sequence[dict[str, Any]]) -> str:
+def page(runs: Sequence[Run]) -> str:
     """All runs on one page."""
     parts = [
         "# Speed of whole models\n",
@@ -43,38 +45,32 @@ def page(runs: Sequence[dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _run(run: dict[str, Any]) -> str:
+def _run(run: Run) -> str:
     by_threads: dict[tuple[int, bool], list[Row]] = {}
     for row in run["results"]:
         by_threads.setdefault((row["threads"], row["dynamic"]), []).append(row)
-    machine = run["machine"]
-    known = [run["engines"].get(engine, {}).get("versions", {}) for engine in PEERS]
-    versions = {name: version for found in known for name, version in found.items()}
-    versions.pop("compiler", None)  # inductor's: a path
-    peers = ", ".join(f"{name} {version}" for name, version in versions.items())
-    command = shlex.split(run["command"])
-    if "--out" in command:
-        at = command.index("--out")
-        del command[at : at + 2]
-    made = f"commit {run['commit']}, {run['when'][:10]}, {machine['cpu']}"
-    parts = [f"`{shlex.join(command)}`, {made}."]
-    parts += [f"Peers: {peers}.\n"]
+    parts = [origin(run), f"Peers: {_versions(run)}.\n"]
     for (threads, dynamic), rows in by_threads.items():
         kind = "Dynamic files" if dynamic else "Fixed sizes"
-        parts.append(f"## {kind}, {threads} {'thread' if threads == 1 else 'threads'}\n")
-        parts.append(_speed(rows))
+        parts += [f"## {kind}, {threads_of(threads)}\n", _speed(rows)]
         if any(row["footprints"] for row in rows):
-            parts.append("What else they cost:\n")
-            parts.append(_costs(rows))
+            parts += ["What else they cost:\n", _costs(rows)]
     return "\n".join(parts)
 
 
+def _versions(run: Run) -> str:
+    known = [run["engines"].get(engine, {}).get("versions", {}) for engine in PEERS]
+    versions = {name: version for found in known for name, version in found.items()}
+    versions.pop("compiler", None)  # inductor's: a path
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
 def _speed(rows: Sequence[Row]) -> str:
-    peers = [p for p in PEERS if any(_milliseconds(row, p) != "–" for row in rows)]
+    peers = [p for p in PEERS if any(_milliseconds(row, p) != MISSING for row in rows)]
     head = ["model", SUBJECT, *peers, f"of {YARDSTICK}", "of the best", "% of FMA peak", "error"]
     lines = [
         [
-            row["workload"] + (" ~" if row["noisy"] else ""),
+            workload(row),
             *(_milliseconds(row, engine) for engine in (SUBJECT, *peers)),
             _number(row["ratio_to_onnxruntime_min"]),
             _number(row["ratio_min"]),
@@ -86,19 +82,19 @@ def _speed(rows: Sequence[Row]) -> str:
     ratios = [row["ratio_to_onnxruntime_min"] for row in rows]
     best = [row["ratio_min"] for row in rows]
     mean = ["**geometric mean**", *[""] * (1 + len(peers)), _mean(ratios), _mean(best), "", ""]
-    table = _table([head, *lines, mean])
+    text = table(head, [*lines, mean])
     if any(row["noisy"] for row in rows):
-        table += "\n`~`: other processes used the machine meanwhile.\n"
+        text += "\n`~`: other processes used the machine meanwhile.\n"
     shares = [r for r in rows if (r["share_of_bandwidth"] or {}).get(SUBJECT)]
     for row in shares:
         share = row["share_of_bandwidth"]
         others = "; ".join(f"{p} {100 * share[p]:.0f} %" for p in peers if share.get(p))
-        table += (
+        text += (
             f"\n{row['workload']} reads {row['streamed_bytes'] / 1e6:.0f} MB of weights in each "
             f"run: {100 * share[SUBJECT]:.0f} % of the {row['bandwidth_gbps']:.0f} GB/s that the "
             f"fastest stream moves by turns in the same run ({others}).\n"
         )
-    return table
+    return text
 
 
 def _costs(rows: Sequence[Row]) -> str:
@@ -119,31 +115,25 @@ def _costs(rows: Sequence[Row]) -> str:
                 _number(own.get("artefact_bytes"), 1e-6, 1),
             ]
         )
-    return _table([head, *lines])
+    return table(head, lines)
 
 
 def _milliseconds(row: Row, engine: str) -> str:
     outcome = row["engines"].get(engine)
-    if outcome is None or outcome["state"] == "unsupported":
-        return "–"
+    if outcome is None or outcome["state"] != "ok":
+        return MISSING
     seconds = outcome["min_s"]
-    return f"{1e3 * seconds:.{3 if seconds < 1e-3 else 1}f}" if outcome["state"] == "ok" else "–"
+    return f"{1e3 * seconds:.{3 if seconds < 1e-3 else 1}f}"
 
 
 def _number(value: float | None, scale: float = 1.0, digits: int = 2) -> str:
-    return "–" if value is None else f"{scale * value:.{digits}f}"
+    return MISSING if value is None else f"{scale * value:.{digits}f}"
 
 
 def _mean(ratios: Iterable[float | None]) -> str:
     known = [ratio for ratio in ratios if ratio is not None]
-    return f"**{math.exp(sum(map(math.log, known)) / len(known)):.2f}**" if known else "–"
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    head, *rest = lines
-    ruler = ["---", *["--:"] * (len(head) - 1)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ruler, *rest))
+    return f"**{math.exp(sum(map(math.log, known)) / len(known)):.2f}**" if known else MISSING
 
 
 if __name__ == "__main__":
-    main()
+    print_page(page, __doc__)

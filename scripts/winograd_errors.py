@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,26 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from scripts.pages import table
 from tests.numeric import convolution_cases as cases
 from tests.numeric.accuracy_cases import wide
-from tests.numeric.convolution_cases import ALGORITHMS, SHOWN, Convolution, U, name_of, tiles_of
+from tests.numeric.convolution_cases import ALGORITHMS, GEOMETRIES, SHOWN, Convolution, Layer, U
 from tilewright.tensor.library.minimal_filters import Filter
-from tilewright.tensor.library.winograd import Tiles
-from tilewright.testing.accuracy import CONVOLUTIONS, amplification, growth, worst
+from tilewright.tensor.library.tiles import Line, Tiles
+from tilewright.testing.accuracy import (
+    CONVOLUTIONS,
+    UNEVEN,
+    amplification,
+    growth,
+    rounding,
+    worst,
+)
 
 Array = np.ndarray[Any, Any]
 SIDE, HARD_CHANNELS = 24, 16
+SIDES = {1: 96, 2: SIDE, 3: 9}
+"""By the number of dimensions."""
+
 CHANNELS = (16, 64, 256, 512)
 HUGE = (1e6, 1e8)
 LARGEST = float(np.finfo(np.float32).max)
@@ -39,28 +50,46 @@ INTRODUCTION = f"""{TITLE}
 is at most n·u·Σ|terms| of its own window. A huge element, an infinity or NaN then changes no result
 but those whose windows see it, and nothing overflows before a sum of terms does.
 
-By default convolutions of `f32` with stride 1 may run by minimal filters F(m, r), which compute
-tiles of m×m results of windows of r×r from t×t elements, t = m + r - 1. Their errors are relative
-to the largest elements of a tile instead of a window. For all data they are at most
-(4·t + channels)·α·u·max|x|·max Σ|w|, with the channels of a group, where α follows from the
+By default convolutions of `f32` may run by minimal filters F(m, r), along one or two dimensions of
+space: they compute tiles of m results of windows of r elements from t = m + r - 1 elements. A long
+window is cut into parts, and strides divide it among as many; the parts are summed up like
+channels. Gaps divide the results among as many images, and so do the strides of a transposed
+convolution, where each has a part of the window. r is the size of a part. Dimensions of space
+beyond two are summed up directly.
+
+Errors are relative to the largest elements of a tile instead of a window. For all data they are at
+most (4·t + k)·α·u·max|x|·max Σ|w|, where k is what one product of a tile sums up: the channels of a
+group, times the parts, times the window along dimensions without tiles. α follows from the
 matrices: it is the largest Σ|A|·|G|·Σ|B|, squared for two dimensions. "Growth" is the largest Σ|B|,
 squared: transformed data overflow from the largest float divided by it, where direct results may
 still be small. Nothing overflows while max|x| times growth, and α·max|x|·max Σ|w|, are below the
-largest float.
+largest float. If two dimensions differ, α and growth are the products of both, and 4·t is twice the
+sum; for one dimension they are the roots, and it is 2·t.
 
 The limits on the right hold for ordinary data and weights of up to 512 channels, and tests keep to
 them: the largest error relative to the largest result, and the root of the mean square relative to
-that of the results. "Beside" is the error of results to which a huge element spreads although their
-windows do not see it, in u·|element|·max|w|. F(2, r) has no such results. F(4, r) and F(6, r) have:
-NaN or an infinity in an element makes all results NaN that share a tile with it, unless it is the
-first or the last of the tile along a dimension; then only those of the tile's edge. No element
-reaches results of other tiles.
+that of the results. If two dimensions differ, the limits are the geometric means of both, and one
+dimension without tiles counts as direct. With p parts, or as many elements of the window along
+dimensions without tiles, they are √p times as large.
+
+"Beside" is the error of results to which a huge element spreads although their windows do not see
+it, in u·|element|·max|w|. NaN or an infinity in an element makes all results NaN that share a tile
+with it, unless it is the last of the tile along a dimension, or the first, for t other than 5 and
+7: then only those of the tile's edge. No element reaches results of other tiles. F(2, r) with such
+t has no results beside, except where parts of a window differ in size: errors of these are up to
+{UNEVEN}.
 
 """
 
 MEASURED = """
 Measured by `python scripts/winograd_errors.py --page docs/accuracy.md`: the largest error relative
 to the largest result / root of mean square relative to that of the results, by channels.
+
+"""
+
+OTHERS = """
+The same for other windows and normal data: those that are not square, are long, or have strides or
+gaps, groups, pictures of one and three dimensions, transposed convolutions.
 
 """
 
@@ -82,7 +111,7 @@ the largest error for data that are all subnormal, in multiples of the least pos
 """
 
 POINTS = """
-Tiles of six elements have five points beside infinity. Those taken, 0, ±3/4, ±3/2, are compared
+Tiles of six elements have five points besides infinity. Those taken, 0, ±3/4, ±3/2, are compared
 with others of the same proportions, for 64 channels of normal data: largest error relative to the
 largest result / root of mean square, and α.
 
@@ -90,16 +119,39 @@ largest result / root of mean square, and α.
 
 
 @dataclass(frozen=True)
+class LineAtPoints(Line):
+    """Tiles whose minimal filter has all points times a factor."""
+
+    factor: Fraction
+
+    @property
+    def filter(self) -> Filter:
+        """Columns and rows of the matrices times powers of the factor."""
+        return _moved(super().filter, self.factor)
+
+
+@dataclass(frozen=True)
 class AtPoints(Tiles):
-    """Tiles whose minimal filters have all points times a factor."""
+    """The same along all tiled dimensions."""
 
     factor: Fraction = Fraction(1)
 
     @property
-    def filters(self) -> tuple[Filter, Filter]:
-        """Columns and rows of the matrices times powers of the factor."""
-        first, second = super().filters
-        return _moved(first, self.factor), _moved(second, self.factor)
+    def lines(self) -> dict[int, Line]:
+        """Those of other tiles, with other filters."""
+        return {d: LineAtPoints(*astuple(line), self.factor) for d, line in super().lines.items()}
+
+
+@dataclass(frozen=True)
+class LayerAtPoints(Layer):
+    """The same as a layer."""
+
+    factor: Fraction = Fraction(1)
+
+    @property
+    def tiles(self) -> Tiles | None:
+        """Never the direct algorithm."""
+        return AtPoints(self.taps, self.results, self.strides, self.dilations, self.factor)
 
 
 def _moved(one: Filter, factor: Fraction) -> Filter:
@@ -123,87 +175,95 @@ def _moved(one: Filter, factor: Fraction) -> Filter:
 
 def promised() -> str:
     """The limits by algorithm, which a test compares with the page."""
-    found = []
-    for taps, results in ALGORITHMS:
-        tiles = tiles_of(taps, results)
-        limits = CONVOLUTIONS[name_of(tiles)]
-        if tiles is None and taps != ALGORITHMS[0][0]:
-            continue  # direct algorithms share their limits
+    found, layers = [], {layer.algorithm: layer for layer in ALGORITHMS}
+    for name, limits in CONVOLUTIONS.items():
+        tiles = layers[name].tiles
         of_tile = ["-", "1", "1"]
         if tiles is not None:
             of_tile = [f"{tiles.filters[0].tile}", f"{growth(tiles):.3g}"]
             of_tile.append(f"{amplification(tiles):.4g}")
         shown = [f"{v:g}" for v in (limits.largest, limits.mean, limits.beside)]
-        found.append([name_of(tiles), *of_tile, *shown])
+        found.append([name, *of_tile, *shown])
     titles = ["algorithm", "t", "growth", "α", "largest error", "mean error", "beside"]
-    return _table(titles, found)
+    return table(titles, found)
 
 
 def section() -> str:
     """The whole section, measured now."""
-    parts = [INTRODUCTION, promised(), MEASURED, ordinary(), HARD, hard()]
+    parts = [INTRODUCTION, promised(), MEASURED, ordinary(), OTHERS, others(), HARD, hard()]
     return "".join([*parts, HUGE_TEXT, outliers(), POINTS, points()])
 
 
 def ordinary() -> str:
     """Normal data, and what ReLU leaves of them."""
     found: dict[tuple[bool, str], list[str]] = {
-        (rectified, _shown(*which)): [] for rectified in (False, True) for which in SHOWN
+        (rectified, _shown(layer)): [] for rectified in (False, True) for layer in SHOWN
     }
     for channels in CHANNELS:
-        rng = np.random.default_rng(channels)
-        pictures = [cases.picture(rng, SIDE, channels, rectified=kind) for kind in (False, True)]
-        known: dict[int, list[Array]] = {}
-        for taps, results in SHOWN:
-            weights = cases.normal_weights(taps, channels)
-            kernel = Convolution(weights, tiles_of(taps, results), SIDE)
-            exact = known.get(taps) or [kernel.exact(x) for x in pictures]
-            known[taps] = exact
+        known: dict[Layer, list[Array]] = {}
+        for layer in SHOWN:
+            kernel = Convolution(cases.normal_weights(layer, channels), layer, SIDE)
+            rng = np.random.default_rng(channels)
+            pictures = [cases.picture(rng, kernel.shape, rectified=r) for r in (False, True)]
+            exact = known.get(layer.direct) or [kernel.exact(x) for x in pictures]
+            known[layer.direct] = exact
             for rectified, x in enumerate(pictures):
-                row = found[bool(rectified), _shown(taps, results)]
-                row.append(_pair(kernel(x), exact[rectified]))
+                found[bool(rectified), _shown(layer)].append(_pair(kernel(x), exact[rectified]))
     rows = [["ReLU" if kind else "normal", name, *row] for (kind, name), row in found.items()]
-    return _table(["data", "algorithm", *map(str, CHANNELS)], rows)
+    return table(["data", "algorithm", *map(str, CHANNELS)], rows, words=2)
+
+
+def others() -> str:
+    """Normal data in windows of other geometries, by minimal filters."""
+    found = []
+    for layer in GEOMETRIES:
+        row = [layer.window, layer.algorithm]
+        for channels in CHANNELS:
+            weights = cases.normal_weights(layer, channels)
+            kernel = Convolution(weights, layer, SIDES[layer.rank])
+            x = cases.picture(np.random.default_rng(channels), kernel.shape)
+            row.append(_pair(kernel(x), kernel.exact(x)))
+        limits = rounding(layer.tiles)
+        found.append([*row, f"{limits.largest:.1e} / {limits.mean:.1e}"])
+    return table(["window", "algorithm", *map(str, CHANNELS), "limits"], found, words=2)
 
 
 def hard() -> str:
     """Wide range, alternating signs, cancelling weights, weights at single places."""
     found = []
-    for taps, results in SHOWN:
-        tiles, rng = tiles_of(taps, results), np.random.default_rng(7)
-        shape = (SIDE, SIDE, HARD_CHANNELS)
-        plain = Convolution(cases.normal_weights(taps, HARD_CHANNELS), tiles, SIDE)
-        zero = Convolution(cases.cancelling_weights(taps, HARD_CHANNELS), tiles, SIDE)
-        single = Convolution(cases.single_taps(taps, 1), tiles, SIDE)
+    for layer in SHOWN:
+        rng = np.random.default_rng(7)
+        plain = Convolution(cases.normal_weights(layer, HARD_CHANNELS), layer, SIDE)
+        zero = Convolution(cases.cancelling_weights(layer, HARD_CHANNELS), layer, SIDE)
+        single = Convolution(cases.single_taps(layer, 1), layer, SIDE)
         errors = [
-            in_units(plain, wide(rng, shape)),
-            in_units(plain, cases.alternating(SIDE, HARD_CHANNELS)),
-            in_units(zero, np.full(shape, 0.7, np.float32)),
-            max(in_units(single, cases.signs(rng, SIDE, 1)) for _ in range(20)),
+            in_units(plain, wide(rng, plain.shape)),
+            in_units(plain, cases.alternating(plain.shape)),
+            in_units(zero, np.full(plain.shape, 0.7, np.float32)),
+            max(in_units(single, cases.signs(rng, single.shape)) for _ in range(20)),
         ]
-        part = errors[-1] / (worst(tiles, 1) if tiles else taps * taps)
+        part = errors[-1] / (worst(layer.tiles, 1) if layer.tiles else prod(layer.taps))
         row = [f"{error:.2g}" for error in errors]
-        found.append([_shown(taps, results), *row, f"{part:.2g}"])
+        found.append([_shown(layer), *row, f"{part:.2g}"])
     kinds = ["wide range", "alternating", "cancelling", "single weights", "of the bound"]
-    return _table(["algorithm", *kinds], found)
+    return table(["algorithm", *kinds], found)
 
 
 def outliers() -> str:
     """Huge elements, data near the largest float, subnormal data."""
     found = []
-    for taps, results in SHOWN:
-        tiles = tiles_of(taps, results)
-        kernel = Convolution(cases.normal_weights(taps, 8), tiles, SIDE)
-        places = [(6 + i, 6 + j) for i, j in np.ndindex(results or 1, results or 1)]
+    for layer in SHOWN:
+        kernel = Convolution(cases.normal_weights(layer, 8), layer, SIDE)
+        places = [(6 + i, 6 + j) for i, j in np.ndindex(layer.results or (1, 1))]
         spread = [max(cases.beside(kernel, place, huge) for place in places) for huge in HUGE]
         factor = spread[0][0] / (U * HUGE[0] * float(np.abs(kernel.weights).max()))
         row = [str(spread[0][1]), *(f"{error:.2g}" for error, _ in spread), f"{factor:.2g}"]
-        tiny = np.random.default_rng(3).integers(-9999, 10000, (SIDE, SIDE, 8)) * 2.0**-149
+        tiny = np.random.default_rng(3).integers(-9999, 10000, kernel.shape) * 2.0**-149
         x = tiny.astype(np.float32)
         least = float(np.abs(kernel(x) - kernel.exact(x)).max()) / 2.0**-149
-        found.append([_shown(taps, results), *row, _overflow(taps, tiles), f"{least:.2g}"])
+        found.append([_shown(layer), *row, _overflow(layer), f"{least:.2g}"])
     titles = ["results beyond", *(f"beside {h:.0e}" for h in HUGE), "in u·10⁶·max\\|w\\|"]
-    return _table(["algorithm", *titles, "overflow", "subnormal"], found)
+    return table(["algorithm", *titles, "overflow", "subnormal"], found)
 
 
 def points() -> str:
@@ -213,12 +273,13 @@ def points() -> str:
         inner = factor * Fraction(3, 4)
         row = [f"0, ±{inner}, ±{2 * inner}"]
         for taps, results in ((3, 4), (5, 2)):
-            tiles = AtPoints((taps, taps), (results, results), factor)
-            kernel = Convolution(cases.normal_weights(taps, 64), tiles, SIDE)
-            x = cases.picture(np.random.default_rng(64), SIDE, 64)
-            row += [_pair(kernel(x), kernel.exact(x)), f"{amplification(tiles):.4g}"]
+            layer = LayerAtPoints((taps, taps), (results, results), factor=factor)
+            kernel = Convolution(cases.normal_weights(layer, 64), layer, SIDE)
+            x = cases.picture(np.random.default_rng(64), kernel.shape)
+            assert kernel.tiles is not None
+            row += [_pair(kernel(x), kernel.exact(x)), f"{amplification(kernel.tiles):.4g}"]
         found.append(row)
-    return _table(["points", "F(4, 3)", "α", "F(2, 5)", "α"], found)
+    return table(["points", "F(4, 3)", "α", "F(2, 5)", "α"], found)
 
 
 def in_units(kernel: Convolution, x: Array) -> float:
@@ -226,15 +287,15 @@ def in_units(kernel: Convolution, x: Array) -> float:
     return float(np.abs(kernel(x) - kernel.exact(x)).max()) / (U * kernel.unit(x))
 
 
-def _overflow(taps: int, tiles: Tiles | None) -> str:
+def _overflow(layer: Layer) -> str:
     """The size of data from which results are not finite, by bisection."""
-    if tiles is None:
+    if layer.tiles is None:
         return "-"
-    kernel = Convolution(cases.single_taps(taps, 1) * np.float32(1e-12), tiles, SIDE)
+    kernel = Convolution(cases.single_taps(layer, 1) * np.float32(1e-12), layer, SIDE)
     low, high = 1.0, 2.0**10
     while high / low > 1.001:
         middle = (low * high) ** 0.5
-        y = kernel(cases.largest_transform(tiles, SIDE, 1, LARGEST / middle))
+        y = kernel(cases.largest_transform(kernel, LARGEST / middle))
         low, high = (low, middle) if np.isfinite(y).all() else (middle, high)
     return f"1/{low:.3g}"
 
@@ -244,14 +305,8 @@ def _pair(found: Array, exact: Array) -> str:
     return f"{largest:.1e} / {mean:.1e}"
 
 
-def _shown(taps: int, results: int) -> str:
-    name = name_of(tiles_of(taps, results))
-    return name if results else f"{name} {taps}×{taps}"
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _shown(layer: Layer) -> str:
+    return layer.algorithm if layer.results else f"{layer.algorithm} {layer.window}"
 
 
 def main() -> None:

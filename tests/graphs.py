@@ -45,7 +45,7 @@ class RandomGraph:
         return {
             value.name: rng.standard_normal(
                 [evaluate_size(d, self.sizes) for d in value.shape]
-            ).astype(np.float32)
+            ).astype(value.dtype.numpy)
             for value in self.graph.inputs
         }
 

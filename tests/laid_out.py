@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.graphs import RandomGraph
-from tilewright.dtypes import f32
+from tilewright.dtypes import f16, f32
 from tilewright.graph import Builder, Graph, Value, verify_graph
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.sizes import count, fixed
@@ -138,14 +138,17 @@ class _Images:
         self.sizes = {batch: draw(st.integers(1, 3))}
         first: int | tir.Expr = draw(st.sampled_from((1, 2, batch)))
         side = draw(st.integers(4, 9)), draw(st.integers(4, 9))
-        x = self.b.input("x", f32, (first, *side, draw(st.sampled_from((3, 4, 8, 12, 16, 17)))))
+        self.dtype = draw(st.sampled_from((f32, f32, f32, f16)))
+        channels = draw(st.sampled_from((3, 4, 8, 12, 16, 17)))
+        x = self.b.input("x", self.dtype, (first, *side, channels))
         self.rng = np.random.default_rng(draw(st.integers(0, 1000)))
         self.values = [self.b.map(lambda v: v * 0.5, x)]
 
     def add(self) -> None:
         kinds = (
-            self.conv, self.conv, self.pool, self.transposed, self.relu, self.bias, self.join,
-            self.concat, self.crop, self.total, self.softmax, self.flat,
+            *[self.conv] * 5, self.pool, self.transposed, self.relu, self.bias, self.join,
+            self.concat, self.crop, self.total, self.softmax, self.flat, self.shuffle,
+            self.classifier,
         )  # fmt: skip
         made = self.draw(st.sampled_from(kinds))()
         if made is not None and 0 < prod(fixed(d) or 3 for d in made.shape) <= MAX_ELEMENTS:
@@ -155,7 +158,7 @@ class _Images:
         return self.draw(st.sampled_from(self.values[-2:]))
 
     def weights(self, *shape: int) -> Value:
-        return self.b.constant(self.rng.standard_normal(shape).astype(np.float32) * 0.3)
+        return self.b.constant((self.rng.standard_normal(shape) * 0.3).astype(self.dtype.numpy))
 
     def groups(self, *sizes: int) -> int:
         return self.draw(
@@ -183,7 +186,7 @@ class _Images:
         filters = self.draw(st.sampled_from((1, 4, 8, 13, 16, 24, channels)))
         groups = self.groups(channels, filters)
         weights = self.weights(filters, channels // groups, *kernel)
-        return self.b.add(Conv(*geometry, groups, f32), x, weights)
+        return self.b.add(Conv(*geometry, groups, self.dtype), x, weights)
 
     def transposed(self) -> Value | None:
         x = self.pick()
@@ -192,7 +195,7 @@ class _Images:
         strides = self.draw(st.sampled_from(((1, 1), (2, 2), (2, 1))))
         groups = self.groups(channels)
         weights = self.weights(channels, self.draw(st.sampled_from((1, 4, 5))), *kernel)
-        op = ConvTranspose(strides, (1, 1), (0, 0, 0, 0), (0, 0), groups, f32)
+        op = ConvTranspose(strides, (1, 1), (0, 0, 0, 0), (0, 0), groups, self.dtype)
         return self.b.add(op, x, weights)
 
     def pool(self) -> Value | None:
@@ -238,8 +241,9 @@ class _Images:
 
     def softmax(self) -> Value:
         x, b = self.pick(), self.b
-        power = b.map(lambda v, m: call("exp", v - m), x, b.reduce(tir.Fold.MAX, x, (3,)))
-        return b.map(lambda v, s: v / s, power, b.reduce(tir.Fold.ADD, power, (3,)))
+        axes = self.draw(st.sampled_from(((3,), (1, 2), (1, 2, 3))))
+        power = b.map(lambda v, m: call("exp", v - m), x, b.reduce(tir.Fold.MAX, x, axes))
+        return b.map(lambda v, s: v / s, power, b.reduce(tir.Fold.ADD, power, axes))
 
     def flat(self) -> Value:
         x = self.pick()
@@ -247,7 +251,26 @@ class _Images:
             self.b.reshape(x, (x.shape[0], x.shape[1] * x.shape[2], x.shape[3])), x.shape
         )
 
+    def shuffle(self) -> Value:
+        x = self.pick()
+        channels = fixed(x.shape[-1]) or 1
+        groups = self.groups(channels)
+        parts = self.b.reshape(x, (*x.shape[:3], groups, channels // groups))
+        return self.b.reshape(self.b.transpose(parts, (0, 1, 2, 4, 3)), x.shape)
+
+    def classifier(self) -> Value:
+        """A product with all elements of an image, channels first or last."""
+        x = self.pick()
+        moved = self.b.transpose(x, self.draw(st.sampled_from(((0, 1, 2, 3), (0, 3, 1, 2)))))
+        row = prod(fixed(d) or 1 for d in x.shape[1:])
+        flat = self.b.reshape(moved, (x.shape[0], row))
+        made = self.b.contract("mk", "nk", "mn", flat, self.weights(4, row))
+        return self.b.reshape(made, (x.shape[0], 1, 1, 4))
+
     def finish(self) -> RandomGraph:
-        last = self.values[-1]
-        result = self.b.map(lambda v: v + 1.0, last)
-        return RandomGraph(self.b.graph([result]), self.sizes)
+        """The last value is a result, and perhaps one that others read, too: a convolution, say."""
+        result = self.b.map(lambda v: v + 1.0, self.values[-1])
+        graph = self.b.graph([result])
+        inner = [n.inputs[0] for n in graph.nodes if isinstance(n.op, Conv)] or self.values
+        read = self.draw(st.sampled_from(((), *((v,) for v in inner))))
+        return RandomGraph(self.b.graph([result, *read]), self.sizes)

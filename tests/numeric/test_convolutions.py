@@ -6,6 +6,9 @@ accuracy is that of the direct algorithm.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from dataclasses import astuple, replace
 from functools import cache
 from pathlib import Path
 
@@ -16,38 +19,57 @@ import tilewright as tw
 from scripts import winograd_errors as script
 from tests.numeric import convolution_cases as cases
 from tests.numeric.accuracy_cases import Case, wide
-from tests.numeric.convolution_cases import ALGORITHMS, Convolution, U, name_of, tiles_of
+from tests.numeric.convolution_cases import (
+    ALGORITHMS,
+    GEOMETRIES,
+    SHOWN,
+    Convolution,
+    Layer,
+    U,
+    square,
+)
 from tilewright.dtypes import f32
-from tilewright.graph.ops.window import Conv
+from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.ops.winograd import WinogradConv
-from tilewright.layouts.algorithms import algorithms_of
-from tilewright.testing.accuracy import CONVOLUTIONS, growth, worst
+from tilewright.layouts.algorithms import algorithms_of, spread_algorithms_of
+from tilewright.tensor.library.tiles import SpreadTiles, Tiles
+from tilewright.testing.accuracy import CONVOLUTIONS, growth, rounding, worst
 
 LARGEST = float(np.finfo(np.float32).max)
 TINY = float(np.finfo(np.float32).tiny)
-each_algorithm = pytest.mark.parametrize(("taps", "results"), ALGORITHMS)
-minimal = pytest.mark.parametrize(("taps", "results"), [a for a in ALGORITHMS if a[1]])
+UNEVEN = Layer((3, 3), (2, 2), (2, 2))  # a phase of the data has two elements of a window, one one
+FILTERS = tuple(layer for layer in ALGORITHMS if layer.results)
+SOME = tuple(layer for layer in SHOWN if layer.results)
+each_layer = pytest.mark.parametrize("layer", [*ALGORITHMS, *GEOMETRIES, UNEVEN], ids=str)
+each_filter = pytest.mark.parametrize("layer", FILTERS, ids=str)
+
+
+def side_of(layer: Layer) -> int:
+    """Several tiles along each dimension."""
+    return 10 if layer.rank == 3 else 24
 
 
 @cache
-def kernel_of(taps: int, results: int) -> Convolution:
+def kernel_of(layer: Layer) -> Convolution:
     """One with normal weights for eight channels."""
-    return Convolution(cases.normal_weights(taps, 8), tiles_of(taps, results), 24)
+    return Convolution(cases.normal_weights(layer, 8), layer, side_of(layer))
 
 
-def places(results: int) -> list[tuple[int, int]]:
-    """Elements of a tile in the middle of a picture, one of each row and column."""
-    return [(9 + i, 9 + (5 * i + 2) % max(results, 1)) for i in range(max(results, 1))]
+def places(layer: Layer) -> list[tuple[int, ...]]:
+    """Elements of tiles in the middle of a picture, one of each row and column."""
+    middle, count = side_of(layer) * 3 // 8, max(layer.results, default=1)
+    ways = range(2, 2 + layer.rank)
+    return [tuple(middle + (5 * i + k) % max(count, 1) for k in ways) for i in range(count)]
 
 
-@each_algorithm
-@pytest.mark.parametrize("channels", [16, 512])
-def test_ordinary_data_are_within_the_limits(taps, results, channels):
+@each_layer
+def test_ordinary_data_are_within_the_limits(layer):
     """A side that tiles do not divide, data of both signs and of one."""
-    kernel = Convolution(cases.normal_weights(taps, channels, 16), tiles_of(taps, results), 15)
-    limits = CONVOLUTIONS[name_of(kernel.tiles)]
+    side = 9 if layer.rank == 3 else 15
+    kernel = Convolution(cases.normal_weights(layer, 512, 16), layer, side)
+    limits = rounding(layer.tiles)
     for rectified in (False, True):
-        x = cases.picture(np.random.default_rng(5), 15, channels, rectified=rectified)
+        x = cases.picture(np.random.default_rng(5), kernel.shape, rectified=rectified)
         largest, mean = cases.errors(kernel(x), kernel.exact(x))
         assert largest <= limits.largest
         assert mean <= limits.mean
@@ -63,54 +85,79 @@ def test_limits_would_notice_less_precision(name):
     assert mean > CONVOLUTIONS[name].mean
 
 
-@minimal
-def test_all_data_are_within_the_bound_of_the_matrices(taps, results):
-    tiles, rng = tiles_of(taps, results), np.random.default_rng(11)
-    single = Convolution(cases.single_taps(taps, 1), tiles, 24)
-    mixed = Convolution(wide(rng, (8, 4, taps, taps)), tiles, 24)
-    hard = [(single, cases.signs(rng, 24, 1)) for _ in range(8)]
-    hard += [(mixed, wide(rng, (24, 24, 4))), (mixed, cases.alternating(24, 4))]
+def test_limits_of_two_filters_are_between_those_of_each():
+    mixed = rounding(Layer((3, 5), (4, 4)).tiles)
+    low, high = CONVOLUTIONS["F(4, 3)"], CONVOLUTIONS["F(4, 5)"]
+    assert low.largest < mixed.largest < high.largest
+    assert low.mean < mixed.mean < high.mean
+    assert mixed.beside == max(low.beside, high.beside)
+
+
+def test_limits_grow_with_the_root_of_what_is_summed_up():
+    whole, parts = rounding(square(3, 4).tiles), rounding(Layer((6, 6), (4, 4), (2, 2)).tiles)
+    assert parts.mean == pytest.approx(2 * whole.mean)
+    assert rounding(Layer((4, 3, 3), (0, 4, 4)).tiles).mean == pytest.approx(2 * whole.mean)
+
+
+@pytest.mark.parametrize("layer", [a for a in FILTERS if not a.tiles.parts], ids=str)
+def test_limits_of_equal_filters_are_those_of_the_table(layer):
+    limits, found = CONVOLUTIONS[layer.algorithm], rounding(layer.tiles)
+    assert astuple(found) == pytest.approx(astuple(limits))
+
+
+@pytest.mark.parametrize("layer", [*SOME, *GEOMETRIES], ids=str)
+def test_all_data_are_within_the_bound_of_the_matrices(layer):
+    rng, side = np.random.default_rng(11), side_of(layer)
+    single = Convolution(cases.single_taps(layer, 1), replace(layer, groups=1), side)
+    mixed = Convolution(wide(rng, (8, 4, *layer.taps)), layer, side)
+    hard = [(single, cases.signs(rng, single.shape)) for _ in range(8)]
+    hard += [(mixed, wide(rng, mixed.shape)), (mixed, cases.alternating(mixed.shape))]
     for kernel, x in hard:
-        assert script.in_units(kernel, x) <= worst(tiles, x.shape[-1])
+        assert script.in_units(kernel, x) <= worst(layer.tiles, kernel.weights.shape[1])
 
 
-@each_algorithm
+@each_layer
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_spreads_as_the_matrices_say(taps, results, value):
+def test_what_is_not_finite_spreads_as_the_matrices_say(layer, value):
     """Never beyond its tiles: all other results keep their bits."""
-    kernel = kernel_of(taps, results)
-    x = cases.picture(np.random.default_rng(2), 24, 8)
-    before = kernel(x)
-    for place in places(results):
+    kernel = kernel_of(layer)
+    x = cases.picture(np.random.default_rng(2), kernel.shape)
+    before, group = kernel(x), kernel.filters_of(3)
+    for place in places(layer):
         changed = x.copy()
         changed[(*place, 3)] = value
         found, (seen, spread) = kernel(changed), kernel.seen_by(place)
-        finite = np.isfinite(found)
-        np.testing.assert_array_equal(finite.any(2), ~spread)
-        np.testing.assert_array_equal(finite.all(2), ~spread)
-        np.testing.assert_array_equal(found[~spread], before[~spread])
+        finite = np.isfinite(found[..., group])
+        np.testing.assert_array_equal(finite.any(-1), ~spread)
+        np.testing.assert_array_equal(finite.all(-1), ~spread)
+        found[spread, group] = before[spread, group]
+        np.testing.assert_array_equal(found, before)
+        assert seen.any()
         assert not (seen & ~spread).any()
 
 
-@minimal
-def test_inner_elements_of_a_tile_reach_all_of_its_results(taps, results):
-    """And outer ones only the results at their edge."""
-    first, *inner, last = cases.reach(tiles_of(taps, results).filters[0]).T
+@each_filter
+def test_inner_elements_of_a_tile_reach_all_of_its_results(layer):
+    """And outer ones only the results at their edge; the first, if 0 is one of the points."""
+    one = layer.tiles.filters[0]
+    first, *inner, last = cases.reach(one).T
     assert np.all(inner)
-    assert np.flatnonzero(first).tolist() == [0]
-    assert np.flatnonzero(last).tolist() == [results - 1]
+    assert np.flatnonzero(last).tolist() == [one.results - 1]
+    if one.tile in (5, 7):
+        assert np.all(first)
+    else:
+        assert np.flatnonzero(first).tolist() == [0]
 
 
-@each_algorithm
+@each_layer
 @pytest.mark.parametrize("huge", [1e6, 1e8])
-def test_errors_beside_a_huge_element(taps, results, huge):
+def test_errors_beside_a_huge_element(layer, huge):
     """Results that share a tile with it lose what the table says, others nothing."""
-    kernel = kernel_of(taps, results)
-    limit = CONVOLUTIONS[name_of(kernel.tiles)].beside
+    kernel, limit = kernel_of(layer), rounding(layer.tiles).beside
     unit = U * huge * float(np.abs(kernel.weights).max())
-    ones = np.ones((24, 24, 8), np.float32)
+    ones = np.ones(kernel.shape, np.float32)
     before, found = kernel(ones), []
-    for place in places(results):
+    for place in places(layer):
         error, count = cases.beside(kernel, place, huge)
         found.append(count)
         assert error <= limit * unit
@@ -121,43 +168,67 @@ def test_errors_beside_a_huge_element(taps, results, huge):
     assert (max(found) > 0) == (limit > 0)
 
 
-@minimal
-def test_transforms_overflow_where_their_growth_says(taps, results):
-    tiles, weights = tiles_of(taps, results), cases.single_taps(taps, 1) * np.float32(1e-12)
-    kernel, direct = (Convolution(weights, how, 24) for how in (tiles, None))
+@pytest.mark.parametrize("layer", SOME, ids=str)
+def test_transforms_overflow_where_their_growth_says(layer):
+    weights = cases.single_taps(layer, 1) * np.float32(1e-12)
+    kernel, direct = (Convolution(weights, how, 24) for how in (layer, layer.direct))
     for part, finite in ((0.99, True), (1.01, False)):
-        x = cases.largest_transform(tiles, 24, 1, part * LARGEST / growth(tiles))
+        x = cases.largest_transform(kernel, part * LARGEST / growth(layer.tiles))
         assert np.isfinite(direct(x)).all()
         assert np.isfinite(kernel(x)).all() == finite
 
 
-@each_algorithm
-def test_subnormal_data_are_not_lost(taps, results):
-    kernel = kernel_of(taps, results)
-    whole = np.random.default_rng(3).integers(-9999, 10000, (24, 24, 8))
+@each_layer
+def test_subnormal_data_are_not_lost(layer):
+    kernel = kernel_of(layer)
+    whole = np.random.default_rng(3).integers(-9999, 10000, kernel.shape)
     x = (whole * 2.0**-149).astype(np.float32)
-    found, bound = kernel(x), worst(kernel.tiles, 8) if kernel.tiles else taps * taps * 8
-    sizes = float(np.abs(kernel.weights).sum((1, 2, 3)).max())
+    found, terms = kernel(x), kernel.weights[0].size
+    bound = worst(layer.tiles, kernel.weights.shape[1]) if layer.tiles else terms
+    sizes = kernel.unit(np.ones(1))
     assert np.abs(found - kernel.exact(x)).max() <= bound * U * TINY * sizes
     assert np.mean(found != 0) > 0.9
 
 
-def test_every_algorithm_that_may_be_chosen_has_limits():
-    names = set()
-    for taps in range(2, 10):
-        op = Conv((1, 1), (1, 1), (0, 0, 0, 0), 1, f32)
-        weights = np.zeros((1, 1, taps, taps), np.float32)
-        names |= {a.name for a in algorithms_of(op, weights, strict=False)}
-    assert names == CONVOLUTIONS.keys()
-    assert names == {name_of(tiles_of(*which)) for which in ALGORITHMS}
+STEPS = [(1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (2, 2), (4, 2), (2, 4)]
+"""Strides and gaps."""
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 31)
+"""Of windows."""
+
+
+def chosen_for(taps: tuple[int, ...]) -> Iterator[Tiles]:
+    """The tiles of all algorithms for windows of a size, with any steps."""
+    rank = len(taps)
+    for stride, gaps in STEPS:
+        steps, pads = ((stride,) * rank, (gaps,) * rank), (0,) * (2 * rank)
+        weights = np.zeros((1, 1, *taps), np.float32)
+        ways = [algorithms_of(Conv(*steps, pads, 1, f32), weights, strict=False)]
+        transposed = ConvTranspose(*steps, pads, (0,) * rank, 1, f32)
+        ways.append(spread_algorithms_of(transposed, weights, strict=False))
+        yield from (way.tiles for way in itertools.chain(*ways) if way.tiles is not None)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_every_algorithm_that_may_be_chosen_has_limits(rank):
+    """For windows of any size, strides and gaps, and each filter is one of those tested here."""
+    found = {"direct"}
+    for first, last in itertools.product(SIZES, repeat=2):
+        for tiles in chosen_for((3, first, last)[-rank:]):
+            assert rounding(tiles).mean < rounding(tiles).largest < 1e-3
+            assert not isinstance(tiles, SpreadTiles) or not tiles.of_one_image.parts
+            found |= {f"F({f.results}, {f.taps})" for f in tiles.filters}
+    assert found == CONVOLUTIONS.keys()
+    assert found == {layer.algorithm for layer in ALGORITHMS}
 
 
 @pytest.mark.parametrize("factor", ["1/2", "4/3"])
 def test_filters_at_other_points_mean_the_same(factor):
     """The page compares them."""
-    tiles = script.AtPoints((3, 3), (4, 4), script.Fraction(factor))
-    kernel = Convolution(cases.normal_weights(3, 4), tiles, 12)
-    x = cases.picture(np.random.default_rng(4), 12, 4)
+    layer = script.LayerAtPoints((3, 3), (4, 4), factor=script.Fraction(factor))
+    assert layer.tiles.filters != square(3, 4).tiles.filters
+    kernel = Convolution(cases.normal_weights(layer, 4), layer, 12)
+    x = cases.picture(np.random.default_rng(4), kernel.shape)
     assert cases.errors(kernel(x), kernel.exact(x))[0] <= 1e-4
 
 
@@ -171,7 +242,7 @@ def test_the_page_has_the_limits():
 @cache
 def direct_of(taps: int) -> Convolution:
     """A convolution of 16 channels whose models are below."""
-    return Convolution(cases.normal_weights(taps, 16, 64), None, 40)
+    return Convolution(cases.normal_weights(square(taps), 16, 64), square(taps), 40)
 
 
 @cache
@@ -179,8 +250,7 @@ def model_of(taps: int, accuracy: str) -> tw.Module:
     """A model of one node, with the weights of `direct_of`."""
     convolution = direct_of(taps)
     shape = (1, convolution.weights.shape[1], convolution.side, convolution.side)
-    before, behind = convolution.pads
-    attributes = {"pads": [before, before, behind, behind]}
+    attributes = {"pads": [*convolution.layer.before, *convolution.layer.behind]}
     x, w = {"x": np.zeros(shape, np.float32)}, {"w": convolution.weights}
     case = Case("winograd", "model", "Conv", x, lambda *arrays: arrays[:2], w, attributes)
     return tw.compile(case.model(), cache=False, threads=1, accuracy=accuracy)
@@ -192,7 +262,7 @@ def run(module: tw.Module, x: np.ndarray) -> np.ndarray:
     return np.asarray(found)[0].transpose(1, 2, 0)
 
 
-def chosen_tiles(module: tw.Module) -> list[cases.Tiles]:
+def chosen_tiles(module: tw.Module) -> list[Tiles]:
     ops = [node.op for node in module.graph.nodes]
     return [op.tiles for op in ops if isinstance(op, WinogradConv)]
 
@@ -201,7 +271,7 @@ def chosen_tiles(module: tw.Module) -> list[cases.Tiles]:
 def test_strict_models_have_the_errors_of_the_direct_algorithm(taps):
     direct, module = direct_of(taps), model_of(taps, "strict")
     assert not chosen_tiles(module)
-    x = cases.picture(np.random.default_rng(6), 40, 16)
+    x = cases.picture(np.random.default_rng(6), direct.shape)
     largest, mean = cases.errors(run(module, x), direct.exact(x))
     assert largest <= CONVOLUTIONS["direct"].largest
     assert mean <= CONVOLUTIONS["direct"].mean
@@ -214,7 +284,7 @@ def test_strict_models_have_the_errors_of_the_direct_algorithm(taps):
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e8])
 def test_strict_models_keep_elements_within_their_windows(taps, value):
     direct, module = direct_of(taps), model_of(taps, "strict")
-    x = cases.picture(np.random.default_rng(8), 40, 16)
+    x = cases.picture(np.random.default_rng(8), direct.shape)
     before, changed = run(module, x), x.copy()
     changed[17, 22, 5] = value
     found, (seen, _) = run(module, changed), direct.seen_by((17, 22))
@@ -225,10 +295,10 @@ def test_strict_models_keep_elements_within_their_windows(taps, value):
 def test_default_models_keep_elements_within_their_tiles():
     module = model_of(3, "default")
     (tiles,) = chosen_tiles(module)
-    kernel = Convolution(direct_of(3).weights, tiles, 40)
-    x = cases.picture(np.random.default_rng(9), 40, 16)
+    kernel = Convolution(direct_of(3).weights, Layer(tiles.taps, tiles.results), 40)
+    x = cases.picture(np.random.default_rng(9), kernel.shape)
     largest, mean = cases.errors(run(module, x), kernel.exact(x))
-    limits = CONVOLUTIONS[name_of(tiles)]
+    limits = rounding(tiles)
     assert largest <= limits.largest
     assert mean <= limits.mean
     x[17, 22, 5] = np.nan

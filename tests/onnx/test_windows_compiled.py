@@ -7,7 +7,7 @@ import pytest
 
 import tilewright
 from tests.onnx.lowered import lowered
-from tilewright.dtypes import DType, boolean, f16, f32, i8, i32, u8
+from tilewright.dtypes import DType, bf16, boolean, f16, f32, i8, i32, u8
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops import Op
 from tilewright.graph.ops.attend import Attend
@@ -109,6 +109,12 @@ POOLS = {
     "gaps": (Pool(tir.Fold.MAX, (2, 2), (1, 1), (2, 3), (0, 0, 0, 0)), f32, (1, 7, 8, 4)),
     "bytes": (Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0, 0, 1, 1)), u8, (1, 5, 5, 3)),
     "narrow": (Pool(tir.Fold.ADD, (3, 3), (1, 1), (1, 1), (0,) * 4), f16, (1, 5, 5, 4)),
+    "greatest of f16": (
+        Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0, 1, 1, 0)),
+        f16,
+        (1, 6, 5, 4),
+    ),
+    "largest of bf16": (Pool(tir.Fold.MAX, (3, 3), (2, 2), (1, 1), (1,) * 4), bf16, (1, 7, 7, 8)),
     "line": (Pool(tir.Fold.MAX, (4,), (3,), (1,), (1, 2)), f32, (2, 11, 6)),
     "symbolic": (Pool(tir.Fold.ADD, (3, 3), (1, 2), (1, 1), (1,) * 4), f32, (BATCH, HEIGHT, 8, 4)),
 }

@@ -23,10 +23,12 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import average_pool, pool
+from tilewright.tensor.library.tiles import Tiles, winograd_weights
 from tilewright.tensor.library.transposed import convolve_transposed
-from tilewright.tensor.library.winograd import Tiles, convolve_winograd, winograd_weights
+from tilewright.tensor.library.winograd import convolve_winograd
 
 CHANNELS = st.sampled_from((1, 3, 8, 13, 16, 24, 40, 64))
+STEPS = st.sampled_from(((1, 1), (1, 1), (2, 1), (1, 2), (2, 2), (3, 1)))
 EXAMPLES = 12
 seeds = st.integers(0, 2**16)
 
@@ -167,10 +169,11 @@ def test_winograd(
     """In blocks of tiles wherever they can be cut, or only where the model says so."""
     lead, (taps, results) = (depth,) if depth else (), filters
     rank, kernel = 2 + len(lead), (*(3 for _ in lead), taps, taps)
-    tiles = Tiles(kernel, (*(0 for _ in lead), results, results))
-    step = data.draw(st.sampled_from((1, 2)), label="stride of the first of three dimensions")
-    ones = (1,) * rank
-    w = Windows((*lead, *space), kernel, (*(step for _ in lead), 1, 1), ones, (2,) * (2 * rank))
+    across = data.draw(st.sampled_from((0, results, results)), label="results across")
+    steps = [data.draw(STEPS, label="stride and gaps") for _ in range(rank)]
+    strides, dilations = (tuple(step[k] for step in steps) for k in (0, 1))
+    tiles = Tiles(kernel, (*(0 for _ in lead), results, across), strides, dilations)
+    w = Windows((*lead, *space), kernel, strides, dilations, (2 * taps,) * (2 * rank))
     channels, count = data.draw(CHANNELS), data.draw(CHANNELS)
     groups = data.draw(st.sampled_from((1, 1, 2)), label="groups")
     x = numbers(3, batch, *w.space, channels * groups)
@@ -184,7 +187,7 @@ def test_winograd(
             patch.setattr(tile_blocks, "_WORTH", math.inf)
         check(
             data,
-            lambda t: convolve_winograd(*t, tiles, w.pads, w.strides, (), groups),
+            lambda t: convolve_winograd(*t, tiles, w.pads, groups),
             inputs,
             [x, transformed],
             expected,

@@ -21,7 +21,8 @@ def check(random: RandomGraph, data: st.DataObject, seed: int, threads: int) -> 
     for got, want in zip(module.run(feeds), expected, strict=True):
         assert got.shape == want.shape
         scale = max(1.0, float(np.abs(want).max(initial=0.0)))
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * scale)
+        rounding = 1e-5 if want.dtype == np.float32 else 1e-2  # values inside of kernels are wide
+        np.testing.assert_allclose(got, want, rtol=10 * rounding, atol=rounding * scale)
 
 
 @given(random=images(), data=st.data(), seed=st.integers(0, 9), threads=st.sampled_from([1, 2]))

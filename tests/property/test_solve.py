@@ -17,6 +17,7 @@ from hypothesis import currently_in_test_context, given, note
 from hypothesis import strategies as st
 
 from tests.expect import raises_code
+from tilewright.layouts.dominance import undominated
 from tilewright.layouts.solve import Problem, Solution, _Search, _Tables, solve
 
 Pairs = list[tuple[int, int]]
@@ -218,6 +219,20 @@ def test_bounds_are_never_above_the_least(several, max_entries):
     for problem in several:
         note(str(problem))
         assert bound_of(problem, max_entries) <= least_cost(problem) + 1e-9
+
+
+@given(problems(*SHAPES))
+def test_what_is_left_out_is_not_needed(several):
+    """Without the alternatives that others dominate the least is the same."""
+    for problem in several:
+        note(str(problem))
+        left = undominated(problem.costs, problem.edges)
+        if not all(places.size for places in left):
+            assert least_cost(problem) == math.inf
+            continue
+        costs = [own[places] for own, places in zip(problem.costs, left, strict=True)]
+        edges = [(u, v, matrix[np.ix_(left[u], left[v])]) for u, v, matrix in problem.edges]
+        assert least_cost(Problem(costs, edges)) == pytest.approx(least_cost(problem), abs=1e-9)
 
 
 def tables_of(problem: Problem) -> _Tables:

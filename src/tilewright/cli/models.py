@@ -84,8 +84,9 @@ def open_module(arguments: argparse.Namespace) -> Module:
 def require_file(path: Path) -> None:
     """Refuse a path that leads nowhere."""
     if not path.is_file():
+        found = {"found": "a folder"} if path.is_dir() else {}
         hint = "check the path; a model is a file `*.onnx`, or `*.tw` once it is compiled"
-        raise UserError(K040, {"path": path}, hint=hint)
+        raise UserError(K040, {"path": path, **found}, hint=hint)
 
 
 def aligned(lines: list[list[str]], left: int = 1) -> str:

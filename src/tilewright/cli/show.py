@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import inspect
 import re
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["add_to"]
 K010 = Code("K010", "there is no program `{name}`")
 K011 = Code("K011", "`{name}` cannot be made from {found}")
 K012 = Code("K012", "the file `{path}` cannot be read: {problem}")
+K014 = Code("K014", "`{path}` is neither a model nor a program, but {found}")
 
 _EXAMPLES = """\
 examples of models:
@@ -116,13 +118,37 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _follow(pipeline: Pipeline, arguments: argparse.Namespace) -> Any:
-    until = arguments.until or "scheduled"
     path = Path(arguments.program)
     if path.suffix == ".ll" or arguments.start:
         stage = arguments.start or "llvm"
         return pipeline.resume(stage, _read(path), arguments.until or "assembly")
-    func = parse(_read(path)) if path.suffix else _ready(arguments.program)
-    return pipeline.run(func, until)
+    return pipeline.run(_program(arguments.program), arguments.until or "scheduled")
+
+
+def _program(text: str) -> tir.Func:
+    """A ready program, or the one in a file."""
+    name, _, sizes = text.partition(":")
+    if name in library.__all__:
+        return _ready(name, sizes)
+    path = Path(text)
+    if path.is_dir() or (path.is_file() and path.suffix != ".tir"):
+        raise _neither(path)
+    if path.suffix or len(path.parts) > 1:
+        return parse(_read(path))
+    close = difflib.get_close_matches(name, library.__all__, n=1)
+    near = f"did you mean `{close[0]}`? " if close else ""
+    hint = f"{near}`tilewright show --list` has all; a file is told by its ending, see `--help`"
+    raise UserError(K010, {"name": name}, hint=hint)
+
+
+def _neither(path: Path) -> UserError:
+    """What is there, and what could be: the ending of a file says what it is."""
+    found = f"a file `*{path.suffix}`" if path.suffix else "a file without an ending"
+    expected = "a model `*.onnx` or `*.tw`, a program `*.tir` or `*.ll`, or `name:sizes`"
+    hint = "rename it, or say with `--from` which stage it is"
+    if path.is_dir():
+        found, hint = "a folder", "name a file in it"
+    return UserError(K014, {"path": path, "found": found, "expected": expected}, hint=hint)
 
 
 def _read(path: Path) -> str:
@@ -138,20 +164,15 @@ def _trace(text: str) -> Trace | str:
     return text if text in ("draft", "none") else Trace.from_json(_read(Path(text)))
 
 
-def _ready(text: str) -> tir.Func:
-    """A program of the library, from `name:size,size,…`; a word is a symbolic size."""
-    name, _, rest = text.partition(":")
-    make = getattr(library, name, None) if name in library.__all__ else None
-    if make is None:
-        hint = "a file needs its ending (.tir, .ll); ready programs: " + ", ".join(library.__all__)
-        raise UserError(K010, {"name": name}, hint=hint)
-    words = [word for word in re.split(r"[,x]", rest) if word]
+def _ready(name: str, sizes: str) -> tir.Func:
+    """A program of the library, for `size,size,…`; a word is a symbolic size."""
+    words = [word for word in re.split(r"[,x]", sizes) if word]
     symbols = {word: size(word) for word in words if not word.lstrip("-").isdigit()}
     values = [symbols[word] if word in symbols else int(word) for word in words]
     try:
-        func: tir.Func = make(*values)
+        func: tir.Func = getattr(library, name)(*values)
     except (TypeError, ValueError, IndexError) as problem:
-        facts = {"name": name, "found": rest or "no sizes", "problem": problem}
+        facts = {"name": name, "found": sizes or "no sizes", "problem": problem}
         raise UserError(K011, facts, hint=f"write `{_usage(name)}`") from None
     return func
 

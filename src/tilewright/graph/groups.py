@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tilewright.graph.ir import Graph, Node, Shape, Value
-from tilewright.graph.ops import Expand, Gather, Reduce, Remap, Transpose
+from tilewright.graph.ops import Expand, Gather, Reduce, Remap, Reshape, Transpose
 from tilewright.graph.ops.op import Role
-from tilewright.graph.sizes import count, fixed, same_shape
+from tilewright.graph.sizes import count, dims_equal, fixed, same_shape
 from tilewright.tensor import ir as tir
-from tilewright.tensor.stored import is_bijective, stored_index
+from tilewright.tensor.stored import is_bijective, logical_index
 
 __all__ = ["Group", "GroupKind", "group_nodes", "is_view"]
 
@@ -130,20 +130,33 @@ def group_nodes(graph: Graph) -> list[Group]:
 
 def is_view(node: Node) -> bool:
     """Whether a node does nothing: the same memory has another shape."""
-    if isinstance(node.op, Transpose):
-        return _is_stored_alike(node.op, node.inputs[0], node.output)
     stored = any(value.layout for value in (*node.inputs, *node.outputs))
+    if isinstance(node.op, Transpose):
+        return stored and _is_stored_alike(node.inputs[0], node.output, node.op.order)
+    if isinstance(node.op, Reshape) and stored:
+        return _is_stored_alike(node.inputs[0], node.output)
     return node.op.role is Role.VIEW and not stored
 
 
-def _is_stored_alike(op: Transpose, x: Value, y: Value) -> bool:
-    """Whether a transpose is undone by the layouts of its ends."""
-    if not (x.layout or y.layout) or not (is_bijective(x.layout) and is_bijective(y.layout)):
+def _is_stored_alike(x: Value, y: Value, order: Sequence[int] | None = None) -> bool:
+    """Whether the elements of two values lie alike: in their order, or with dimensions moved."""
+    if not (is_bijective(x.layout) and is_bijective(y.layout)):
         return False
-    at = [tir.Var(f"d{d}") for d in range(x.rank)]
-    there = stored_index([at[d] for d in op.order], y.layout)
-    alike = stored_index(at, x.layout) == there
-    return alike and same_shape(x.stored_shape, y.stored_shape)
+    if not same_shape(x.stored_shape, y.stored_shape):
+        return False
+    places = [tir.Var(f"d{d}") for d in range(len(x.stored_shape))]
+    at, there = (logical_index(v.shape, v.layout, places)[0] for v in (x, y))
+    if order is not None:
+        return all(dims_equal(at[d], i) for d, i in zip(order, there, strict=True))
+    return dims_equal(_number(x.shape, at), _number(y.shape, there))
+
+
+def _number(shape: Shape, at: Sequence[tir.Expr]) -> tir.Expr:
+    """The number of an element, counted along the last dimension first."""
+    found: tir.Expr = tir.Const(0)
+    for size, index in zip(shape, at, strict=True):
+        found = found * size + index
+    return found
 
 
 _KINDS: Final = {

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Final
 
 from tilewright.dtypes import f32
 from tilewright.graph.ir import Array, Value
-from tilewright.graph.ops.window import Conv
+from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.sizes import sized
 from tilewright.layouts.costs import (
     ConvShape,
@@ -24,19 +25,20 @@ from tilewright.layouts.costs import (
     winograd_product,
 )
 from tilewright.schedule.recipes.contraction.plan import ContractionShape
-from tilewright.tensor.library.winograd import Tiles
+from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
 __all__ = ["DIRECT", "Algorithm", "algorithms_of", "conv_shape"]
+__all__ += ["spread_algorithms_of", "spread_shape"]
 
 # Results of a tile along a dimension, and the largest tile: beyond it too much is lost by rounding.
-_RESULTS: Final = (2, 4, 6)
+_RESULTS: Final = (2, 3, 4, 5, 6)
 _LARGEST_TILE: Final = 8
 
 # Channels of a group with fewer of which products are too small to gain anything.
 _GROUP: Final = 8
 
 # How much faster an algorithm must be than one that rounds less.
-_MARGIN: Final = {0: 1.0, 4: 1.15, 6: 1.15, 8: 1.28}
+_MARGIN: Final = {0: 1.0, 3: 1.05, 4: 1.05, 5: 1.05, 6: 1.05, 7: 1.15, 8: 1.15}
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,24 @@ class Algorithm:
         size = 0 if self.tiles is None else max(f.tile for f in self.tiles.filters)
         return _MARGIN.get(size, _MARGIN[_LARGEST_TILE])
 
-    def halo(self, op: Conv, space: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    def halo(
+        self, op: Conv, space: Sequence[int], source: Sequence[int]
+    ) -> tuple[tuple[int, int], ...]:
         """The zeros around its data that spare it a copy with a border.
 
-        The last tile may reach beyond the border: `space` is that of the result.
+        The last tile may reach beyond the border. `space` is that of the result, `source` that of
+        the data.
         """
         rank = len(space)
-        found: list[tuple[int, int]] = []
-        for d, size in enumerate(space):
-            m = 0 if self.tiles is None else self.tiles.results[d]
-            beyond = -size % m if m else 0
-            found.append((op.pads[d], op.pads[rank + d] + beyond))
+        found = [(op.pads[d], op.pads[rank + d]) for d in range(rank)]
+        if self.tiles is None:
+            return tuple(found)
+        counts = self.tiles.counts(space)
+        for d, line in self.tiles.lines.items():
+            if line.images > 1:
+                return ()  # which have a copy each
+            before = op.pads[d]
+            found[d] = before, max(0, line.reach(counts[d]) - source[d] - before)
         return tuple(found)
 
     def product(self, conv: ConvShape, machine: Machine) -> ContractionShape:
@@ -91,17 +100,52 @@ DIRECT: Final = Algorithm()
 def algorithms_of(op: Conv, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
     """What a convolution with these weights may run as, the direct way first."""
     yield DIRECT
-    taps = tuple(weights.shape[2:])
-    if strict or op.dtype != f32 or weights.dtype != f32.numpy or len(taps) < 2:
+    taps, rank = tuple(weights.shape[2:]), weights.ndim - 2
+    if strict or op.dtype != f32 or weights.dtype != f32.numpy:
         return
     if op.groups > 1 and weights.shape[1] < _GROUP:
         return
-    tiled = range(len(taps) - 2, len(taps))
-    if any(op.strides[d] * op.dilations[d] != 1 or taps[d] < 2 for d in tiled):
+    tiled = [d for d in range(rank) if _is_tiled(taps[d], op.strides[d], op.dilations[d])][-2:]
+    for m in _RESULTS if tiled else ():
+        results = tuple(m if d in tiled else 0 for d in range(rank))
+        tiles = Tiles(taps, results, op.strides, op.dilations)
+        if all(m + line.taps - 1 <= _LARGEST_TILE for line in tiles.lines.values()):
+            yield Algorithm(tiles)
+
+
+def _is_tiled(taps: int, stride: int, dilation: int) -> bool:
+    """Whether there are tiles along a dimension that gain anything."""
+    common = gcd(stride, dilation) in (stride, dilation)
+    return common and Line.of(1, taps, stride, dilation).taps > 1
+
+
+def spread_algorithms_of(op: ConvTranspose, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
+    """The same for a transposed convolution."""
+    yield DIRECT
+    taps, rank = tuple(weights.shape[2:]), weights.ndim - 2
+    if strict or op.dtype != f32 or weights.dtype != f32.numpy or rank > 2:
+        return
+    if set(op.dilations) != {1} or (op.groups > 1 and weights.shape[0] < _GROUP * op.groups):
         return
     for m in _RESULTS:
-        if max(taps[d] for d in tiled) + m - 1 <= _LARGEST_TILE:
-            yield Algorithm(Tiles(taps, tuple(m if d in tiled else 0 for d in range(len(taps)))))
+        tiles = SpreadTiles(taps, (m,) * rank, op.strides, op.dilations, op.pads[:rank])
+        lines = tiles.lines.values()
+        fits = all(1 < line.taps <= _LARGEST_TILE + 1 - m for line in lines)
+        if fits and not tiles.of_one_image.parts:  # long windows of images are not cut
+            yield Algorithm(tiles)
+
+
+def spread_shape(op: ConvTranspose, weights: Array, result: Value) -> ConvShape | None:
+    """A transposed convolution in numbers, with windows as each image of the result sees them."""
+    space = sized(result.shape[1:-1])
+    if space is None:
+        return None
+    batch = sized(result.shape[:1])
+    channels, per_group, *taps = weights.shape
+    windows = tuple(-(-t // s) for t, s in zip(taps, op.strides, strict=True))
+    first = 1 if batch is None else batch[0]
+    filters = per_group * op.groups
+    return ConvShape(first, space, channels, filters, windows, op.groups, bordered=True)
 
 
 def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:

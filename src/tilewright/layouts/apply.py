@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value, array_type
 from tilewright.graph.ops import Map, Op, argument, computed_as
-from tilewright.graph.ops.window import Conv
-from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.layouts.algorithms import Algorithm
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.sites import Alternative, Site
-from tilewright.tensor.library.winograd import winograd_weights
+from tilewright.tensor.library.tiles import SpreadTiles, spread_weights, winograd_weights
 
 __all__ = ["Conversion", "apply"]
 
@@ -67,7 +67,7 @@ class _Applied:
     def _add(self, node: Node, site: Site, alternative: Alternative) -> None:
         inputs = [self._read(value, node, site, alternative) for value in node.inputs]
         op: Op = node.op
-        if isinstance(op, Conv) and alternative.algorithm.tiles is not None:
+        if isinstance(op, Conv | ConvTranspose) and alternative.algorithm.tiles is not None:
             op, inputs = self._by(alternative.algorithm, op, inputs)
         outputs = tuple(self._written(value) for value in node.outputs)
         loops = alternative.loops if isinstance(node.op, Conv) else None
@@ -100,13 +100,23 @@ class _Applied:
         self.new[value, form] = made
         self.conversions.append(Conversion(value.name, before, form, node.label))
 
-    def _by(self, algorithm: Algorithm, op: Conv, inputs: list[Value]) -> tuple[Op, list[Value]]:
+    def _by(
+        self, algorithm: Algorithm, op: Conv | ConvTranspose, inputs: list[Value]
+    ) -> tuple[Op, list[Value]]:
         """The operator of an algorithm with its transformed weights."""
-        tiles = algorithm.tiles
-        assert tiles is not None
         x, weights = inputs
-        held = winograd_weights(self.constants[weights], tiles)
+        tiles, plain = algorithm.tiles, self.constants[weights]
+        assert tiles is not None
+        made_op: Op
+        if isinstance(op, Conv):
+            held = winograd_weights(plain, tiles)
+            how = (op.strides, op.dilations, op.pads, op.groups, op.dtype)
+            made_op = WinogradConv(tiles.taps, tiles.results, *how)
+        else:
+            assert isinstance(tiles, SpreadTiles)
+            held = spread_weights(plain, tiles, op.groups)
+            spread = (op.strides, op.pads, op.extra, op.groups, op.dtype)
+            made_op = WinogradTransposed(tiles.taps, tiles.results, *spread)
         made = Value(f"{weights.name}_{algorithm.name}", array_type(held))
         self.constants[made] = held
-        how = (op.strides, op.dilations, op.pads, op.groups, op.dtype)
-        return WinogradConv(tiles.taps, tiles.results, *how), [x, made]
+        return made_op, [x, made]

@@ -1,8 +1,8 @@
 """The choice for a whole graph: one alternative for each site, such that all together cost least.
 
 Sites are variables, their alternatives have costs, and where the form that one site writes is not
-the one that another wants to read, a conversion is paid for (`solve.py`). Elementwise sites cost
-the same in every form: they follow their neighbours.
+the one that another wants to read, a conversion is paid for (`solve.py`), once for all who want it
+(`sharing.py`). Elementwise sites cost the same in every form: they follow their neighbours.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.graph.ir import Graph, Value
-from tilewright.graph.sizes import count
 from tilewright.graph.verify import verify_graph
 from tilewright.layouts.apply import Conversion, apply
-from tilewright.layouts.costs import Machine, bordered_cycles, converted_cycles
-from tilewright.layouts.forms import LAST, Form
+from tilewright.layouts.flatten import flatten_as_stored
+from tilewright.layouts.forms import LAST
+from tilewright.layouts.sharing import Price, Shared, tabulated
 from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.solve import Problem, Solution, solve
 
-__all__ = ["Choice", "Price", "choose", "decide"]
+__all__ = ["Choice", "choose", "decide"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def choose(graph: Graph, settings: Settings) -> Choice:
     """The graph with an algorithm for each convolution and a layout for each value."""
     chosen, solution = decide(graph, settings)
     made, conversions = apply(graph, chosen)
-    verify_graph(made)
+    made = verify_graph(flatten_as_stored(made))
     return Choice(made, tuple(chosen), tuple(conversions), solution.cost, solution.exact)
 
 
@@ -52,7 +52,8 @@ def decide(graph: Graph, settings: Settings) -> tuple[list[tuple[Site, Alternati
     sites = sites_of(graph, settings)
     offered = [_offered(site, settings) for site in sites]
     solution = solve(_problem(graph, sites, offered, settings))
-    chosen = [alts[k] for alts, k in zip(offered, solution.choice, strict=True)]
+    # Behind the sites, variables stand for values that several of them read.
+    chosen = [alts[k] for alts, k in zip(offered, solution.choice, strict=False)]
     return list(zip(sites, chosen, strict=True)), solution
 
 
@@ -74,39 +75,37 @@ def _problem(
 ) -> Problem:
     maker = {value: k for k, site in enumerate(sites) for value in site.results}
     costs = [[a.cycles for a in alternatives] for alternatives in offered]
-    edges: list[tuple[int, int, NDArray[np.float64]]] = []
-    for reader, site in enumerate(sites):
-        for value in site.reads:
-            if value in graph.constants:
-                continue
-            price = Price.of(value, settings.machine)
-            wanted = [site.wanted(value, a) for a in offered[reader]]
-            writer = maker.get(value)
-            if writer is None:
-                for k, form in enumerate(wanted):
-                    costs[reader][k] += price(LAST, form)
-                continue
-            table = [[price(a.result, form) for form in wanted] for a in offered[writer]]
-            if any(map(any, table)):
-                edges.append((writer, reader, np.array(table)))
     names = [site.nodes[-1].label or site.results[0].name for site in sites]
+    edges: list[tuple[int, int, NDArray[np.float64]]] = []
+    for value, readers in _readers(graph, sites).items():
+        price = Price.of(value, settings.machine)
+        writer = maker.get(value)
+        written = [LAST] if writer is None else [a.result for a in offered[writer]]
+        wanted = [[sites[r].wanted(value, a) for a in offered[r]] for r in readers]
+        tables = [tabulated(price, written, forms) for forms in wanted]
+        if not any(table.any() for table in tables):
+            continue
+        shared = Shared.by(price, written, wanted)
+        if any(shared.costs):
+            if writer is not None:
+                edges.append((len(costs), writer, shared.written_as(written)))
+            tables = [shared.read_as(forms) for forms in wanted]
+            writer = len(costs)
+            costs.append(shared.costs)
+            names.append(value.name)
+        for reader, table in zip(readers, tables, strict=True):
+            if writer is None:
+                costs[reader] = [c + paid for c, paid in zip(costs[reader], table[0], strict=True)]
+            else:
+                edges.append((writer, reader, table))
     return Problem(costs, edges, names)
 
 
-@dataclass(frozen=True)
-class Price:
-    """What it costs that a value is not stored as a reader wants it."""
-
-    converted: float
-    bordered: float
-
-    @classmethod
-    def of(cls, value: Value, machine: Machine) -> Price:
-        elements = count(value.shape, symbolic=1)  # as convolutions count a symbolic batch
-        return cls(converted_cycles(elements, machine), bordered_cycles(elements, machine))
-
-    def __call__(self, written: Form, wanted: Form) -> float:
-        alike = written.plain == wanted.plain
-        # What is converted comes without zeros around it.
-        border = 0.0 if (written if alike else LAST).covers(wanted) else self.bordered
-        return border if alike else border + self.converted
+def _readers(graph: Graph, sites: Sequence[Site]) -> dict[Value, list[int]]:
+    """Who reads each value that is computed or given to the graph."""
+    found: dict[Value, list[int]] = {}
+    for k, site in enumerate(sites):
+        for value in site.reads:
+            if value not in graph.constants:
+                found.setdefault(value, []).append(k)
+    return found

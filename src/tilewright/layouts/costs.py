@@ -19,7 +19,7 @@ from tilewright.schedule.recipes.contraction.plan import (
     plan_contraction,
 )
 from tilewright.target import Target
-from tilewright.tensor.library.winograd import Tiles
+from tilewright.tensor.library.tiles import Tiles
 
 __all__ = [
     "ConvShape",
@@ -36,14 +36,23 @@ __all__ = [
 ]
 
 # Cycles to transform one vector of the elements of a tile, loads and stores in the first cache
-# included, for tiles of up to six and of more elements along a dimension.
+# included, for tiles of up to so many elements along a dimension.
 _TRANSFORM: Final = {4: 5.0, 6: 6.5, 8: 7.5}
 
-# How much slower a convolution is with its data in another order than channels last: in general,
-# and where every channel has a line of its own, if these lines stay in the first cache or do not.
+# How much slower the product of a convolution is if its rows are windows that overlap.
+_SLIDING: Final = 1.08
+
+# How much slower a convolution is with its data in another order than channels last: in general;
+# with groups, which blocks of channels cut; where blocks of channels lie whole pages apart, and so
+# share lines of the first cache; and where every channel has a line of its own, if these lines stay
+# in the first cache or do not.
 _OTHER_ORDER: Final = 1.005
+_GROUPS_CUT: Final = 1.15
+_PAGES_APART: Final = 1.08
 _SCATTERED_NEAR: Final = 1.08
 _SCATTERED_FAR: Final = 1.45
+
+_PAGE: Final = 4096
 
 # The same if the product runs along lines of so many places at least.
 _ALONG: Final = 1.12
@@ -56,18 +65,22 @@ _BLOCKED_TILES: Final = 1.1
 _ON_THE_WAY: Final = 0.7
 
 # Cycles for an element of a window and a vector of channels; in blocks of channels, where lines of
-# an image lie side by side; of places; of places with strides; and to begin and end a line of
-# places.
-_TAP: Final = 1.1
-_TAP_BLOCKED: Final = 0.85
-_TAP_ALONG: Final = 1.3
-_TAP_STRIDED: Final = 3.2
-_LINE: Final = 14.0
+# an image lie side by side; how much slower both are if windows move by several places; and for a
+# vector of places.
+_TAP: Final = 1.0
+_TAP_BLOCKED: Final = 0.75
+_STRIDED: Final = 1.55
+_TAP_ALONG: Final = 0.62
+
+# Cycles to copy a vector of places, as they are and sorted by phases, and to begin and end a line.
+_COPIED: Final = 0.6
+_SORTED: Final = 1.6
+_LINE: Final = 3.5
 
 # Bytes per cycle that change their order at best, reading and writing counted: in the second cache,
 # and beyond.
-_CONVERTED_NEAR: Final = 14.0
-_CONVERTED_FAR: Final = 9.0
+_CONVERTED_NEAR: Final = 16.0
+_CONVERTED_FAR: Final = 11.0
 
 # The part of a block of tiles that is reused, which the recipe keeps in the second cache.
 _NEAR: Final = 0.5
@@ -111,7 +124,8 @@ class ConvShape:
 
 def direct_cycles(conv: ConvShape, machine: Machine) -> float:
     """A product of all windows with the filters of each group."""
-    return plan_contraction(direct_product(conv, machine), machine.target).cycles
+    cycles = plan_contraction(direct_product(conv, machine), machine.target).cycles
+    return cycles * _SLIDING if prod(conv.taps) > 1 else cycles
 
 
 def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
@@ -133,26 +147,25 @@ def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     shape, target = winograd_product(conv, tiles, machine), machine.target
     products = plan_contraction(shape, target).cycles
     lanes = max(1, target.lanes(conv.element_bytes))
-    per_vector = _TRANSFORM.get(max(f.tile for f in tiles.filters), _TRANSFORM[8])
-    vectors = ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
-    elements = prod(f.tile for f in tiles.filters)
-    transforms = shape.rows * elements * vectors * per_vector / machine.threads
-    each = elements * conv.element_bytes
-    between = each * shape.rows * (conv.channels + conv.filters)
-    weights = each * shape.reduce * conv.filters
+    size = max(f.tile for f in tiles.filters)
+    per_vector = next(c for most, c in _TRANSFORM.items() if size <= most)
+    parts, rows = prod(tiles.parts), shape.rows * tiles.own
+    vectors = parts * ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
+    transforms = rows * tiles.elements * vectors * per_vector / machine.threads
+    each = tiles.elements * conv.element_bytes
+    between = each * rows * (parts * conv.channels + conv.filters)
+    weights = each * tiles.own * shape.reduce * conv.filters
     return products + transforms + _between_cycles(between, weights, machine)
 
 
 def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> ContractionShape:
     """The products between the transforms: one for each element of a tile."""
-    counts = [
-        ceil(size / m) if m else size for size, m in zip(conv.space, tiles.results, strict=True)
-    ]
+    within = prod(tiles.taps[d] for d in tiles.plain) * prod(tiles.parts)
     return ContractionShape(
-        batch=prod(f.tile for f in tiles.filters) * conv.groups,
-        rows=conv.batch * prod(counts),
+        batch=tiles.elements * tiles.own * conv.groups,
+        rows=conv.batch * prod(tiles.rows(conv.space)) // tiles.own,
         columns=max(1, conv.filters // conv.groups),
-        reduce=prod(tiles.taps[d] for d in tiles.plain) * conv.channels // conv.groups,
+        reduce=within * conv.channels // conv.groups,
         element_bytes=conv.element_bytes,
         right_is_constant=True,
         threads=machine.threads,
@@ -180,6 +193,7 @@ def laid_out_cycles(
     another order than it is computed in at a part of the cost of a conversion.
     """
     cycles = algorithm.cycles(conv, machine)
+    other = _OTHER_ORDER if conv.groups == 1 else _GROUPS_CUT
     if source == result == FIRST and _runs_along(conv):
         return cycles * _ALONG
     if source == FIRST and not conv.bordered:
@@ -187,14 +201,15 @@ def laid_out_cycles(
         near = lines * prod(conv.taps[:-1]) <= machine.target.cache(1).share_bytes / 4
         cycles *= _SCATTERED_NEAR if near else _SCATTERED_FAR
     elif source != LAST:
-        cycles *= _OTHER_ORDER
+        block = prod(conv.space) * source.block * conv.element_bytes
+        cycles *= max(other, _PAGES_APART) if block and block % _PAGE == 0 else other
     if result == FIRST:
         if algorithm.tiles is not None:
             return None
         written = converted_cycles(conv.places * conv.filters, machine, conv.element_bytes)
         cycles += _ON_THE_WAY * written
     elif result != LAST:
-        cycles *= _OTHER_ORDER if algorithm.tiles is None else _BLOCKED_TILES
+        cycles *= other if algorithm.tiles is None else _BLOCKED_TILES
     return cycles
 
 
@@ -208,13 +223,15 @@ def depthwise_cycles(
 ) -> float:
     """Windows of single channels, channels or places in vectors."""
     lanes, taps = machine.target.lanes(conv.element_bytes), prod(conv.taps)
+    moves = prod(strides)  # places of the data for one of the result
     if form != FIRST:
         vectors = conv.places * ceil(conv.channels / lanes)
-        per_tap = _TAP_BLOCKED if form.block else _TAP
+        per_tap = (_TAP_BLOCKED if form.block else _TAP) * (_STRIDED if moves > 1 else 1.0)
         return vectors * taps * per_tap / machine.threads
-    per_tap = _TAP_STRIDED if any(s != 1 for s in strides) else _TAP_ALONG
     lines = conv.places * conv.channels // conv.space[-1]
-    per_line = ceil(conv.space[-1] / lanes) * taps * per_tap + _LINE
+    copied = moves * (_SORTED if strides[-1] > 1 else _COPIED)
+    vectors = ceil(conv.space[-1] / lanes)
+    per_line = vectors * (taps * _TAP_ALONG + copied) + _LINE * (1 + moves // strides[-1])
     return lines * per_line / machine.threads
 
 

@@ -49,7 +49,7 @@ class Form:
     @property
     def plain(self) -> Form:
         """The same without a halo."""
-        return replace(self, halo=())
+        return replace(self, halo=()) if self.halo else self
 
     def covers(self, wanted: Form) -> bool:
         """Whether there are zeros wherever another form wants some."""

@@ -14,12 +14,13 @@ from typing import Any
 
 from tilewright.graph.groups import is_view
 from tilewright.graph.ir import Graph, Node, Value
-from tilewright.graph.ops import Transpose
+from tilewright.graph.ops import Reshape, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.sizes import fixed
-from tilewright.layouts.choose import Price, decide
+from tilewright.layouts.choose import decide
 from tilewright.layouts.forms import FIRST, LAST, Form
-from tilewright.layouts.sites import Alternative, Settings, Site
+from tilewright.layouts.sharing import Price
+from tilewright.layouts.sites import Alternative, Settings, Site, is_small
 from tilewright.tensor.printer import print_node
 
 __all__ = ["ConversionRow", "Overview", "SiteRow", "overview"]
@@ -209,6 +210,8 @@ class _Walk:
         if len(site.nodes) != 1:
             return False
         (node,) = site.nodes
+        if isinstance(node.op, Reshape) and len(site.alternatives) > 1:  # weights have its order
+            return not self._there(node.inputs[0], site, alternative).halo
         inputs = [_stored(v, self._there(v, site, alternative)) for v in node.inputs]
         outputs = [_stored(v, alternative.result) for v in node.outputs]
         return is_view(Node(node.op, tuple(inputs), tuple(outputs)))
@@ -291,7 +294,8 @@ def _feature_maps(site: Site) -> tuple[Value, ...]:
     border = _border(site)
     if border is not None:
         return border[:1]
-    return (*site.results, *site.data, *site.beside) if len(site.alternatives) > 1 else ()
+    chosen = (*site.results, *site.data, *site.beside) if len(site.alternatives) > 1 else ()
+    return tuple(value for value in chosen if value.rank > 2 and not is_small(value))
 
 
 def _beyond_border(site: Site) -> tuple[Value, ...]:

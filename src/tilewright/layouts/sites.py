@@ -13,23 +13,32 @@ from math import prod
 
 from tilewright.graph.groups import Group, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, Value
-from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose, axis
+from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
+from tilewright.graph.passes.movements import keeps_channels
 from tilewright.graph.sizes import count, fixed, same_shape, sized
-from tilewright.layouts.algorithms import DIRECT, Algorithm, algorithms_of, conv_shape
+from tilewright.layouts.algorithms import (
+    DIRECT,
+    Algorithm,
+    algorithms_of,
+    conv_shape,
+    spread_algorithms_of,
+    spread_shape,
+)
 from tilewright.layouts.costs import (
     ConvShape,
     Machine,
+    bordered_cycles,
     bytes_per_store,
     converted_cycles,
     depthwise_cycles,
     laid_out_cycles,
 )
+from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
-from tilewright.tensor.visit import free_vars
 
-__all__ = ["Alternative", "Settings", "Site", "sites_of"]
+__all__ = ["Alternative", "Settings", "Site", "is_small", "sites_of"]
 
 
 @dataclass(frozen=True)
@@ -114,12 +123,26 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     groups = group_nodes(graph)
     consumers = graph.consumers()
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
-    wishes = _halo_wishes(found)
+    wishes = {v: h for v, h in _halo_wishes(found).items() if v not in graph.outputs}
     found = [_with_halo(site, wishes, settings) for site in found]
     found = [_as_measured(site, settings) for site in found]
-    found += [Site((node,), node.outputs) for node in graph.nodes if is_view(node)]
+    found += [_view(graph, node, consumers, settings) for node in graph.nodes if is_view(node)]
     place = {node: k for k, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda site: place[site.nodes[-1]])
+
+
+def _view(
+    graph: Graph, node: Node, consumers: Mapping[Value, Sequence[Node]], settings: Settings
+) -> Site:
+    """No work; what is put in a row for a classifier has any form, and the weights follow."""
+    plain = Site((node,), node.outputs)
+    if not is_free_order(graph, node, consumers.get(node.outputs[0], ())):
+        return plain
+    (x,) = node.inputs
+    if is_small(x):
+        return plain
+    found = (Alternative(f, LAST) for f in settings.forms if f.misfit(x.shape) is None)
+    return replace(plain, data=(x,), alternatives=tuple(found))
 
 
 def _as_measured(site: Site, settings: Settings) -> Site:
@@ -157,10 +180,11 @@ def _with_halo(
     stored = prod(size + a + b for size, (a, b) in zip(space, halo, strict=True))
     zeros = (stored - prod(space)) * count(result.shape[-1:])
     paid = zeros * 4 / bytes_per_store(settings.machine)
-    more = [
-        replace(a, result=replace(a.result, halo=halo), cycles=a.cycles + paid)
-        for a in site.alternatives
-    ]
+    more = []
+    for a in site.alternatives:
+        form = replace(a.result, halo=halo)
+        joined = _joined(site, form, settings) - _joined(site, a.result, settings)
+        more.append(replace(a, result=form, cycles=a.cycles + paid + joined))
     return replace(site, alternatives=(*site.alternatives, *more))
 
 
@@ -174,10 +198,10 @@ def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settin
     anchor = next((n for n in group.nodes if isinstance(n.op, Conv | ConvTranspose | Pool)), None)
     if anchor is not None and isinstance(anchor.op, Conv):
         return _convolution(graph, plain, anchor, result, settings)
+    if anchor is not None and isinstance(anchor.op, ConvTranspose):
+        return _spreading(graph, plain, anchor, settings)
     if result in graph.outputs:
         return _with_border(graph, plain, settings)
-    if anchor is not None and isinstance(anchor.op, ConvTranspose):
-        return _spreading(plain, anchor)
     if anchor is not None:
         return _following(graph, plain, [anchor.inputs[0]], result, settings)
     if all(_is_local(node) for node in group.nodes):
@@ -193,38 +217,41 @@ def _is_local(node: Node) -> bool:
         case Concat(axis=along):
             return along == node.output.rank - 1
         case Remap():
-            return _keeps_channels(node.op, node.inputs[0])
+            return keeps_channels(node.op, node.inputs[0])
         case Reduce(axes=axes):
             rank = node.inputs[0].rank
             return set(axes) <= set(range(1, rank - 1))
     return False
 
 
-def _keeps_channels(op: Remap, x: Value) -> bool:
-    """Whether all channels of a place come from one place: windows, borders, resized images."""
-    if len(op.shape) != x.rank or not same_shape(op.shape[-1:], x.shape[-1:]):
-        return False
-    channel = axis(x.rank - 1)
-    moved = (channel in free_vars(index) for index in (*op.indices[:-1], op.inside))
-    return op.indices[-1] == channel and not any(moved)
-
-
 def _following(
     graph: Graph, plain: Site, data: Sequence[Value], result: Value, settings: Settings
 ) -> Site:
-    """A site that reads and writes in one form, whichever it is."""
+    """A site that reads and writes in one form, whichever it is; what is small has none."""
     inner = {v for node in plain.nodes for v in node.outputs}
-    wide = [v for v in plain.reads if v not in graph.constants and not _is_small(v)]
-    every = [*wide, result, *inner]
-    if any(v.rank != result.rank for v in every):
+    wide = [v for v in plain.reads if v not in graph.constants and not is_small(v)]
+    every, small = [*wide, result, *inner], is_small(result)
+    if (small and not wide) or any(v.rank != result.rank for v in every):
         return plain
     forms = [f for f in settings.forms if all(f.misfit(v.shape) is None for v in every)]
-    alternatives = tuple(Alternative(f, f) for f in forms)
-    beside = tuple(v for v in wide if v not in data)
-    return Site(plain.nodes, plain.results, tuple(data), beside, alternatives, plain.group)
+    found = [
+        Alternative(f, LAST if small else f, DIRECT, _joined(plain, f, settings)) for f in forms
+    ]
+    read = tuple(v for v in wide if small or v in data)
+    beside = tuple(v for v in wide if v not in read)
+    return Site(plain.nodes, plain.results, read, beside, tuple(found), plain.group)
 
 
-def _is_small(value: Value) -> bool:
+def _joined(site: Site, form: Form, settings: Settings) -> float:
+    """What it costs to join parts: nothing where they are written one after another."""
+    if not isinstance(site.nodes[0].op, Concat):
+        return 0.0
+    shape = site.results[0].shape
+    in_order = form.first and not form.halo and fixed(shape[0]) == 1
+    return 0.0 if in_order else bordered_cycles(count(shape, symbolic=1), settings.machine)
+
+
+def is_small(value: Value) -> bool:
     """Whether a value looks alike in all forms: it has no space, or no channels."""
     return all(fixed(d) == 1 for d in value.shape[1:-1]) or fixed(value.shape[-1]) == 1
 
@@ -238,22 +265,30 @@ def _convolution(
     shape = None if held is None else conv_shape(op, held, anchor.output)
     if held is None or shape is None or x in graph.constants:
         return plain
-    wide = [v for v in plain.reads if v not in graph.constants and not _is_small(v) and v is not x]
+    wide = [v for v in plain.reads if v not in graph.constants and not is_small(v) and v is not x]
     if any(not same_shape(v.shape, result.shape) for v in wide):
         return plain
-    forms = settings.forms if result not in graph.outputs else (LAST,)
+    forms = (LAST,) if result in graph.outputs or is_small(result) else settings.forms
     results = [f for f in forms if f.misfit(result.shape) is None]
     found = _conv_alternatives(op, held, shape, x, results, settings)
     beside = tuple(wide)
     return Site(plain.nodes, plain.results, (x,), beside, tuple(found), plain.group, shape)
 
 
-def _spreading(plain: Site, anchor: Node) -> Site:
+def _spreading(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> Site:
     """A transposed convolution copies its data with a border, from whatever form they have."""
-    x = anchor.inputs[0]
+    op, (x, weights) = anchor.op, anchor.inputs
+    assert isinstance(op, ConvTranspose)
+    held = graph.constants.get(weights)
+    shape = None if held is None else spread_shape(op, held, anchor.output)
+    if held is None or shape is None:
+        ways = [(DIRECT, 0.0)]
+    else:
+        found = spread_algorithms_of(op, held, strict=settings.strict)
+        ways = [(a, a.cycles(shape, settings.machine) * a.margin) for a in found]
     forms = [f for f in (LAST, FIRST) if f.misfit(x.shape) is None]
-    found = tuple(Alternative(f, LAST, DIRECT) for f in forms)
-    return Site(plain.nodes, plain.results, (x,), (), found, plain.group)
+    every = tuple(Alternative(f, LAST, *way) for way in ways for f in forms)
+    return Site(plain.nodes, plain.results, (x,), (), every, plain.group, shape)
 
 
 def _conv_alternatives(
@@ -265,7 +300,8 @@ def _conv_alternatives(
     settings: Settings,
 ) -> Iterator[Alternative]:
     machine = settings.machine
-    sources = [f for f in settings.forms if f.misfit(x.shape) is None]
+    usual = (LAST,) if is_small(x) else settings.forms
+    sources = [f for f in usual if f.misfit(x.shape) is None]
     if op.groups > 1 and op.groups == shape.channels == shape.filters:
         for form in results:
             yield Alternative(
@@ -273,7 +309,7 @@ def _conv_alternatives(
             )
         return
     for algorithm in algorithms_of(op, weights, strict=settings.strict):
-        halo = algorithm.halo(op, shape.space)
+        halo = algorithm.halo(op, shape.space, sized(x.shape[1:-1]) or ())
         for source in sources:
             wanted = replace(source, halo=halo)
             for target in results:

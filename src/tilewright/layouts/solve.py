@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import Code, GraphError
+from tilewright.layouts.dominance import undominated
 
 __all__ = ["Problem", "Solution", "solve"]
 
@@ -85,7 +86,10 @@ def solve(problem: Problem, *, max_entries: int = MAX_ENTRIES, budget: int = BUD
     Equal problems have equal solutions, and of alternatives that are equally good with what was
     chosen before a variable takes the first.
     """
-    possible = [np.flatnonzero(np.isfinite(_array(costs))) for costs in problem.costs]
+    own = [_array(costs) for costs in problem.costs]
+    edges = [(u, v, _array(costs)) for u, v, costs in problem.edges]
+    assert all(matrix.shape == (own[u].size, own[v].size) for u, v, matrix in edges)
+    possible = undominated(own, edges)
     for x, alternatives in enumerate(possible):
         if not alternatives.size:
             raise _impossible(problem, x)
@@ -136,7 +140,6 @@ class _Tables:
         for x, costs in enumerate(problem.costs):
             made.add((x,), _array(costs)[possible[x]])
         for u, v, costs in problem.edges:
-            assert np.shape(costs) == (np.size(problem.costs[u]), np.size(problem.costs[v]))
             matrix = _array(costs)[np.ix_(possible[u], possible[v])]
             if u == v:
                 made.add((u,), np.diagonal(matrix))

@@ -10,6 +10,7 @@ from tilewright.errors import Code, InternalError
 from tilewright.llvm import memory
 from tilewright.llvm.addresses import Address, Place, locate
 from tilewright.llvm.casts import Casts
+from tilewright.llvm.columns import Column, column_of, turned
 from tilewright.llvm.lanes import lane_of
 from tilewright.llvm.linear import linear
 from tilewright.llvm.operators import (
@@ -45,6 +46,7 @@ class Expressions:
         self.innermost: dict[Value, Value] = {}  # variables of loops without loops in them → start
         self.places: dict[tir.Buffer, Place] = {}
         self.read: set[tir.Buffer] = set()
+        self.columns: dict[Column, int] = {}
         self._bases: dict[object, tuple[Address, Region]] = {}
         self._quotients: dict[tir.Expr, tuple[Value, Region]] = {}
         self._written: dict[object, int] = {}
@@ -205,7 +207,13 @@ def _emit_load(e: Expressions, expr: tir.Load) -> Value:
     if type(where) is tir.Broadcast:
         single = memory.load_vector(e.w, e.access(buffer), e.address(buffer, where.value), 1)
         return memory.broadcast(e.w, single, expr.dtype)
-    return memory.gather(e.w, e.access(buffer), e.lane_addresses(buffer, where))
+    at = e.lane_addresses(buffer, where)
+    first = e.columns.get(column_of(buffer, at)) if e.columns else None
+    if first is None:
+        return memory.gather(e.w, e.access(buffer), at)
+    access, skip = e.access(buffer), first - at[0].offset_bytes
+    rows = [memory.load_vector(e.w, access, row, lanes, skip) for row in at]
+    return turned(e.w, rows, buffer.dtype.size_bytes)[-skip // buffer.dtype.size_bytes]
 
 
 def unit_ramp(where: tir.Expr) -> tir.Expr | None:

@@ -17,7 +17,7 @@ from tilewright.llvm.writer import Value, Writer
 from tilewright.tensor import ir as tir
 
 __all__ = ["Access", "broadcast", "gather", "load_vector", "ramp", "scatter"]
-__all__ += ["store_vector"]
+__all__ += ["shuffled", "store_vector"]
 
 MAX_WINDOWS = 4
 """Vector loads that stand in for one strided load at most; beyond, single elements are cheaper."""
@@ -127,12 +127,13 @@ def _from_windows(
             elif result is None:
                 mask[lane] = -1
         before = result or Value("poison", kind)
-        result = _shuffled(w, before, loaded, mask)
+        result = shuffled(w, before, loaded, mask)
     assert result is not None
     return result
 
 
-def _shuffled(w: Writer, a: Value, b: Value, mask: Sequence[int]) -> Value:
+def shuffled(w: Writer, a: Value, b: Value, mask: Sequence[int]) -> Value:
+    """Lanes of both vectors by their numbers; what a negative one gets does not matter."""
     lanes = ", ".join("i32 poison" if lane < 0 else f"i32 {lane}" for lane in mask)
     text = f"shufflevector {a.typed}, {b.typed}, <{len(mask)} x i32> <{lanes}>"
     return w.pure(a.type, text, a, b)

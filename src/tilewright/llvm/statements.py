@@ -8,18 +8,20 @@ decided both. A parallel loop is divided by thread number into contiguous shares
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tilewright.errors import Code, InternalError
 from tilewright.llvm import memory
 from tilewright.llvm.addresses import Place
+from tilewright.llvm.columns import column_of, columns_of
 from tilewright.llvm.effects import NOTHING, Effects, Known, effects_of
 from tilewright.llvm.expressions import Expressions, unit_ramp
 from tilewright.llvm.spelling import identifier, memory_type
 from tilewright.llvm.writer import Value, Writer
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import walk
 
 __all__ = ["Statements"]
 
@@ -52,6 +54,30 @@ class Statements(Expressions):
         if stmt is None:
             return NOTHING
         return self._effects.get(id(stmt)) or effects_of(stmt, self._effects)
+
+    def expect_columns(self, body: Sequence[tir.Stmt]) -> None:
+        """Find strided loads of neighbouring statements that are columns of square tiles."""
+        stores = [part for part in body if type(part) is tir.Store]
+        lanes = max([part.indices[0].dtype.lanes for part in stores], default=1)
+        if lanes == 1 or lanes & (lanes - 1) or len(stores) < lanes:
+            return
+        strided = [
+            load
+            for part in stores
+            for load in walk(part.value)
+            if type(load) is tir.Load
+            and type(load.indices[0]) is tir.Ramp
+            and load.dtype.lanes == lanes
+            and not load.dtype.is_bool
+            and unit_ramp(load.indices[0]) is None
+        ]
+        if len(strided) < lanes:
+            return
+        wanted = []
+        for load in strided:
+            at = self.lane_addresses(load.buffer, load.indices[0])
+            wanted.append((column_of(load.buffer, at), load.dtype.scalar.size_bytes))
+        self.columns |= columns_of(wanted)
 
     def forget(self, effects: Effects) -> None:
         """Code with these effects runs here: what was loaded before it does not hold after it."""
@@ -165,6 +191,7 @@ def _run_for(s: Statements, stmt: tir.For) -> None:
 
 
 def _run_seq(s: Statements, stmt: tir.Seq) -> None:
+    s.expect_columns(stmt.body)
     for part in stmt.body:
         s.run(part)
 

@@ -6,7 +6,8 @@ Three reasons to cut, one mechanism:
   constant, so the loop over t is cut at the borders of the cover's segments;
 * inits: `if k == 0: S` at the start of a loop over k moves in front of it;
 * conditions: predicates and padding, affine in the loop variable, hold in one part of the loop,
-  fail in another, and are asked only in the (mostly empty) part between.
+  fail in another, and are asked only in the (mostly empty) part between. An unrolled loop is taken
+  apart if each of its iterations has a vector loop inside change at a place of its own.
 
     for t in range(22):                           for t in range(21):
         for i in unrolled(TileSize(21×6 + 2, t))      for i in unrolled(6): …
@@ -19,6 +20,7 @@ copies would make the program too long.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,9 +83,11 @@ def _statement(stmt: tir.Stmt, analyzer: Analyzer, copies: int) -> tir.Stmt:
 def _loop(loop: tir.For, analyzer: Analyzer, copies: int) -> tir.Stmt:
     init, loop = _init_in_front(loop)
     pieces = _cut_at_tiles(loop, Piece({}, forms.form_of(loop.extent), loop.body), analyzer)
+    many = copies * len(pieces)
     if loop.kind is not tir.LoopKind.UNROLLED:
-        many = copies * len(pieces)
         pieces = [new for p in pieces for new in _cut_at_conditions(loop, p, analyzer, many)]
+    elif len(pieces) == 1 and _shifts_conditions(loop, copies):
+        pieces = _single_iterations(loop)
     copies *= len(pieces)
     if len(pieces) == 1:
         body = _statement(pieces[0].body, analyzer.bind(loop.var, loop.extent), copies)
@@ -150,6 +154,29 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if len(new) <= len(pieces) or weight * len(new) * copies <= MAX_STATEMENTS:
             pieces = new
     return pieces
+
+
+def _shifts_conditions(loop: tir.For, copies: int) -> bool:
+    """Whether each iteration of an unrolled loop has a vector loop inside cut at places of its own.
+
+    Elements that a copy sorts by their remainder are inside of a border from another place on for
+    each remainder.
+    """
+    times = tir.int_value(loop.extent) or 0
+    if times < 2 or _weight(loop) * copies > MAX_STATEMENTS:
+        return False
+    vectors = {
+        s.var for s in walk_stmts(loop.body) if type(s) is tir.For and s.kind is tir.LoopKind.VECTOR
+    }
+    used = (free_vars(comparison) for comparison, _ in comparisons(loop.body))
+    return any(loop.var in found and not vectors.isdisjoint(found) for found in used)
+
+
+def _single_iterations(loop: tir.For) -> list[Piece]:
+    """An unrolled loop, unrolled already."""
+    times = tir.int_value(loop.extent) or 0
+    places = [forms.constant(k) for k in range(times + 1)]
+    return [Piece(k, after, loop.body) for k, after in itertools.pairwise(places)]
 
 
 def _belongs_inside(comparison: tir.Compare, loop: tir.For, inner: Loops) -> bool:

@@ -2,7 +2,8 @@
 
     A: f32[128, 64]  A[i, k]   →   A: f32[8192]  A[i*64 + k]
 
-Strides are those of the dense row-major physical shape and may be symbolic. Terms of an offset go
+Strides are those of the row-major physical shape, dense but for gaps in temporary buffers that keep
+planes apart in a cache (`stagger`), and may be symbolic. Terms of an offset go
 from outer to inner loops, with what unrolling and vectorising make constant at the end.
 """
 
@@ -15,6 +16,7 @@ from tilewright.lower.context import Context
 from tilewright.lower.forms import Form
 from tilewright.lower.rewrite_accesses import AccessRewriter
 from tilewright.lower.simplify import simplified
+from tilewright.lower.stagger import gaps_of
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import walk_stmts
 
@@ -23,12 +25,12 @@ __all__ = ["flatten_buffers"]
 
 def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
     """One dimension for every buffer."""
-    del context
-    buffers = [*func.params, *(s.buffer for s in walk_stmts(func) if type(s) is tir.Alloc)]
+    own = [s.buffer for s in walk_stmts(func) if type(s) is tir.Alloc]
+    gaps = gaps_of(func, own, context.target)
     flat: dict[tir.Buffer, tuple[tir.Buffer, Strides]] = {}
-    for buffer in buffers:
+    for buffer in (*func.params, *own):
         if len(buffer.shape) != 1 or buffer.layout:
-            flat[buffer] = _flat(buffer)
+            flat[buffer] = _flat(buffer, *gaps.get(buffer, (0, 0)))
     if not flat:
         return func
     params = tuple([flat[p][0] if p in flat else p for p in func.params])
@@ -40,11 +42,13 @@ def flatten_buffers(func: tir.Func, context: Context) -> tir.Func:
 Strides = tuple[Form, ...]
 
 
-def _flat(buffer: tir.Buffer) -> tuple[tir.Buffer, Strides]:
-    """The buffer as one row, and its strides."""
+def _flat(buffer: tir.Buffer, planes: int, gap: int) -> tuple[tir.Buffer, Strides]:
+    """The buffer as one row, and its strides; so many elements between the planes it has."""
     strides: list[Form] = []
     total = forms.constant(1)
-    for size in reversed(buffer.shape):
+    for d, size in reversed(list(enumerate(buffer.shape))):
+        if gap and d == planes:
+            total = forms.plus(total, forms.constant(gap))
         strides.insert(0, total)
         total = forms.times(forms.form_of(size), total)
     shape = (forms.expr_of(total),)

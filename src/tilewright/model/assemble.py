@@ -198,9 +198,8 @@ class _Assembler:
 
     def _storages(self, values: Sequence[Value]) -> tuple[object, ...]:
         """The memory behind values; constants are none."""
-        roots = [self.plan.root(v) for v in values if v not in self.plan.constants]
-        wholes = [self.plan.parts[r][0] if r in self.plan.parts else r for r in roots]
-        return tuple(self.plan.root(w) for w in wholes if w not in self.plan.constants)
+        wholes = [self.plan.whole(v)[0] for v in values if v not in self.plan.constants]
+        return tuple(w for w in wholes if w not in self.plan.constants)
 
     def _wishes(self, step: planned.PlanStep) -> list[Pair]:
         """What the results of a step may be written over, as far as the step is concerned."""
@@ -222,7 +221,7 @@ class _Assembler:
         if not isinstance(source, Value) or not isinstance(result, Value):
             return False
         kept = {self.plan.root(value) for value in self.graph.outputs}
-        wholes = {self.plan.root(whole) for whole, _ in self.plan.parts.values()}
+        wholes = {self.plan.whole(part)[0] for part in self.plan.parts}
         if source in kept or source in self.numbers or source in self.made_by_host:
             return False
         if source in wholes or result in wholes:
@@ -317,8 +316,9 @@ class _Assembler:
             size = self.sizes.bytes_of(what)
             buffer = rt.Buffer(what.name, place, size, self._segment(what), first, last)
             self._add(what, buffer)
-        for slot, (whole, offset) in self.plan.parts.items():
-            parent = self.numbers[self.plan.root(whole)]
+        for slot in self.plan.parts:
+            whole, offset = self.plan.whole(slot)
+            parent = self.numbers[whole]
             self._add(
                 slot,
                 rt.Buffer(

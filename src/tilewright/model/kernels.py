@@ -93,7 +93,9 @@ def task_of(
         made = sizes.op(node.op).lower([tensors[v] for v in node.inputs], given)
         tensors.update(zip(node.outputs, made, strict=True))
     program = func("kernel", [tensors[v] for v in inputs], [tensors[v] for v in outputs])
-    layouts = {names[v]: _abstract(v.layout, sizes) for v in (*inputs, *outputs) if v.layout}
+    # A result may have another name than its value: operators on narrow types convert at the end.
+    pairs = zip(program.params, (*inputs, *outputs), strict=True)
+    layouts = {param.name: _abstract(v.layout, sizes) for param, v in pairs if v.layout}
     program = stored_program(program, layouts) if layouts else program
     program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(names[v] for v in inputs if v in constants)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from tilewright.graph.groups import Group, GroupKind, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
-from tilewright.graph.ops import Map, argument, computed_as
+from tilewright.graph.ops import Concat, Map, argument, computed_as
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
-from tilewright.graph.sizes import dims_equal, product, same_shape, variables
+from tilewright.graph.sizes import dims_equal, product, same_shape, tidy, variables
+from tilewright.model.joins import joins_of
 from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
 
@@ -102,6 +103,14 @@ class Plan:
             value = self.roots[value]
         return value
 
+    def whole(self, value: Value) -> tuple[Value, tir.Expr]:
+        """The value that has memory of its own in which a value lies, and where in it, in bytes."""
+        value, begin = self.root(value), tir.as_index(0)
+        while value in self.parts:
+            outer, offset = self.parts[value]
+            value, begin = self.root(outer), tidy(begin + offset)
+        return value, begin
+
     def new_segment(self, *sizes: tir.Var) -> int:
         """A segment in which more sizes are known."""
         number = self.segment_count
@@ -132,9 +141,15 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
     for node in graph.nodes:
         if is_view(node):
             plan.roots[node.output] = plan.root(node.inputs[0])
+    joins = joins_of(graph, plan.root)
+    for join in joins.values():
+        plan.parts.update((part, (join.whole, begin)) for part, begin in join.places.items())
     for group in group_nodes(graph):
         (first, *_) = group.nodes
         match first.op:
+            case Concat() if first in joins:
+                for value, part in joins[first].copied:
+                    _copy(plan, value, part, first.label)
             case Host():
                 _plan_host(plan, first)
             case If():

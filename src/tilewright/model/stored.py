@@ -1,6 +1,6 @@
 """The program of a kernel whose parameters are values with layouts.
 
-`tensor/relaid.py` writes its loops over stored dimensions. Borders are put on behind that, by a
+`tensor/relaid/` writes its loops over stored dimensions. Borders are put on behind that, by a
 step of a schedule: it adds the blocks that write zeros around a result, and takes the tests out of
 what reads them.
 """
@@ -24,6 +24,7 @@ __all__ = ["stored_program"]
 
 def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func:
     """The program with the parameters of these names stored by layouts."""
+    assert layouts.keys() <= {param.name for param in program.params}
     steps: dict[tir.Buffer, Layout] = {}
     borders: list[tuple[str, Pad]] = []
     for param in program.params:

@@ -19,7 +19,9 @@ from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.split import split_reduction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
+from tilewright.schedule.recipes.lines import schedule_lines
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
+from tilewright.schedule.recipes.sliding import runs_along_lines
 from tilewright.schedule.recipes.tile_blocks import (
     TiledProduct,
     schedule_tile_blocks,
@@ -109,6 +111,10 @@ def _alone(context: Context, block: str) -> Group:
 
 
 def _recipe(context: Context, group: Group) -> None:
+    slides = group.kind in (Kind.CONTRACTION, Kind.WINDOWED)
+    if slides and runs_along_lines(context.schedule, group.blocks[-1], group.epilogue):
+        schedule_lines(context, group.blocks, group.epilogue)
+        return
     match group.kind:
         case Kind.CONTRACTION:
             (block,) = group.blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import rewrite, substitute
 
@@ -17,12 +18,25 @@ def rounded_up(extent: tir.Expr, multiple: int) -> tir.Expr:
     return (extent + (multiple - 1)) // multiple * multiple
 
 
-def clamped(stmt: tir.Stmt, own: tir.Buffer, it: tir.Iter, larger: tir.Expr) -> tir.Stmt:
+def clamped(
+    stmt: tir.Stmt,
+    own: tir.Buffer,
+    it: tir.Iter,
+    larger: tir.Expr,
+    grown: Analyzer | None = None,
+) -> tir.Stmt:
     """A body whose iterator grows: other buffers that are too short are read at their last element.
 
-    `own` is the buffer that the body writes, which grows with it.
+    `own` is the buffer that the body writes, which grows with it; `grown` knows all iterators, this
+    one with its new extent, and thus which buffers are long enough.
     """
     last = {it.var: tir.minimum(it.var, it.extent - 1)}
+
+    def fits(index: tir.Expr, size: tir.Expr) -> bool:
+        if index is it.var and size == larger:
+            return True
+        inside = tir.BitAnd(tir.Le(tir.Const(0), index), tir.Lt(index, size))
+        return grown is not None and grown.prove(inside) is True
 
     def change(part: Node) -> Node | None:
         if type(part) is not tir.Load or part.buffer is own:
@@ -30,10 +44,7 @@ def clamped(stmt: tir.Stmt, own: tir.Buffer, it: tir.Iter, larger: tir.Expr) -> 
         pairs = zip(part.indices, part.buffer.shape, strict=True)
         return part.with_fields(
             indices=tuple(
-                [
-                    index if index is it.var and size == larger else substitute(index, last)
-                    for index, size in pairs
-                ]
+                [index if fits(index, size) else substitute(index, last) for index, size in pairs]
             )
         )
 

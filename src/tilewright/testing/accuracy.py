@@ -6,14 +6,15 @@ is small beside its terms and not beside a result in which they cancel. `u` is t
 the element type, 2⁻²⁴ for f32 and 2⁻⁵³ for f64.
 
 Convolutions by minimal filters have bounds that follow from their matrices (`worst`), which hold
-for all data, and far smaller limits for ordinary data (`CONVOLUTIONS`).
+for all data, and far smaller limits for ordinary data (`CONVOLUTIONS`, and `rounding` for windows
+of any geometry).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import prod, sqrt
 from typing import Final
 
 import ml_dtypes
@@ -21,11 +22,20 @@ import numpy as np
 
 from tilewright.intrin.functions import FUNCTIONS
 from tilewright.tensor.library.minimal_filters import Filter
-from tilewright.tensor.library.winograd import Tiles
+from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 
 __all__ = ["CONVOLUTIONS", "CONVOLVED", "FAMILIES", "FUNCTION_OPS", "MODELS", "OPERATORS"]
-__all__ += ["REFERENCE", "REORDERED", "Family", "Rounding", "amplification", "growth", "limit"]
-__all__ += ["worst"]
+__all__ += [
+    "REFERENCE",
+    "REORDERED",
+    "UNEVEN",
+    "Family",
+    "Rounding",
+    "amplification",
+    "growth",
+    "limit",
+]
+__all__ += ["rounding", "worst"]
 
 
 @dataclass(frozen=True)
@@ -66,8 +76,9 @@ FAMILIES: Final = {
         1.0,
     ),
     "winograd": Family(
-        "Conv with stride 1, where minimal filters F(m, r) pay",
-        "(4·t + channels)·α·u·max|x|·max Σ|w|, with t and α of F(m, r) (strict: n·u·Σ|terms|)",
+        "Conv, where minimal filters F(m, r) pay",
+        "(4·t + k)·α·u·max|x|·max Σ|w|, with k, t and α [as below](#convolutions) "
+        "(strict: n·u·Σ|terms|)",
         1.0,
         1.0,
     ),
@@ -104,26 +115,37 @@ class Rounding:
 
 CONVOLUTIONS: Final = {
     "direct": Rounding(1.5e-5, 5e-6, 0),
-    "F(2, 3)": Rounding(3e-6, 2e-6, 0),
+    "F(2, 2)": Rounding(4e-6, 2e-6, 0),
+    "F(3, 2)": Rounding(4e-6, 2.5e-6, 10),
+    "F(4, 2)": Rounding(1e-5, 5e-6, 50),
+    "F(5, 2)": Rounding(1.5e-5, 5e-6, 80),
+    "F(6, 2)": Rounding(5e-5, 1.2e-5, 150),
+    "F(2, 3)": Rounding(4e-6, 2.5e-6, 0),
+    "F(3, 3)": Rounding(6e-6, 4e-6, 30),
     "F(4, 3)": Rounding(1.5e-5, 5e-6, 50),
+    "F(5, 3)": Rounding(3e-5, 1.2e-5, 200),
     "F(6, 3)": Rounding(8e-5, 1.8e-5, 300),
+    "F(2, 4)": Rounding(6e-6, 4e-6, 20),
+    "F(3, 4)": Rounding(1.2e-5, 5e-6, 50),
+    "F(4, 4)": Rounding(5e-5, 1.8e-5, 300),
+    "F(5, 4)": Rounding(6e-5, 2e-5, 300),
     "F(2, 5)": Rounding(1e-5, 6e-6, 0),
+    "F(3, 5)": Rounding(3e-5, 1.2e-5, 60),
     "F(4, 5)": Rounding(6e-5, 2e-5, 60),
-    "F(2, 2)": Rounding(2.5e-6, 2e-6, 0),
-    "F(4, 2)": Rounding(2.5e-5, 8e-6, 50),
-    "F(6, 2)": Rounding(6e-5, 1.5e-5, 250),
-    "F(2, 4)": Rounding(1.5e-5, 8e-6, 0),
-    "F(4, 4)": Rounding(4e-5, 1.5e-5, 150),
-    "F(2, 6)": Rounding(4e-5, 2.2e-5, 0),
+    "F(2, 6)": Rounding(4e-5, 2e-5, 60),
+    "F(3, 6)": Rounding(4e-5, 2e-5, 60),
     "F(2, 7)": Rounding(4e-5, 2.2e-5, 0),
 }
-"""Algorithms by the names that `layouts.algorithms` gives them."""
+"""Minimal filters along two dimensions, by the names that `layouts.algorithms` gives them."""
+
+UNEVEN: Final = 30
+"""`beside` at least, where parts of a window differ: zeros stand for what is missing."""
 
 OPERATORS: Final = 1e-5
 """Single operators of the benchmarks: relative to the largest value of the exact result."""
 
 CONVOLVED: Final = 1e-4
-"""The same for convolutions: above what any of their algorithms may be off."""
+"""The same for convolutions: above the limits of all algorithms for windows of one part."""
 
 MODELS: Final = {"models": 1e-4, "vision": 2e-4}
 """Whole models, by family of the benchmarks: relative to the largest value of each output."""
@@ -149,8 +171,40 @@ def limit(family: str, accuracy: str = "default") -> float:
     return FAMILIES[family].limit(accuracy)
 
 
+def rounding(tiles: Tiles | None) -> Rounding:
+    """The limits of an algorithm; `None` is the direct one.
+
+    Errors of the dimensions multiply. Where these have different filters, the limits are therefore
+    between those of both; a dimension without tiles is like the direct algorithm. Sums that are k
+    times as long, because windows have parts or dimensions without tiles, round √k times as much.
+    """
+    direct = CONVOLUTIONS["direct"]
+    if tiles is None:
+        return direct
+    found = [CONVOLUTIONS[f"F({f.results}, {f.taps})"] for f in tiles.filters]
+    first, second = found if len(found) == 2 else (*found, direct)
+    longer = sqrt(_summed(tiles))
+    return Rounding(
+        longer * sqrt(first.largest * second.largest),
+        longer * sqrt(first.mean * second.mean),
+        max(first.beside, second.beside, UNEVEN if _is_uneven(tiles) else 0),
+    )
+
+
+def _summed(tiles: Tiles) -> int:
+    """How many terms of a product there are for each channel."""
+    return prod(tiles.taps[d] for d in tiles.plain) * prod(tiles.parts)
+
+
+def _is_uneven(tiles: Tiles) -> bool:
+    """Whether parts of a window have zeros where others have elements."""
+    own = isinstance(tiles, SpreadTiles)  # whose images have windows of their own
+    parts = ((d, line.images if own else line.parts) for d, line in tiles.lines.items())
+    return any(tiles.taps[d] % count for d, count in parts)
+
+
 def growth(tiles: Tiles) -> float:
-    """How many times max|x| transformed data may be: max Σ|B|, of both dimensions."""
+    """How many times max|x| transformed data may be: max Σ|B|, of all tiled dimensions."""
     return prod(float(max(_sizes(f))) for f in tiles.filters)
 
 
@@ -160,8 +214,12 @@ def amplification(tiles: Tiles) -> float:
 
 
 def worst(tiles: Tiles, channels: int) -> float:
-    """A bound of the error in u · max|x| · max Σ|w|: roundings on the way of a term, times α."""
-    terms = channels * prod(tiles.taps[d] for d in tiles.plain)
+    """A bound of the error in u · max|x| · max Σ|w|: roundings on the way of a term, times α.
+
+    `channels` are those of a group. Windows of dimensions without tiles, and parts of windows, are
+    summed up with them.
+    """
+    terms = channels * _summed(tiles)
     return (2 * sum(f.tile for f in tiles.filters) + terms) * amplification(tiles)
 
 

@@ -92,6 +92,9 @@ def test_show_writes_assembly_for_another_machine(capsys):
         (["show", "nothing_like_it:3"], "K010"),
         (["show", "matmul:3"], "K011"),
         (["show", "missing.tir"], "K012"),
+        (["show", "some/where"], "K012"),
+        (["show", "missing.txt"], "K012"),
+        (["show", "missing.onnx"], "K040"),
         (["show", "matmul:8,8,8", "--until", "nowhere"], "K001"),
         (["show", "matmul:8,8,8", "--target", "abacus"], "T001"),
         (["show", "matmul:8,8,8", "--trace", "missing.json"], "K012"),
@@ -102,6 +105,69 @@ def test_mistakes_end_with_code_one_and_no_traceback(arguments, code, capsys):
     error = capsys.readouterr().err
     assert error.startswith(f"tilewright: {code}")
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("folder", "a folder"),
+        ("folder.tir", "a folder"),
+        ("notes.txt", "a file `*.txt`"),
+        ("notes", "a file without an ending"),
+    ],
+)
+def test_show_says_what_it_found_and_what_it_expects(name, found, tmp_path, capsys):
+    path = tmp_path / name
+    if found == "a folder":
+        path.mkdir()
+    else:
+        path.write_text("def f(A: f32[4]):", encoding="utf-8")
+    assert main(["show", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert f"K014: `{path}` is neither a model nor a program, but {found}\n" in error
+    assert "expected: a model `*.onnx` or `*.tw`, a program `*.tir` or `*.ll`" in error
+
+
+def test_show_takes_any_file_for_the_stage_that_is_given(tmp_path, capsys):
+    main(["show", "matmul:8,16,4", "--until", "program"])
+    path = tmp_path / "program.txt"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["show", str(path), "--from", "program", "--until", "program"]) == 0
+    assert "def matmul" in capsys.readouterr().out
+
+
+def test_ready_programs_come_before_folders_of_their_names(tmp_path, monkeypatch, capsys):
+    (tmp_path / "matmul").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "matmul"]) == 1
+    assert "K011" in capsys.readouterr().err
+
+
+def test_show_suggests_the_ready_program_that_was_meant(capsys):
+    assert main(["show", "matmull:8,8,8"]) == 1
+    error = capsys.readouterr().err
+    assert "did you mean `matmul`? `tilewright show --list` has all" in error
+    assert "softmax" not in error
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "show", "doctor"])
+def test_a_folder_is_no_model(command, tmp_path, capsys):
+    folder = tmp_path / "folder.onnx"
+    folder.mkdir()
+    assert main([command, str(folder)]) == 1
+    assert f"K040: there is no file `{folder}`\n  found: a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x08\x07"], ids=["empty", "text", "no graph"])
+def test_a_file_without_a_model_is_refused(content, tmp_path, capsys):
+    """The parser of messages takes an empty file for one, and two bytes for a version."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    assert main(["show", str(path)]) == 1
+    assert f"M001: `{path}` is not an ONNX model" in capsys.readouterr().err
+    path = path.rename(tmp_path / "model.tw")
+    assert main(["show", str(path)]) == 1
+    assert "A110: `model.tw` is not a compiled model" in capsys.readouterr().err
 
 
 def test_doctor_reports_a_right_result(capsys):

@@ -141,8 +141,7 @@ def test_programs_are_told_the_same(model, capsys):
     assert facts["layouts"]["others"].keys() == {"auto", "nhwc", "nchw", "nchw16c"}
     sites = facts["layouts"]["sites"]
     assert [row["site"] for row in sites] == list(range(len(sites)))
-    (conversion,) = facts["layouts"]["conversions"]
-    assert conversion["readers"][0] < len(sites)
+    assert facts["layouts"]["conversions"] == []  # the mean reads blocks, too
 
 
 def test_it_stands_beside_other_parts(model, capsys):

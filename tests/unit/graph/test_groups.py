@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.laid_out import HALO, NCHW, blocked, with_layouts
 from tests.rewriting import operators
 from tilewright.dtypes import f32, i64
 from tilewright.graph import Builder, Graph, Value
-from tilewright.graph.groups import MAX_INPUTS, MAX_NODES, group_nodes
+from tilewright.graph.groups import MAX_INPUTS, MAX_NODES, group_nodes, is_view
 from tilewright.graph.ops import Reduce
 from tilewright.graph.ops.window import Conv, Pool
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call
+from tilewright.tensor.layout import Reorder
 
 N, S = tir.Var("n"), tir.Var("s")
 
@@ -286,3 +288,22 @@ def test_a_block_of_a_convolutional_network_after_the_passes():
     pooled = b.add(Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0,) * 4), add(b, conv(b, y), x))
     found = groups(optimise(b.graph([pooled])))
     assert found == ["anchor: conv map map", "anchor: conv map", "anchor: pool"]
+
+
+VIEWS = {
+    "channels are cut as they are stored": ((4, 2), blocked(2), (Reorder((0, 3, 1, 2, 4)),)),
+    "in another order": ((4, 2), blocked(2), ()),
+    "in other blocks": ((2, 4), blocked(2), (Reorder((0, 3, 1, 2, 4)),)),
+    "out of their middle": ((4, 2), NCHW, (Reorder((0, 3, 1, 2, 4)),)),
+    "with zeros around them": ((4, 2), HALO, HALO),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_reshape_is_a_view_if_elements_lie_alike(name):
+    parts, before, after = VIEWS[name]
+    b = Builder()
+    x = relu(b, b.input("x", f32, (N, 5, 6, 8)))
+    y = b.reshape(x, (N, 5, 6, *parts))
+    graph = with_layouts(b.graph([relu(b, y)]), {x.name: before, y.name: after})
+    assert is_view(graph.nodes[1]) == (name == "channels are cut as they are stored")

@@ -11,8 +11,8 @@ from tilewright.dtypes import f32
 from tilewright.graph.builder import Builder
 from tilewright.graph.interpret import interpret
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.window import Conv
-from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.layouts.algorithms import algorithms_of
 from tilewright.layouts.choose import choose
 from tilewright.layouts.costs import Machine
@@ -71,13 +71,13 @@ def test_three_dimensions_are_tiled_along_two():
 def test_the_winner_changes_with_the_cache():
     """Transformed weights that do not fit into a cache cost more than they save."""
     graph = network(7, 512, 512)
-    small = tuple(
-        dataclasses.replace(cache, size_bytes=cache.size_bytes // 64, shared_by=1)
+    large = tuple(
+        dataclasses.replace(cache, size_bytes=cache.size_bytes * 64, shared_by=1)
         for cache in MACHINE.target.caches
     )
-    tiny = dataclasses.replace(MACHINE.target, caches=small)
+    roomy = dataclasses.replace(MACHINE.target, caches=large)
     assert chosen(graph) == 2
-    assert chosen(graph, Machine(tiny, 1)) == 0
+    assert chosen(graph, Machine(roomy, 1)) == 4
 
 
 def test_strict_accuracy_keeps_to_the_direct_algorithm():
@@ -89,8 +89,7 @@ def test_strict_accuracy_keeps_to_the_direct_algorithm():
     [
         network(channels=1),
         network(taps=1, pads=(0, 0, 0, 0)),
-        network(strides=(2, 2)),
-        network(dilations=(2, 2)),
+        network(strides=(2, 2), dilations=(3, 3)),
         network(groups=8),
     ],
 )
@@ -98,12 +97,40 @@ def test_others_stay_direct(graph):
     assert chosen(graph) == 0
 
 
+@pytest.mark.parametrize(
+    "graph",
+    [
+        network(112, 3, 64, 7, strides=(2, 2)),
+        network(56, 64, 128, strides=(2, 2)),
+        network(28, 128, 128, dilations=(2, 2)),
+        network(56, 64, 64, strides=(2, 2), dilations=(2, 2)),
+        network((256,), 128, 128),
+        network(40, 64, 64, 9),
+    ],
+)
+def test_strides_gaps_lines_and_long_windows_have_tiles(graph):
+    assert chosen(graph) > 1
+
+
+def test_transposed_convolutions_have_tiles():
+    b = Builder("network")
+    x = b.input("x", f32, (1, 16, 16, 64))
+    weights = np.random.default_rng(3).uniform(-1, 1, (64, 64, 4, 4)).astype(np.float32)
+    op = ConvTranspose((2, 2), (1, 1), (1, 1, 1, 1), (0, 0), 1, f32)
+    graph = b.graph([b.add(op, x, b.constant(weights, "w"))], ["y"])
+    (node,) = choose(graph, Settings(MACHINE)).graph.nodes
+    assert isinstance(node.op, WinogradTransposed)
+    assert node.output.shape == graph.outputs[0].shape
+    (node,) = choose(graph, Settings(MACHINE, strict=True)).graph.nodes
+    assert isinstance(node.op, ConvTranspose)
+
+
 def test_alternatives_of_a_window():
     (node,) = network(taps=5).nodes
     weights = np.zeros((4, 4, 5, 5), np.float32)
     assert isinstance(node.op, Conv)
     names = [a.name for a in algorithms_of(node.op, weights, strict=False)]
-    assert names == ["direct", "F(2, 5)", "F(4, 5)"]
+    assert names == ["direct", "F(2, 5)", "F(3, 5)", "F(4, 5)"]
 
 
 @pytest.mark.parametrize(

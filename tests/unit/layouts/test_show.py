@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.feature_maps import graph, settings
 from tilewright.cli.show_layouts import layouts_text
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Graph
+from tilewright.graph.ops.window import Conv
 from tilewright.layouts.choose import choose, decide
 from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.layouts.show import Overview, overview
@@ -62,8 +64,7 @@ def test_conversions_are_those_of_the_graph(layouts):
 def test_the_sum_is_what_was_minimised(layouts):
     choice = choose(GRAPH, settings(layouts))
     made = overview(GRAPH, settings(layouts), choice.sites, exact=choice.exact)
-    twice = sum(row.cycles * (len(row.readers) - 1) for row in made.conversions)
-    assert made.cycles + twice == pytest.approx(choice.cycles)
+    assert made.cycles == pytest.approx(choice.cycles)
     assert made.exact
 
 
@@ -108,12 +109,20 @@ def test_sites_say_what_they_read():
         assert all(site < row.site for site in row.reads if isinstance(site, int))
 
 
+def tokens() -> Graph:
+    """A window whose places become a sequence, which has channels last."""
+    b = Builder("tokens")
+    w = b.constant(np.ones((16, 16, 1, 1), np.float32), "w")
+    y = b.add(Conv((1, 1), (1, 1), (0,) * 4, 1, f32), b.input("x", f32, (1, 8, 8, 16)), w)
+    return b.graph([b.map(lambda v: v + 1.0, b.reshape(y, (1, 64, 16)))], ["y"])
+
+
 def test_it_is_data_of_json():
-    facts = json.loads(json.dumps(shown("nchw8c").to_dict()))
+    facts = json.loads(json.dumps(shown("nchw8c", tokens()).to_dict()))
     assert facts["layouts"] == "nchw8c"
     assert facts["threads"] == 1
     assert {"site", "reads", "algorithm", "source", "result", "cycles"} <= facts["sites"][0].keys()
-    (conversion,) = facts["conversions"]
+    conversion = facts["conversions"][-1]
     assert (conversion["source"], conversion["result"]) == ("nchw8c", "nhwc")
     assert facts["sites"][conversion["readers"][0]]["computes"] == "reshape"
     assert conversion["reason"] == "it reads nhwc only"

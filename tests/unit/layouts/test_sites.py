@@ -12,7 +12,7 @@ from tests.laid_out import compiled
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Graph, Value, interpret
 from tilewright.graph.groups import is_view
-from tilewright.graph.ops import Transpose
+from tilewright.graph.ops import Concat, Reduce, Transpose
 from tilewright.graph.ops.window import Conv, Pool
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.layouts.choose import choose
@@ -74,7 +74,7 @@ def same_results(graph: Graph, made: Graph) -> None:
 def test_a_convolution_offers_algorithms_and_forms():
     site = site_with(residual(), Conv)
     names = {a.algorithm.name for a in site.alternatives}
-    assert names == {"direct", "F(2, 3)", "F(4, 3)", "F(6, 3)"}
+    assert names == {"direct", *(f"F({m}, 3)" for m in range(2, 7))}
     assert {a.result.plain for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
     assert {a.source.plain for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
 
@@ -170,4 +170,41 @@ def test_what_was_measured_decides():
     (taken,) = [a for s, a in choice.sites if s.workload == site.workload]
     assert (taken.algorithm, taken.loops) == (slowest.algorithm, point.loops)
     assert any(node.loops == point.loops for node in choice.graph.nodes)
+    same_results(graph, choice.graph)
+
+
+def test_what_is_a_result_has_no_zeros_around_it():
+    """Also if another convolution would like them: results are stored as they are."""
+    n = Network()
+    inside = n.b.transpose(n.conv(n.x, 16), (0, 2, 3, 1))
+    graph = optimise(n.b.graph([inside, n.conv(n.b.transpose(inside, (0, 3, 1, 2)), 16)]))
+    for site in sites_of(graph, SETTINGS):
+        if set(site.results) & set(graph.outputs):
+            assert not any(a.result.halo for a in site.alternatives)
+    same_results(graph, choose(graph, SETTINGS).graph)
+
+
+def test_channels_first_of_one_image_are_joined_for_nothing():
+    n = Network()
+    whole = n.b.concat([n.conv(n.x, 16), n.conv(n.x, 16)], 1)
+    site = site_with(n.graph(n.conv(whole, 16)), Concat)
+    free = {a.result.plain for a in site.alternatives if a.cycles == 0}
+    assert free == {FIRST, blocked(8), blocked(16)}
+    halos = [a.cycles for a in site.alternatives if a.result.halo]
+    assert halos
+    assert min(halos) > 0
+
+
+def test_what_has_no_space_has_one_form():
+    """A mean of an image is read as the image is stored, and is not converted for its readers."""
+    n = Network()
+    mean = n.b.map(lambda v: v / 256, n.b.reduce(tir.Fold.ADD, n.conv(n.x, 16), (2, 3)))
+    gate = n.conv(n.relu(n.conv(mean, 8, taps=1)), 16, taps=1)
+    y = n.b.map(lambda v, w: v * w, n.conv(n.x, 16), gate)
+    graph = n.graph(n.conv(y, 16))
+    site = site_with(graph, Reduce)
+    assert {a.source for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
+    assert {a.result for a in site.alternatives} == {LAST}
+    choice = choose(graph, Settings(MACHINE, fixed=blocked(8)))
+    assert choice.conversions == ()
     same_results(graph, choice.graph)

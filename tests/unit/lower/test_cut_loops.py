@@ -159,6 +159,29 @@ def test_padding_is_asked_at_the_borders_only(golden):
     assert golden == applied(cut_loops, text)
 
 
+def test_every_phase_of_a_copy_is_cut_at_its_own_border(golden):
+    x = "i * 2 + phase"
+    text = f"""
+        def sort(A: f32[14], C: f32[16]):
+            for phase in unrolled(2):
+                for i in vectorized(8):
+                    C[phase * 8 + i] = select(
+                        1 <= {x} and {x} < 15, A[min(max({x} - 1, 0), 13)], 0.0
+                    )
+    """
+    assert golden == applied(cut_loops, text)
+
+
+def test_unrolled_loops_that_no_border_follows_stay_whole(golden):
+    text = """
+        def sort(A: f32[14], C: f32[16]):
+            for phase in unrolled(2):
+                for i in vectorized(8):
+                    C[phase * 8 + i] = select(i < 7, A[min(i, 6) * 2 + phase], 0.0)
+    """
+    assert golden == applied(cut_loops, text)
+
+
 def test_dynamic_border_of_the_innermost_loop(golden):
     text = """
         def blur(A: f32[9], C: f32[9]):

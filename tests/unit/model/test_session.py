@@ -134,9 +134,10 @@ def test_other_sources_are_refused(source):
         tw.InferenceSession(source)
 
 
-def test_bytes_that_are_no_model_are_refused():
+@pytest.mark.parametrize("source", [b"not a model", b""], ids=["text", "empty"])
+def test_bytes_that_are_no_model_are_refused(source):
     with raises_code("M001"):
-        tw.InferenceSession(b"not a model", options())
+        tw.InferenceSession(source, options())
 
 
 def test_runs_in_the_background(session):

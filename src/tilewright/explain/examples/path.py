@@ -69,7 +69,8 @@ EXAMPLES = (
     ),
     example(
         "K010",
-        """There is no ready program of this name. A file needs its ending to be taken for one.""",
+        """There is no ready program of this name; `tilewright show --list` has all. A file needs
+        its ending to be taken for one.""",
         wrong="$ tilewright show gemm:8,8,8",
         right="$ tilewright show matmul:8,8,8",
     ),
@@ -93,6 +94,13 @@ EXAMPLES = (
         of an error; without one, `tilewright explain` lists all.""",
         wrong="$ tilewright explain V999",
         right="$ tilewright explain V103",
+    ),
+    example(
+        "K014",
+        """A folder was named, or a file of another kind. The ending says what a file is: models are
+        `.onnx`, or `.tw` once they are compiled, programs are `.tir` and `.ll`.""",
+        wrong="$ tilewright show .",
+        right="$ tilewright show matmul:8,8,8",
     ),
     example(
         "O001",

@@ -63,17 +63,21 @@ def read_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
     """The model in a file, in bytes, or as it is."""
     if isinstance(source, onnx.ModelProto):
         return source
+    shown = source if not isinstance(source, bytes) else f"{len(source)} bytes"
+    hint = "give a file that an exporter for ONNX wrote"
     try:
         if isinstance(source, bytes):
-            return onnx.load_model_from_string(source)
-        return onnx.load(str(source))
+            model = onnx.load_model_from_string(source)
+        else:
+            model = onnx.load(str(source))
     except FileNotFoundError:
         facts = {"what": source, "problem": "there is no such file"}
         raise ModelError(M001, facts, hint="check the path") from None
     except Exception as problem:  # whatever the parser raises, the file is not a model
-        shown = source if not isinstance(source, bytes) else f"{len(source)} bytes"
-        hint = "give a file that an exporter for ONNX wrote"
         raise ModelError(M001, {"what": shown, "problem": problem}, hint=hint) from problem
+    if not model.HasField("graph"):  # as an empty file, which the parser takes for a message
+        raise ModelError(M001, {"what": shown, "problem": "it has no graph"}, hint=hint)
+    return model
 
 
 def import_model(model: onnx.ModelProto) -> Imported:

@@ -108,10 +108,11 @@ class ConvTranspose(Op):
         x, weights = inputs
         channels, per_group, *kernel = _known(weights)
         _require_channels(x, weights, self.groups, channels, channels % self.groups)
-        space = self._space(x.shape[1:-1], kernel)
+        space = self.space(x.shape[1:-1], kernel)
         return [TensorType(self.dtype, as_shape([x.shape[0], *space, per_group * self.groups]))]
 
-    def _space(self, sizes: Sequence[tir.Expr], kernel: Sequence[int]) -> list[tir.Expr]:
+    def space(self, sizes: Sequence[tir.Expr], kernel: Sequence[int]) -> list[tir.Expr]:
+        """How many elements the result has along each dimension."""
         rank = len(kernel)
         reach = [(k - 1) * d + 1 for k, d in zip(kernel, self.dilations, strict=True)]
         cut = [self.pads[d] + self.pads[rank + d] for d in range(rank)]
@@ -127,9 +128,7 @@ class ConvTranspose(Op):
         rank, groups = len(kernel), self.groups
         x = x.reshape(batch, *sizes, groups, channels // groups)
         weights = weights.reshape(groups, channels // groups, per_group, *kernel)
-        space = [
-            fixed(s) or 0 for s in as_shape(self._space([tir.Const(s) for s in sizes], kernel))
-        ]
+        space = [fixed(s) or 0 for s in as_shape(self.space([tir.Const(s) for s in sizes], kernel))]
         whole = [s + self.pads[d] + self.pads[rank + d] for d, s in enumerate(space)]
         y = np.zeros((batch, *whole, groups, per_group), wide)
         for place in np.ndindex(*kernel):

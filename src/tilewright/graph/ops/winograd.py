@@ -9,17 +9,23 @@ from tilewright.dtypes import DType
 from tilewright.errors import GraphError
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.op import Op, Role, SizeOf
-from tilewright.graph.ops.window import FIT, G030, Conv, window_counts
+from tilewright.graph.ops.window import FIT, G030, Conv, ConvTranspose, window_counts
 from tilewright.graph.sizes import as_shape, dims_equal
 from tilewright.tensor.build import Tensor
-from tilewright.tensor.library.winograd import Tiles, convolve_winograd, plain_weights
+from tilewright.tensor.library.tiles import (
+    SpreadTiles,
+    Tiles,
+    plain_spread_weights,
+    plain_weights,
+)
+from tilewright.tensor.library.winograd import convolve_spread, convolve_winograd
 
-__all__ = ["WinogradConv"]
+__all__ = ["WinogradConv", "WinogradTransposed"]
 
 
 @dataclass(frozen=True)
 class WinogradConv(Op):
-    """A convolution with `winograd_weights` for its tiles; see `tensor/library/winograd.py`."""
+    """A convolution with `winograd_weights` for its tiles; see `tensor/library/tiles.py`."""
 
     role = Role.ANCHOR
 
@@ -34,15 +40,13 @@ class WinogradConv(Op):
     @property
     def tiles(self) -> Tiles:
         """Which dimensions are tiled, and how."""
-        return Tiles(self.taps, self.results)
+        return Tiles(self.taps, self.results, self.strides, self.dilations)
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, weights = inputs
-        fits = x.rank == weights.rank == len(self.taps) + 2
-        if not fits or not dims_equal(x.shape[-1], weights.shape[-2] * self.groups):
-            shown = ", ".join(map(str, weights.shape))
-            facts = {"weights": shown, "channels": x.shape[-1], "groups": self.groups}
-            raise GraphError(G030, facts, hint=FIT)
+        tiles = self.tiles
+        rank = len(tiles.tiled) + len(tiles.plain) + len(tiles.parts) + 2
+        _require_fit(x, weights, rank, self.groups, self.taps)
         space = window_counts(x.shape[1:-1], self.taps, self.strides, self.dilations, self.pads)
         return [TensorType(self.dtype, as_shape([x.shape[0], *space, weights.shape[-1]]))]
 
@@ -53,5 +57,59 @@ class WinogradConv(Op):
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         x, weights = inputs
-        how = (self.tiles, self.pads, self.strides, self.dilations, self.groups)
-        return [convolve_winograd(x, weights, *how, names[0])]
+        return [convolve_winograd(x, weights, self.tiles, self.pads, self.groups, names[0])]
+
+
+@dataclass(frozen=True)
+class WinogradTransposed(Op):
+    """A transposed convolution without gaps, with `spread_weights` for its tiles."""
+
+    role = Role.ANCHOR
+
+    taps: tuple[int, ...]
+    results: tuple[int, ...]
+    strides: tuple[int, ...]
+    pads: tuple[int, ...]
+    extra: tuple[int, ...]
+    groups: int
+    dtype: DType
+
+    @property
+    def tiles(self) -> SpreadTiles:
+        """How dimensions are tiled: all of them are."""
+        rank = len(self.taps)
+        return SpreadTiles(self.taps, self.results, self.strides, (1,) * rank, self.pads[:rank])
+
+    @property
+    def plain(self) -> ConvTranspose:
+        """The same with weights as models have them."""
+        ones = (1,) * len(self.taps)
+        return ConvTranspose(self.strides, ones, self.pads, self.extra, self.groups, self.dtype)
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        x, weights = inputs
+        tiles = self.tiles
+        rank = len(tiles.images) + len(tiles.tiled) + 2
+        _require_fit(x, weights, rank, self.groups, self.taps)
+        space = self.plain.space(x.shape[1:-1], self.taps)
+        return [TensorType(self.dtype, as_shape([x.shape[0], *space, weights.shape[-1]]))]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        """The weights transformed back, and a plain transposed convolution with them."""
+        weights = plain_spread_weights(arrays[1], self.tiles, self.groups)
+        return self.plain.evaluate([arrays[0], weights], size_of)
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        x, weights = inputs
+        after = [a - e for a, e in zip(self.pads[len(self.taps) :], self.extra, strict=True)]
+        return [convolve_spread(x, weights, self.tiles, after, self.groups, names[0])]
+
+
+def _require_fit(
+    x: TensorType, weights: TensorType, rank: int, groups: int, taps: Sequence[int]
+) -> None:
+    fits = x.rank == len(taps) + 2 and weights.rank == rank
+    if not fits or not dims_equal(x.shape[-1], weights.shape[-2] * groups):
+        shown = ", ".join(map(str, weights.shape))
+        facts = {"weights": shown, "channels": x.shape[-1], "groups": groups}
+        raise GraphError(G030, facts, hint=FIT)

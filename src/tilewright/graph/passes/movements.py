@@ -14,7 +14,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import free_vars, substitute
 
-__all__ = ["join_movements"]
+__all__ = ["join_movements", "keeps_channels"]
 
 
 def join_movements(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -50,3 +50,12 @@ def _simple(index: tir.Expr, rank: int) -> tir.Expr:
     for var in free_vars(index):
         analyzer = analyzer.assume(tir.Const(0 if var in places else 1) <= var)
     return analyzer.simplify(index)
+
+
+def keeps_channels(op: Remap, x: Value) -> bool:
+    """Whether all channels of a place come from one place: windows, borders, resized images."""
+    if len(op.shape) != x.rank or not same_shape(op.shape[-1:], x.shape[-1:]):
+        return False
+    channel = axis(x.rank - 1)
+    moved = (channel in free_vars(index) for index in (*op.indices[:-1], op.inside))
+    return op.indices[-1] == channel and not any(moved)

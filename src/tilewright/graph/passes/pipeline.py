@@ -17,6 +17,7 @@ from tilewright.graph.passes.reshapes import sink_reshapes
 from tilewright.graph.passes.rewrite import Rule, rewrite_graph
 from tilewright.graph.passes.scalars import embed_scalars
 from tilewright.graph.passes.scales import fold_scales
+from tilewright.graph.passes.shuffles import sink_shuffles
 from tilewright.graph.passes.transposes import sink_transposes
 from tilewright.graph.verify import verify_graph
 
@@ -31,6 +32,7 @@ GRAPH_PASSES: Final[tuple[Rule, ...]] = (
     reduce_global_pools,
     pointwise_products,  # behind the transposes: its reshapes would stop them
     fold_scales,  # batch normalisations, once they stand behind their weights
+    sink_shuffles,  # orders of channels, once nothing else wants to go into the weights
 )
 
 Watch = Callable[[str, Graph], None]

@@ -18,7 +18,9 @@ from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import Map, Reduce, Reshape
 from tilewright.graph.ops.op import Role
 from tilewright.graph.passes.rewrite import Rewriter
+from tilewright.graph.passes.transposes import matching_runs
 from tilewright.graph.sizes import dims_equal, fixed, same_shape
+from tilewright.tensor import ir as tir
 
 __all__ = ["sink_reshapes"]
 
@@ -95,7 +97,24 @@ def _as_source(b: Rewriter, x: Value, before: Shape, after: Shape) -> Value | No
         return x
     if all(fixed(d) == 1 for d in x.shape[:extra]):
         return b.reshape(x, x.shape[extra:])
-    return None
+    return _run_by_run(b, x, before, after) if x in b.constants else None
+
+
+def _run_by_run(b: Rewriter, x: Value, before: Shape, after: Shape) -> Value | None:
+    """A broadcast operand that has all dimensions of a run, or none of them."""
+    runs = matching_runs(after, before)
+    if runs is None:
+        return None
+    own = (*([tir.Const(1)] * (len(after) - x.rank)), *x.shape)
+    dims: list[tir.Expr] = []
+    for wide, parts in runs:
+        if all(fixed(own[d]) == 1 for d in wide):
+            dims += [tir.Const(1)] * len(parts)
+        elif same_shape([own[d] for d in wide], [after[d] for d in wide]):
+            dims += [before[d] for d in parts]
+        else:
+            return None
+    return b.reshape(x, dims)
 
 
 def _through_reduce(b: Rewriter, op: Reduce, x: Value) -> Value | None:

@@ -28,7 +28,7 @@ from tilewright.graph.sizes import count, dims_equal, fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
 
-__all__ = ["sink_transposes"]
+__all__ = ["matching_runs", "sink_transposes"]
 
 Order = tuple[int, ...]
 

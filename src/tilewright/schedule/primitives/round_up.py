@@ -9,6 +9,7 @@ from tilewright.schedule.nests import loops_around, replace_buffer
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.rounding import clamped, rounded_up
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.regions import block_regions
 from tilewright.tensor.visit import free_vars, replace_node
 
@@ -55,9 +56,10 @@ def round_up(func: tir.Func, block: tir.Block, iterator: str, multiple: int) -> 
     if extent is not None and extent % multiple == 0:
         return Edit(func)
     larger = rounded_up(it.extent, multiple)
-    body = clamped(block.body, buffer, it, larger)
-    init = None if block.init is None else clamped(block.init, buffer, it, larger)
     iters = tuple([i.with_fields(extent=larger) if i is it else i for i in block.iters])
+    grown = Analyzer({i.var: i.extent for i in iters})
+    body = clamped(block.body, buffer, it, larger, grown)
+    init = None if block.init is None else clamped(block.init, buffer, it, larger, grown)
     reads, writes = block_regions(iters, body, init)
     new = block.with_fields(iters=iters, reads=reads, writes=writes, body=body, init=init)
     nest = replace_node(loop, block, new).with_fields(extent=larger)

@@ -20,8 +20,9 @@ __all__ = ["schedule_elementwise"]
 # Vectors per statement: enough independent work to hide the latency of a polynomial.
 _VECTORS = 4
 
-# Bytes of a cache line, and what an access across lines costs beside one along them.
+# Bytes of a cache line and of a page, and what an access across lines costs beside one along them.
 _LINE_BYTES = 64
+_PAGE_BYTES = 4096
 _STRIDED_COST = 8
 
 # The same for a copy, which only moves data.
@@ -89,20 +90,31 @@ def is_scattered(block: tir.Block) -> bool:
 
 
 def schedule_transposed(context: Context, block: str, across: int) -> None:
-    """Square tiles as wide as a cache line: lines of the source are used up while they are near."""
+    """Square tiles of vectors, side by side as wide as a cache line.
+
+    The strided loads of a tile become whole rows and shuffles. Lines on both sides are used up
+    while they are near. Those that are a multiple of a page apart share few places in the cache:
+    each of them is done with before the next tile, on the side of the result if on both.
+    """
     s = context.schedule
     cycles = work_of(context, block) * _STRIDED_COST
     loops = list(s.loops(block))
     rows, columns = loops.pop(across), loops.pop()
     lanes = lanes_of(context, block)
-    line = max(
-        lanes, _LINE_BYTES // context.schedule.block(block).writes[0].buffer.dtype.size_bytes
-    )
-    row_tiles, row = _line_tiles(context, rows, line)
+    size = s.block(block).writes[0].buffer.dtype.size_bytes
+    beside = max(1, _LINE_BYTES // (lanes * size))
+    inside: list[str] = []
+    read, written = ((extent_of(context, n) or 1) * size % _PAGE_BYTES for n in (rows, columns))
+    row_tiles, row = split_for_vectors(context, rows, lanes, 1)
     column_tiles, column = split_for_vectors(context, columns, lanes, 1)
-    around = [*loops, *([row_tiles] if row_tiles else []), column_tiles]
-    s.reorder(*around, row, column)
+    if beside > 1 and None not in (extent_of(context, t) for t in (row_tiles, column_tiles)):
+        row_tiles, row_beside = map(str, s.split(row_tiles, beside))
+        column_tiles, column_beside = map(str, s.split(column_tiles, beside))
+        inside = [row_beside, column_beside] if read or not written else [column_beside, row_beside]
+    around = [*loops, row_tiles, column_tiles]
+    s.reorder(*around, *inside, row, column)
     s.vectorize(column)
+    s.unroll(row)
     several = [loop for loop in around if extent_of(context, loop) != 1]
     if not several:
         return
@@ -111,15 +123,6 @@ def schedule_transposed(context: Context, block: str, across: int) -> None:
     if few and len(several) > 1 and around[place + 1] == several[1]:
         shared = str(s.fuse(*several[:2]))
     parallelize(context, shared, cycles)
-
-
-def _line_tiles(context: Context, loop: str, line: int) -> tuple[str | None, str]:
-    """A loop cut into stretches of a cache line; a short one stays whole."""
-    extent = extent_of(context, loop)
-    if extent is not None and extent <= line:
-        return None, loop
-    outer, inner = context.schedule.split(loop, line)
-    return str(outer), str(inner)
 
 
 def across_lines(block: tir.Block) -> int | None:

@@ -18,6 +18,7 @@ from tilewright.schedule.recipes.contraction.digits import result_digits
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.schedule.recipes.elementwise import across_lines
 from tilewright.schedule.recipes.reduction import runs_along
+from tilewright.schedule.recipes.sliding import puts_border
 from tilewright.schedule.recipes.windowed import wants_border
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
@@ -179,8 +180,10 @@ def _window_of(schedule: Schedule, border: tir.Block) -> tir.Block | None:
     """The window that alone reads data with a border, which this block makes."""
     buffer = border.writes[0].buffer
     readers = _readers(schedule, buffer)
-    alone = len(readers) == 1 and buffer not in schedule.func.params
-    return readers[0] if alone and wants_border(readers[0], border) else None
+    if len(readers) != 1 or buffer in schedule.func.params:
+        return None
+    (window,) = readers
+    return window if wants_border(window, border) or puts_border(window, border) else None
 
 
 def _epilogue(schedule: Schedule, block: tir.Block) -> str | None:

@@ -25,7 +25,7 @@ from typing import Final
 
 from tilewright.tensor import ir as tir
 
-__all__ = ["Elements", "Filter", "minimal_filter"]
+__all__ = ["Elements", "Filter", "Matrix", "minimal_filter"]
 
 Elements = Callable[[int], tir.Expr]
 Matrix = tuple[tuple[Fraction, ...], ...]
@@ -35,8 +35,12 @@ _POINTS: Final = tuple(
 )
 """Points in the order in which they are taken: small numbers and their inverses round least."""
 
-_FIVE_POINTS: Final = tuple(map(Fraction, ("0", "3/4", "-3/4", "3/2", "-3/2")))
-"""Of five points these round least: half as much as 0, ±1, ±2 (`scripts/winograd_errors.py`)."""
+_BETTER: Final = {
+    4: tuple(map(Fraction, ("1/2", "-1/2", "5/4", "-5/4"))),
+    5: tuple(map(Fraction, ("0", "3/4", "-3/4", "3/2", "-3/2"))),
+    6: tuple(map(Fraction, ("1/4", "-1/4", "3/4", "-3/4", "2", "-2"))),
+}
+"""Of so many points these round least, about half as much (`scripts/winograd_errors.py`)."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def minimal_filter(results: int, taps: int) -> Filter:
     tile = results + taps - 1
     if results < 1 or taps < 1 or tile > len(_POINTS) + 1:
         raise ValueError(f"no points for {results} results of {taps} elements")
-    points = _FIVE_POINTS if tile == 6 else _POINTS[: tile - 1]
+    points = _BETTER.get(tile - 1, _POINTS[: tile - 1])
     back = [[_power(a, i) for a in points] + [Fraction(i == results - 1)] for i in range(results)]
     weights, data = [], []
     for a in points:

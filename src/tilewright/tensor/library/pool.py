@@ -27,10 +27,12 @@ def pool(
 ) -> Tensor:
     """Y[n, s…, c] = fold of X[n, s·stride + r·dilation - pad, c] over the window r…
 
-    Sums of narrow types are taken in 32 bits, which is then the result's type.
+    Sums of narrow types, and all folds of narrow floats, are taken in 32 bits, which is then the
+    result's type.
     """
     geometry = Geometry(kernel, strides, dilations, pads)
-    dtype = accumulator(x.dtype) if fold in (tir.Fold.ADD, tir.Fold.MUL) else x.dtype
+    grows = fold in (tir.Fold.ADD, tir.Fold.MUL) or x.dtype.is_float
+    dtype = accumulator(x.dtype) if grows else x.dtype
     source = geometry.bordered(x, f"{name}_border", fold_identity(fold, x.dtype).value)
     window, axes = geometry.axes()
     if not axes:  # windows of one element are a fold all the same

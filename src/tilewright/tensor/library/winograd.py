@@ -1,4 +1,4 @@
-"""Convolutions with fewer multiplications: minimal filters along two dimensions of space.
+"""Convolutions with fewer multiplications: minimal filters along one or two dimensions of space.
 
 Neighbouring results share products of sums and differences of the data with sums of the weights
 (`minimal_filters`): F(4×4, 3×3) computes 16 results from 36 products per channel instead of 144.
@@ -11,88 +11,28 @@ The products of all channels are as many matrix products. With tiles of t elemen
     Y[n, d, m·y + a, m·x + b, o] = Σ_q A[b, q] · S[n, d, y, x, a, q, o]
 
 Dimensions of space that are not tiled (d, with its window e) are summed up directly, and may have
-strides and gaps. Results differ from those of a direct convolution by rounding (docs/accuracy.md).
-The weights are transformed ahead of time, in double precision.
+any strides and gaps. Along tiled ones, strides make phases of the data, which are summed up like
+channels, as are pieces of long windows; gaps, and the strides of transposed convolutions, make
+images of the results, which lie behind the batch until the end (`tiles`). Results differ from those
+of a direct convolution by rounding (docs/accuracy.md). The weights are transformed ahead of time,
+in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Reduction, Shape, Tensor, compute, reduce_axis, select, sum_over
 from tilewright.tensor.library.convolve import SPACE, WINDOW, Geometry, known_size
 from tilewright.tensor.library.dims import padded, with_names
-from tilewright.tensor.library.minimal_filters import Elements, Filter, minimal_filter
+from tilewright.tensor.library.minimal_filters import Elements
+from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
-__all__ = ["Tiles", "convolve_winograd", "plain_weights", "winograd_weights"]
+__all__ = ["convolve_spread", "convolve_winograd"]
 
 Where = Sequence[tir.Expr]
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """Windows of `taps` elements; along two dimensions tiles of so many `results`, 0 elsewhere."""
-
-    taps: tuple[int, ...]
-    results: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.taps) != len(self.results) or len(self.tiled) != 2:
-            raise ValueError(f"tiles of {self.results} results do not fit windows of {self.taps}")
-
-    @property
-    def tiled(self) -> tuple[int, ...]:
-        """The dimensions of space that have tiles."""
-        return tuple(d for d, m in enumerate(self.results) if m)
-
-    @property
-    def plain(self) -> tuple[int, ...]:
-        """The other ones."""
-        return tuple(d for d, m in enumerate(self.results) if not m)
-
-    @property
-    def filters(self) -> tuple[Filter, Filter]:
-        """The minimal filters of the tiled dimensions."""
-        first, second = (minimal_filter(self.results[d], self.taps[d]) for d in self.tiled)
-        return first, second
-
-
-def winograd_weights(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
-    """U[p, q, e…, c, o] for weights W[o, c, window…]."""
-    first, second = (np.array(f.weights, np.float64) for f in tiles.filters)
-    made = _along_tiled(weights, tiles, np.kron(first, second))
-    # Now [o, c, e…, p·q].
-    order = [made.ndim - 1, *range(2, made.ndim - 1), 1, 0]
-    shape = [f.tile for f in tiles.filters] + [made.shape[d] for d in order[1:]]
-    return np.ascontiguousarray(made.transpose(order), weights.dtype).reshape(shape)
-
-
-def plain_weights(transformed: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
-    """W[o, c, window…] for `winograd_weights`."""
-    first, second = (np.linalg.pinv(np.array(f.weights, np.float64)) for f in tiles.filters)
-    rest = transformed.shape[2:-2]
-    flat = transformed.reshape(-1, *transformed.shape[2:]).astype(np.float64)
-    made = np.tensordot(np.kron(first, second), flat, axes=1)  # [window of the tiled, e…, c, o]
-    made = made.reshape(*(tiles.taps[d] for d in tiles.tiled), *rest, *made.shape[-2:])
-    dims = (*tiles.tiled, *tiles.plain)
-    made = np.moveaxis(made, (-1, -2), (0, 1))
-    return np.moveaxis(made, range(2, 2 + len(dims)), [2 + d for d in dims])
-
-
-def _along_tiled(weights: NDArray[Any], tiles: Tiles, matrix: NDArray[Any]) -> NDArray[Any]:
-    """A matrix times the windows along both tiled dimensions, which become one, the last."""
-    order = [0, 1, *(2 + d for d in (*tiles.plain, *tiles.tiled))]
-    moved = weights.transpose(order)
-    flat = moved.reshape(*moved.shape[:-2], -1)
-    parts = [part.astype(np.float64) @ matrix.T for part in flat]  # double precision costs memory
-    return np.stack([part.astype(weights.dtype) for part in parts])
 
 
 def convolve_winograd(
@@ -100,139 +40,262 @@ def convolve_winograd(
     transformed: Tensor,
     tiles: Tiles,
     pads: Sequence[int] = (),
-    strides: Sequence[int] = (),
-    dilations: Sequence[int] = (),
     groups: int = 1,
     name: str = "Y",
 ) -> Tensor:
     """The convolution of channels-last data with `winograd_weights`.
 
-    Strides and dilations are 1 along tiled dimensions. With `groups`, filters see the channels of
-    their group only.
+    With `groups`, filters see the channels of their group only.
     """
-    geometry = Geometry(tiles.taps, strides, dilations, pads)
-    if any(geometry.strides[d] * geometry.dilations[d] != 1 for d in tiles.tiled):
-        raise ValueError("dimensions with tiles have neither strides nor gaps")
-    return _Stages(x, transformed, tiles, geometry, groups, name).result()
+    geometry = Geometry(tiles.taps, tiles.strides, tiles.dilations, pads)
+    space, after = geometry.windows(x.shape[1:-1]), list(geometry.after)
+    for d, line in tiles.lines.items():
+        most = line.reach(0) + line.step * line.results - geometry.reach[d]
+        missing = _missing(x, d, geometry.before[d], space, line)
+        after[d] = max(0, after[d] + most if missing is None else missing)
+    source = _bordered(x, geometry.before, after, name)
+    return _Stages(source, transformed, tiles, space, groups, name).result()
+
+
+def convolve_spread(
+    x: Tensor,
+    transformed: Tensor,
+    tiles: SpreadTiles,
+    after: Sequence[int] = (),
+    groups: int = 1,
+    name: str = "Y",
+) -> Tensor:
+    """The transposed convolution of channels-last data with `spread_weights`.
+
+    `after` says how many results are cut off at the end of each dimension: less than none are
+    beyond the last window.
+    """
+    space, before, behind = [], [], []
+    for d, line in tiles.lines.items():
+        cut = tiles.before[d] + (after[d] if after else 0)
+        window = tiles.taps[d] - cut
+        space.append(Analyzer().simplify((x.shape[1 + d] - 1) * tiles.strides[d] + window))
+        most = line.reach(1) - line.taps + max(0, -(-(window - 1) // tiles.strides[d]))
+        before.append(line.taps - 1)
+        missing = _missing(x, d, before[d], space, line)
+        behind.append(max(0, most if missing is None else missing))
+    source = _bordered(x, before, behind, name)
+    return _Stages(source, transformed, tiles, space, groups, name).result()
+
+
+def _missing(x: Tensor, d: int, before: int, space: Where, line: Line) -> int | None:
+    """How many elements the last tile sees beyond the data; None if sizes are not known."""
+    results, size = tir.int_value(space[d]), tir.int_value(x.shape[1 + d])
+    if results is None or size is None:
+        return None
+    return line.reach(line.tiles(results)) - size - before
+
+
+def _bordered(x: Tensor, before: Sequence[int], after: Sequence[int], name: str) -> Tensor:
+    names = ("n", *SPACE[len(before)], "c")
+    return padded(f"{name}_border", x, (0, *before, 0), (0, *after, 0), names)
 
 
 class _Stages:
-    """The stages of the picture above, for any number of dimensions."""
+    """The stages of the picture above, for any number of dimensions.
+
+    `source` has a border as wide as tiles see it, `space` is that of the result.
+    """
 
     def __init__(
         self,
-        x: Tensor,
+        source: Tensor,
         transformed: Tensor,
         tiles: Tiles,
-        geometry: Geometry,
+        space: Where,
         groups: int,
         name: str,
     ) -> None:
-        self.transformed, self.tiles, self.geometry, self.name = transformed, tiles, geometry, name
-        self.groups = groups
-        self.batch, self.channels = x.shape[0], x.shape[-1]
+        self.transformed, self.tiles, self.name, self.groups = transformed, tiles, name, groups
+        self.batch, self.channels = source.shape[0], source.shape[-1]
         self.filters = transformed.shape[-1]
-        self.first, self.second = tiles.filters
-        self.space = geometry.windows(x.shape[1:-1])
+        self.rank, self.letters, self.lines = len(space), SPACE[len(space)], tiles.lines
         tidy = Analyzer().simplify
+        self.space = space
         self.counts = [
-            tidy((size + (m - 1)) // m) if m else size
-            for size, m in zip(self.space, tiles.results, strict=True)
+            tidy(self.lines[d].tiles(size)) if d in self.lines else size
+            for d, size in enumerate(space)
         ]
-        self.source = self._source(x)
-        self.letters = SPACE[geometry.rank]
+        self.summed = [d for d, line in self.lines.items() if line.parts > 1]
+        self.parted = [d for d, line in self.lines.items() if line.images > 1]
+        # Names of what stands before and behind space in all stages.
+        self.outer = ("n", *(f"i{self.letters[d]}" for d in self.parted))
+        self.inner = (*(f"f{self.letters[d]}" for d in self.summed), "c")
+        self.source = self._images(source) if self.parted else source
 
-    def _source(self, x: Tensor) -> Tensor:
-        """The data with their border, and with what the last tile has beyond them."""
-        tidy, after = Analyzer().simplify, list(self.geometry.after)
-        for d in self.tiles.tiled:
-            m = self.tiles.results[d]
-            missing = tir.int_value(tidy(self.counts[d] * m - self.space[d]))
-            after[d] += m - 1 if missing is None else missing
-        before = (0, *self.geometry.before, 0)
-        names = ("n", *SPACE[self.geometry.rank], "c")
-        return padded(f"{self.name}_border", x, before, (0, *after, 0), names)
+    @property
+    def outer_shape(self) -> tuple[tir.Expr | int, ...]:
+        return (self.batch, *(self.lines[d].images for d in self.parted))
 
-    def result(self) -> Tensor:
-        sums, (down, across) = self._sums(self._products(self._data())), self.tiles.tiled
-        m, k = self.first.results, self.second.results
+    @property
+    def inner_shape(self) -> tuple[tir.Expr | int, ...]:
+        return (*(self.lines[d].parts for d in self.summed), self.channels)
+
+    def _images(self, source: Tensor) -> Tensor:
+        """What each image of the results sees of the data, behind the batch."""
+        sizes: list[tir.Expr] = list(source.shape[1:-1])
+        for d in self.parted:
+            line = self.lines[d]
+            sizes[d] = Analyzer().simplify(line.elements(self.counts[d]))
 
         def value(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
-            *where, o = rest
-            tile = list(where)
-            tile[down], tile[across] = where[down] // m, where[across] // k
-            row = where[down] % m
-            return _one_of(
-                where[across] % k,
-                self.second.finished,
-                lambda q: sums[(n, *tile, row, q, o)],
-            )
+            images, at, c = rest[: len(self.parted)], list(rest[len(self.parted) : -1]), rest[-1]
+            for d, image in zip(self.parted, images, strict=True):
+                at[d] = self.lines[d].at(at[d], 0, image)
+            return source[(n, *at, c)]
 
-        names = ("n", *self.letters, "o")
-        shape = (self.batch, *self.space, self.filters)
-        return compute(self.name, shape, with_names(names, value))
+        shape: Shape = (*self.outer_shape, *sizes, self.channels)
+        names = (*self.outer, *self.letters, "c")
+        return compute(f"{self.name}_seen", shape, with_names(names, value), source.dtype)
+
+    def _seen(self, outer: Where, where: Where, inner: Where) -> tir.Expr:
+        """An element of the source: `where` counts elements of tiles along tiled dimensions."""
+        at, (*parts, c) = list(where), inner
+        part_of = dict(zip(self.summed, parts, strict=True))
+        for d, line in self.lines.items():
+            part = part_of.get(d, 0)
+            if line.pieces > 1:
+                at[d], part = where[d] + part * line.taps, 0
+            if d not in self.parted:
+                at[d] = line.at(at[d], part, 0)
+        return self.source[(*outer, *at, c)]
 
     def _data(self) -> Tensor:
-        """V, by way of R; along plain dimensions as far as windows reach."""
-        down, across = self.tiles.tiled
-        counts = [self.source.shape[1 + d] for d in range(self.geometry.rank)]
-        counts[down], counts[across] = self.counts[down], self.counts[across]
-        m, k = self.first.results, self.second.results
+        """V, by way of R if there are two dimensions; plain ones as far as windows reach."""
+        counts = [self.source.shape[len(self.outer) + d] for d in range(self.rank)]
+        for d in self.lines:
+            counts[d] = self.counts[d]
+        first, *others = self.lines.items()
+        depth, rank = len(self.outer), self.rank
 
-        def row(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
-            *where, p, j, c = rest
+        def along_first(rest: Where, inner: Where, fixed: dict[int, tir.Expr]) -> Elements:
+            outer, where = rest[:depth], rest[depth:]
 
             def element(i: int) -> tir.Expr:
                 at = list(where)
-                at[down], at[across] = where[down] * m + i, where[across] * k + j
-                return self.source[(n, *at, c)]
+                at[first[0]] = where[first[0]] * first[1].results + i
+                for d, j in fixed.items():
+                    at[d] = where[d] * self.lines[d].results + j
+                return self._seen(outer, at, inner)
 
-            return _one_of(p, self.first.transformed, element)
+            return element
 
-        names = ("n", *self.letters, "p", "j", "c")
-        tile = (self.first.tile, self.second.tile)
-        shape: Shape = (self.batch, *counts, *tile, self.channels)
-        rows = compute(f"{self.name}_rows", shape, with_names(names, row))
+        tile = [line.filter.tile for line in self.lines.values()]
+        if others:
+            ((across, second),) = others
 
-        def value(p: tir.Expr, q: tir.Expr, *rest: tir.Expr) -> tir.Expr:
-            *where, c = rest
-            return _one_of(q, self.second.transformed, lambda j: rows[(*where, p, j, c)])
+            def row(*at: tir.Expr) -> tir.Expr:
+                rest, (p, j, *inner) = at[: depth + rank], at[depth + rank :]
+                elements = along_first(rest, inner, {across: j})
+                return _one_of(p, first[1].filter.transformed, elements)
 
-        names = ("p", "q", "n", *self.letters, "c")
-        shape = (*tile, self.batch, *counts, self.channels)
+            names = (*self.outer, *self.letters, "p", "j", *self.inner)
+            shape: Shape = (*self.outer_shape, *counts, *tile, *self.inner_shape)
+            rows = compute(f"{self.name}_rows", shape, with_names(names, row))
+
+        def value(*at: tir.Expr) -> tir.Expr:
+            elements, rest = at[: len(tile)], at[len(tile) : len(tile) + depth + rank]
+            inner = at[len(tile) + depth + rank :]
+            if not others:
+                transform, read = first[1].filter.transformed, along_first(rest, inner, {})
+                return _one_of(elements[0], transform, read)
+            p, q = elements
+            return _one_of(q, second.filter.transformed, lambda j: rows[(*rest, p, j, *inner)])
+
+        names = (*("p", "q")[: len(tile)], *self.outer, *self.letters, *self.inner)
+        shape = (*tile, *self.outer_shape, *counts, *self.inner_shape)
         return compute(f"{self.name}_data", shape, with_names(names, value))
 
     def _products(self, data: Tensor) -> Tensor:
-        plain, geometry = self.tiles.plain, self.geometry
-        axes = {d: reduce_axis(self.tiles.taps[d], WINDOW[geometry.rank][d]) for d in plain}
+        tiles, letters = self.tiles, self.letters
+        axes = {d: reduce_axis(tiles.taps[d], WINDOW[self.rank][d]) for d in tiles.plain}
+        parts = [reduce_axis(self.lines[d].parts, f"f{letters[d]}") for d in self.summed]
         per_group = self.transformed.shape[-2]
         filters = known_size(self.filters) // self.groups if self.groups > 1 else 1
-        c = reduce_axis(per_group, "c")
+        c, tiled, depth = reduce_axis(per_group, "c"), len(self.lines), len(self.outer)
 
-        def value(p: tir.Expr, q: tir.Expr, n: tir.Expr, *rest: tir.Expr) -> Reduction:
-            *where, o = rest
-            at = list(where)
+        def value(*at: tir.Expr) -> Reduction:
+            tile, outer, where, o = at[:tiled], at[tiled:][:depth], at[tiled + depth : -1], at[-1]
+            places = list(where)
             for d, axis in axes.items():
-                at[d] = where[d] * geometry.strides[d] + axis * geometry.dilations[d]
+                places[d] = where[d] * tiles.strides[d] + axis * tiles.dilations[d]
             channel = c if self.groups == 1 else o // filters * per_group + c
-            left = data[(p, q, n, *at, channel)]
-            return sum_over(
-                left * self.transformed[(p, q, *axes.values(), c, o)], *axes.values(), c
-            )
+            left = data[(*tile, *outer, *places, *parts, channel)]
+            summed, images = (*axes.values(), *parts, c), outer[1:] if tiles.own > 1 else ()
+            return sum_over(left * self.transformed[(*images, *tile, *summed, o)], *summed)
 
-        names = ("p", "q", "n", *self.letters, "o")
-        shape: Shape = (self.first.tile, self.second.tile, self.batch, *self.counts, self.filters)
+        names = (*("p", "q")[:tiled], *self.outer, *letters, "o")
+        tile = [line.filter.tile for line in self.lines.values()]
+        shape: Shape = (*tile, *self.outer_shape, *self.counts, self.filters)
         return compute(f"{self.name}_products", shape, with_names(names, value))
 
-    def _sums(self, products: Tensor) -> Tensor:
-        def value(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
-            *where, a, q, o = rest
-            return _one_of(a, self.first.finished, lambda p: products[(p, q, n, *where, o)])
+    def result(self) -> Tensor:
+        products, depth = self._products(self._data()), len(self.outer)
+        (down, first), *others = self.lines.items()
+        if others:
+            ((across, second),) = others
+            sums = self._sums(products)
 
-        names = ("n", *self.letters, "a", "q", "o")
-        tile = (self.first.results, self.second.tile)
-        shape: Shape = (self.batch, *self.counts, *tile, self.filters)
+        def value(*at: tir.Expr) -> tir.Expr:
+            outer, where, o = at[:depth], at[depth:-1], at[-1]
+            tile = list(where)
+            for d, line in self.lines.items():
+                tile[d] = where[d] // line.results
+            if not others:
+                place, transform = where[down] % first.results, first.filter.finished
+                return _one_of(place, transform, lambda p: products[(p, *outer, *tile, o)])
+            row, place = where[down] % first.results, where[across] % second.results
+            read: Elements = lambda q: sums[(*outer, *tile, row, q, o)]  # noqa: E731
+            return _one_of(place, second.filter.finished, read)
+
+        if not self.parted:
+            names, shape = (
+                (*self.outer, *self.letters, "o"),
+                (self.batch, *self.space, self.filters),
+            )
+            return compute(self.name, shape, with_names(names, value))
+        return self._joined(value)
+
+    def _sums(self, products: Tensor) -> Tensor:
+        first, second = self.lines.values()
+        depth = len(self.outer) + self.rank
+
+        def value(*at: tir.Expr) -> tir.Expr:
+            rest, (a, q, o) = at[:depth], at[depth:]
+            return _one_of(a, first.filter.finished, lambda p: products[(p, q, *rest, o)])
+
+        names = (*self.outer, *self.letters, "a", "q", "o")
+        tile = (first.results, second.filter.tile)
+        shape: Shape = (*self.outer_shape, *self.counts, *tile, self.filters)
         return compute(f"{self.name}_sums", shape, with_names(names, value))
+
+    def _joined(self, value: Callable[..., tir.Expr]) -> Tensor:
+        """Results of all images, taken by turns."""
+        sizes, tidy = list(self.space), Analyzer().simplify
+        for d in self.parted:
+            count = self.lines[d].images
+            sizes[d] = tidy((self.space[d] + (count - 1)) // count)
+        names, shape = (*self.outer, *self.letters, "o"), (*self.outer_shape, *sizes, self.filters)
+        images = compute(f"{self.name}_images", shape, with_names(names, value))
+
+        def joined(n: tir.Expr, *rest: tir.Expr) -> tir.Expr:
+            *where, o = rest
+            turns = []
+            for d in self.parted:
+                count = self.lines[d].images
+                turns.append(where[d] % count)
+                where[d] = where[d] // count
+            return images[(n, *turns, *where, o)]
+
+        names = ("n", *self.letters, "o")
+        return compute(
+            self.name, (self.batch, *self.space, self.filters), with_names(names, joined)
+        )
 
 
 Transform = Callable[[Elements], list[tir.Expr]]

@@ -24,6 +24,9 @@ Layouts = Mapping[tir.Buffer, Layout]
 # Rows shorter than this fill few vectors: what lies along them is turned instead.
 _LONG_ROWS = 24
 
+# The same for lines that windows slide along, which need not fill a vector to be better.
+_LONG_LINES = 5
+
 # Columns that use what is turned for them, at least.
 _MANY_COLUMNS = 128
 
@@ -182,7 +185,7 @@ def _keeps_rows(func: tir.Func, buffer: tir.Buffer, layouts: Layouts) -> bool:
         layout = layouts.get(buffer, ())
         if kind is Kind.WINDOWED and _is_turned(buffer, layout):
             alike = any(_is_turned(data, layouts.get(data, ())) for data in _data_of(func, block))
-            return not alike or not _is_long(buffer, layout)
+            return not alike or not _is_long(buffer, layout, _LONG_LINES)
     return False
 
 
@@ -223,9 +226,9 @@ def _is_turned(buffer: tir.Buffer, layout: Layout) -> bool:
     return _innermost(len(buffer.shape), layout) != len(buffer.shape) - 1
 
 
-def _is_long(buffer: tir.Buffer, layout: Layout) -> bool:
+def _is_long(buffer: tir.Buffer, layout: Layout, least: int = _LONG_ROWS) -> bool:
     extent = tir.int_value(buffer.shape[_innermost(len(buffer.shape), layout)])
-    return extent is None or extent >= _LONG_ROWS
+    return extent is None or extent >= least
 
 
 def _innermost(rank: int, layout: Layout) -> int:

@@ -63,6 +63,17 @@ def test_a_row_of_another_length_holds_the_map():
     assert keeps(b.graph([b.map(lambda v, c: v + c, dense(b, x), table)]), sink_reshapes)
 
 
+def test_a_constant_is_cut_like_the_dimensions_it_has():
+    """The groups of a product become channels, and the bias of channels has the shape of groups."""
+    b = Builder("groups")
+    x = b.input("x", f32, (5, 2, 3))
+    product = b.contract("mgk", "gnk", "mgn", x, bias(b, 2, 4, 3))
+    y = b.map(lambda v, c: v + c, b.reshape(product, (5, 8)), bias(b, 1, 8))
+    after = rewritten(b.graph([y]), sink_reshapes)
+    assert [node.op.name for node in after.nodes] == ["contract", "map", "reshape"]
+    assert after.nodes[1].inputs[1].shape == as_shape((1, 2, 4))
+
+
 def test_of_two_reshapes_the_last_one_counts():
     b = Builder("two")
     x = b.input("x", f32, (2, 6))

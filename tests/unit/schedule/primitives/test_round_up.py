@@ -9,8 +9,10 @@ from tests.expect import raises_code
 from tests.programs import matmul_relu
 from tilewright.schedule import Schedule
 from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.build import compute, func, max_over, placeholder, reduce_axis, size
 from tilewright.tensor.interpret import interpret
+from tilewright.tensor.visit import walk
 
 
 def rows(n: int | tir.Expr = 6) -> tir.Func:
@@ -64,3 +66,22 @@ def test_two_tiles_run_as_one_length():
     s.round_up("C", "vi", 4)
     tiles, _ = s.split(s.loops("C")[0], 4)
     assert tir.int_value(s.loop(tiles).extent) == 2
+
+
+def test_an_input_that_is_long_enough_is_read_as_it_is():
+    """Windows of two that move by two, over a copy with room for one more of them."""
+    a, k = placeholder("A", (9,)), reduce_axis(2, "k")
+    b = compute("B", (9,), lambda i: a[i] * 2.0)
+    m = compute("M", (3,), lambda i: max_over(b[i * 2 + k], k))
+    c = compute("C", (3,), lambda i: m[i] + 1.0)
+    program = func("windows", [a], [c])
+    s = Schedule(program)
+    s.round_up("M", "vi", 4)
+    (load,) = loads_of(s.block("M"))
+    assert not any(isinstance(part, tir.Min) for part in walk(load))
+    array = np.random.default_rng(1).standard_normal(9).astype(np.float32)
+    assert np.array_equal(interpret(s.func, [array])["C"], interpret(program, [array])["C"])
+    s.round_up("M", "vi", 5)
+    (load,) = loads_of(s.block("M"))
+    assert any(isinstance(part, tir.Min) for part in walk(load))
+    assert np.array_equal(interpret(s.func, [array])["C"], interpret(program, [array])["C"])

@@ -15,8 +15,9 @@ from tilewright.tensor.analysis.structure import Kind, contraction, hidden_group
 from tilewright.tensor.build import Tensor, compute, func, placeholder, select, size
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import pool
+from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.library.transposed import convolve_transposed
-from tilewright.tensor.library.winograd import Tiles, convolve_winograd
+from tilewright.tensor.library.winograd import convolve_winograd
 
 TARGET = Target.named("x86-64-v3")
 

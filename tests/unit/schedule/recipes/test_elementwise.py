@@ -34,12 +34,18 @@ def kinds_of(program):
     return [loop.kind.value for loop in loops_of(program)]
 
 
-def test_transposed_copies_go_by_tiles_of_a_cache_line():
-    program = draft(lowered(Transpose((1, 0)), [typed(96, 64)]), TARGET).func
-    rows, columns, row, column = loops_of(program)
+@pytest.mark.parametrize(("shape", "outer"), [((96, 64), 0), ((1024, 64), 0), ((96, 1024), 1)])
+def test_transposed_copies_go_by_tiles_of_a_cache_line(shape, outer):
+    """Of two tiles beside each other, along lines of the result; unless those read share places."""
+    program = draft(lowered(Transpose((1, 0)), [typed(*shape)]), TARGET).func
+    rows, columns, *beside, row, column = loops_of(program)
     lanes = TARGET.lanes(4)
-    assert [tir.int_value(x.extent) for x in (rows, columns, row, column)] == [4, 12, LINE, lanes]
+    extents = [tir.int_value(x.extent) for x in (rows, columns, *beside, row, column)]
+    assert extents == [shape[1] // LINE, shape[0] // LINE, 2, 2, lanes, lanes]
     assert column.kind is tir.LoopKind.VECTOR
+    assert row.kind is tir.LoopKind.UNROLLED
+    of_rows = rows.var.name.split("_")[0]
+    assert (beside[0].var.name.split("_")[0] == of_rows) == (outer == 0)
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (16, 16), (17, 33), (40, 7), (1, 50)])

@@ -19,6 +19,8 @@ from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import contraction
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["even", "fetch_ahead", "finish_tile", "split_tile", "tile", "unroll_walk"]
 
@@ -68,8 +70,13 @@ def tile(
         copy = epilogue
         s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
     stays = _right_stays(context, block, loops, plan, operands)
-    rows, columns = split_tile(context, loops, plan, with_blocks=not stays)
+    together = None if stays else _tiles_of_all_groups(context, block, loops, plan)
+    rows, columns = split_tile(context, loops, plan, with_blocks=not stays and together is None)
     outer = [*loops.batch, *loops.outer_rows, *loops.outer_columns]
+    if together is not None:
+        blocks, tiles_in_block = s.split(rows.tiles[0], together)
+        rows = _Split((), (str(tiles_in_block),), rows.inner)
+        outer.insert(0, str(blocks))
     spans: tuple[str, ...] = ()
     if stays:
         around, tiles = [*outer, *rows.tiles], [columns.outer]
@@ -118,6 +125,30 @@ def _right_stays(
         return large and not loops.batch and not loops.outer_rows and _divides(context, shares)
     batches = prod(extent_of(context, name) or 1 for name in loops.batch)
     return operands.packed_by is not None and bool(loops.batch) and _divides(context, batches)
+
+
+def _tiles_of_all_groups(
+    context: Context, block: str, loops: Loops, plan: ContractionPlan
+) -> int | None:
+    """Row tiles after which the next group has its turn; None if each group takes all of them.
+
+    Groups of channels that lie side by side share lines of memory: data that do not fit into the
+    second cache would come from further away once for every group.
+    """
+    roles = contraction(context.schedule.block(block))
+    rows = None if loops.row is None else extent_of(context, loops.row)
+    if roles is None or rows is None or not roles.batch or loops.outer_rows:
+        return None
+    groups = {roles.block.iters[p].var for p in roles.batch}
+    sizes = [tir.int_value(d) for d in roles.left.buffer.shape]
+    if None in sizes or not groups & free_vars(roles.left.indices[-1]):
+        return None
+    left = prod(d or 1 for d in sizes) * roles.left.buffer.dtype.size_bytes
+    room = context.target.cache(2).share_bytes / 4
+    count = math.ceil(rows / plan.tile_rows)
+    if left <= 2 * room or not _divides(context, count):
+        return None
+    return max(1, min(count, int(room / (left / count))))
 
 
 def _divides(context: Context, shares: int) -> bool:

@@ -1,0 +1,84 @@
+"""Parts that are joined are written where they belong: a concatenation without a copy.
+
+In memory, parts lie one after another if everything outside of the dimension along which they are
+joined has size one: channels first, or in blocks, of a single image. The kernel that makes a part
+then writes it into the whole. What cannot be written there (an input of the graph, a part that is
+stored otherwise, or joined twice) is copied to its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tilewright.graph.groups import is_view
+from tilewright.graph.ir import Graph, Node, Value
+from tilewright.graph.ops import Concat
+from tilewright.graph.ops.op import Role
+from tilewright.graph.sizes import product, sized, tidy
+from tilewright.tensor import ir as tir
+from tilewright.tensor.layout import Reorder, Split
+from tilewright.tensor.stored import misfit
+
+__all__ = ["Join", "joins_of"]
+
+_TOLD = (Role.MAP, Role.MOVE, Role.REDUCE, Role.ANCHOR)
+"""Roles of operators whose kernels write to any place."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """`places` are the parts, with the byte at which each begins in the whole.
+
+    `copied` are pairs (value, part) that have to be copied.
+    """
+
+    whole: Value
+    places: dict[Value, tir.Expr]
+    copied: tuple[tuple[Value, Value], ...]
+
+
+def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
+    """The concatenations of a graph that need no kernel; `root` is the value behind views."""
+    makers = {v: n for n in graph.nodes if not is_view(n) for v in n.outputs}
+    taken = {root(value) for value in graph.outputs}
+    found: dict[Node, Join] = {}
+    for node in graph.nodes:
+        if not isinstance(node.op, Concat) or not _lie_in_order(node, node.op.axis):
+            continue
+        copied: list[tuple[Value, Value]] = []
+        places: dict[Value, tir.Expr] = {}
+        begin: tir.Expr = tir.Const(0)
+        for value in node.inputs:
+            kind = replace(value.type, layout=node.output.layout)
+            behind = root(value)
+            maker = makers.get(behind)
+            told = maker is not None and (maker.op.role in _TOLD or isinstance(maker.op, Concat))
+            if told and behind not in taken and value.layout == kind.layout:
+                taken.add(behind)
+                places[behind] = begin
+            else:
+                part = Value(f"{value.name}_part", kind)
+                places[part] = begin
+                copied.append((value, part))
+            begin = tidy(begin + product((*kind.stored_shape, tir.Const(kind.dtype.size_bytes))))
+        if len(copied) < len(node.inputs):
+            found[node] = Join(node.output, places, tuple(copied))
+    return found
+
+
+def _lie_in_order(node: Node, axis: int) -> bool:
+    """Whether parts that are stored like the whole lie in it one after another."""
+    layout, shape = node.output.layout, sized(node.output.stored_shape)
+    if shape is None or any(misfit(value.shape, layout) for value in node.inputs):
+        return False
+    at = axis  # the dimension in memory that counts the parts, or blocks of them
+    for step in layout:
+        match step:
+            case Split(dim=dim):
+                at += dim < at
+            case Reorder(order=order):
+                at = order.index(at)
+            case _:
+                return False
+    return all(size == 1 for size in shape[:at])
