@@ -5,7 +5,8 @@
 Every model is compiled with the layouts chosen jointly and with each fixed one; algorithms, packed
 weights, fusion and schedules are those of the same compiler in all cases. The modules take turns in
 one process (they share one engine and its threads), 3 runs each, 8 rounds; the least time counts.
-With `--exact`, convolutions keep to the direct algorithm, so that layouts alone differ.
+One more column has neither choice: channels last and direct convolutions. With `--exact`, all keep
+to direct convolutions.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = ["main"]
 
 JOINT: Final = "auto"
 FIXED: Final = ("nhwc", "nchw", "nchw8c", "nchw16c")
+NEITHER: Final = "nhwc, direct"
 NETWORKS: Final = (
     "resnet18", "resnet50", "mobilenet-v2", "efficientnet-b0", "filled-squeezenet",
     "filled-densenet121", "filled-vgg19", "filled-inception-v1", "filled-shufflenet", "r3d-18",
@@ -44,9 +46,11 @@ def measure(model: Model, threads: int, *, exact: bool) -> dict[str, float]:
     """Milliseconds with each layout."""
     accuracy = "strict" if exact else "default"
     path = make(model, default_folder(), Choice(), progress)
+    variants = {layout: (layout, accuracy) for layout in (JOINT, *FIXED)}
+    variants[NEITHER] = ("nhwc", "strict")
     modules = {
-        layout: tw.compile(path, threads=threads, accuracy=accuracy, cache=False, layouts=layout)
-        for layout in (JOINT, *FIXED)
+        name: tw.compile(path, threads=threads, accuracy=how, cache=False, layouts=layout)
+        for name, (layout, how) in variants.items()
     }
     feeds = model.arrays(model.sizes[0])
     best = dict.fromkeys(modules, math.inf)
@@ -66,25 +70,27 @@ def geomean(values: Sequence[float]) -> float:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """How much faster the joint choice is than each fixed layout, over all networks."""
-    return {f: geomean([r["ms"][f] / r["ms"][JOINT] for r in rows]) for f in FIXED}
+    """How much faster the joint choice is than each other variant, over all networks."""
+    return {f: geomean([r["ms"][f] / r["ms"][JOINT] for r in rows]) for f in (*FIXED, NEITHER)}
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The result as Markdown: milliseconds, and the joint choice against the best fixed layout."""
     lines = [
-        f"| network | joint | {' | '.join(FIXED)} | best fixed / joint |",
-        f"| --- | --: | {' | '.join('--:' for _ in FIXED)} | --: |",
+        f"| network | joint | {' | '.join(FIXED)} | best fixed / joint | {NEITHER} |",
+        f"| --- | --: | {' | '.join('--:' for _ in FIXED)} | --: | --: |",
     ]
     for row in rows:
         ms = row["ms"]
         shown = " | ".join(f"{ms[f]:.2f}" for f in FIXED)
         ratio = min(ms[f] for f in FIXED) / ms[JOINT]
-        lines.append(f"| {row['model']} | {ms[JOINT]:.2f} | {shown} | {ratio:.2f} |")
+        neither = f"{ms[NEITHER]:.2f}"
+        lines.append(f"| {row['model']} | {ms[JOINT]:.2f} | {shown} | {ratio:.2f} | {neither} |")
     means = summary(rows)
     shown = " | ".join(f"{means[f]:.2f}" for f in FIXED)
     best = geomean([min(r["ms"][f] for f in FIXED) / r["ms"][JOINT] for r in rows])
-    lines.append(f"| **fixed / joint, geometric mean** | 1 | {shown} | {best:.2f} |")
+    neither = f"{means[NEITHER]:.2f}"
+    lines.append(f"| **fixed / joint, geometric mean** | 1 | {shown} | {best:.2f} | {neither} |")
     return "\n".join(lines)
 
 

@@ -11,13 +11,22 @@ from functools import lru_cache
 from math import prod
 
 from tilewright.errors import Code, GraphError
-from tilewright.graph.ir import Shape
+from tilewright.graph.ir import Shape, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.printer import print_node
 from tilewright.tensor.visit import free_vars, walk
 
-__all__ = ["as_shape", "broadcast", "count", "dims_equal", "evaluate_size", "fixed", "product"]
+__all__ = [
+    "as_shape",
+    "broadcast",
+    "bytes_of",
+    "count",
+    "dims_equal",
+    "evaluate_size",
+    "fixed",
+    "product",
+]
 __all__ += ["same_shape", "sized", "tidy", "variables"]
 
 G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
@@ -72,6 +81,11 @@ def count(shape: Iterable[tir.Expr], symbolic: int = 64) -> int:
     """A number of elements for estimates; a symbolic dimension counts as `symbolic`."""
     dims = [tir.int_value(d) for d in shape]
     return prod(symbolic if d is None else d for d in dims)
+
+
+def bytes_of(value: Value) -> int:
+    """The size of a value for estimates, of a batch of one where that is not known."""
+    return count(value.shape, symbolic=1) * value.dtype.size_bytes
 
 
 def dims_equal(a: tir.Expr, b: tir.Expr) -> bool:

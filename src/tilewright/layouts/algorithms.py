@@ -7,6 +7,7 @@ the direct one is exact up to the order of its sums: `accuracy="strict"` keeps t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -49,11 +50,14 @@ class Algorithm:
 
     @property
     def name(self) -> str:
-        """`direct`, or `F(4, 3)`."""
+        """`direct`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second of two dimensions only."""
         if self.tiles is None:
             return "direct"
-        shown = {f"F({f.results}, {f.taps})" for f in self.tiles.filters}
-        return "×".join(sorted(shown))
+        filters = [f"F({f.results}, {f.taps})" for f in self.tiles.filters]
+        if len(filters) == 2:
+            return "×".join(sorted(set(filters)))
+        (along,), windows = self.tiles.tiled, enumerate(self.tiles.taps)
+        return "×".join(filters[0] if d == along else str(t) for d, t in windows if t > 1)
 
     @property
     def margin(self) -> float:
@@ -106,8 +110,10 @@ def algorithms_of(op: Conv, weights: Array, *, strict: bool) -> Iterator[Algorit
     if op.groups > 1 and weights.shape[1] < _GROUP:
         return
     tiled = [d for d in range(rank) if _is_tiled(taps[d], op.strides[d], op.dilations[d])][-2:]
-    for m in _RESULTS if tiled else ():
-        results = tuple(m if d in tiled else 0 for d in range(rank))
+    # Along one of two dimensions there are fewer weights to stream, which small images wait for.
+    choices = (tiled, tiled[-1:])[: len(tiled)]
+    for m, along in itertools.product(_RESULTS, choices):
+        results = tuple(m if d in along else 0 for d in range(rank))
         tiles = Tiles(taps, results, op.strides, op.dilations)
         if all(m + line.taps - 1 <= _LARGEST_TILE for line in tiles.lines.values()):
             yield Algorithm(tiles)
@@ -145,7 +151,16 @@ def spread_shape(op: ConvTranspose, weights: Array, result: Value) -> ConvShape 
     windows = tuple(-(-t // s) for t, s in zip(taps, op.strides, strict=True))
     first = 1 if batch is None else batch[0]
     filters = per_group * op.groups
-    return ConvShape(first, space, channels, filters, windows, op.groups, bordered=True)
+    return ConvShape(
+        first,
+        space,
+        channels,
+        filters,
+        windows,
+        op.groups,
+        element_bytes=op.dtype.size_bytes,
+        bordered=True,
+    )
 
 
 def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
@@ -158,4 +173,13 @@ def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
     channels = per_group * op.groups
     first = 1 if batch is None else batch[0]
     bordered = any(op.pads)
-    return ConvShape(first, space, channels, filters, tuple(taps), op.groups, bordered=bordered)
+    return ConvShape(
+        first,
+        space,
+        channels,
+        filters,
+        tuple(taps),
+        op.groups,
+        element_bytes=op.dtype.size_bytes,
+        bordered=bordered,
+    )

@@ -7,7 +7,7 @@ stages moves through the nearest level that holds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, prod
 from typing import Final, Protocol
 
@@ -79,7 +79,7 @@ _LINE: Final = 3.5
 
 # Bytes per cycle that change their order at best, reading and writing counted: in the second cache,
 # and beyond.
-_CONVERTED_NEAR: Final = 16.0
+_CONVERTED_NEAR: Final = 14.0
 _CONVERTED_FAR: Final = 11.0
 
 # The part of a block of tiles that is reused, which the recipe keeps in the second cache.
@@ -113,7 +113,7 @@ class ConvShape:
     filters: int
     taps: tuple[int, ...]
     groups: int = 1
-    element_bytes: int = 4
+    element_bytes: int = field(default=4, kw_only=True)
     bordered: bool = False
 
     @property
@@ -206,7 +206,7 @@ def laid_out_cycles(
     if result == FIRST:
         if algorithm.tiles is not None:
             return None
-        written = converted_cycles(conv.places * conv.filters, machine, conv.element_bytes)
+        written = converted_cycles(conv.places * conv.filters * conv.element_bytes, machine)
         cycles += _ON_THE_WAY * written
     elif result != LAST:
         cycles *= other if algorithm.tiles is None else _BLOCKED_TILES
@@ -235,17 +235,17 @@ def depthwise_cycles(
     return lines * per_line / machine.threads
 
 
-def converted_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:
-    """Reading so many elements in one order and writing them in another."""
-    target, size = machine.target, elements * element_bytes
+def converted_cycles(size: float, machine: Machine) -> float:
+    """Reading so many bytes in one order and writing them in another."""
+    target = machine.target
     near = size <= target.cache(2).share_bytes
     best = _CONVERTED_NEAR if near else _CONVERTED_FAR
     return 2 * size / min(best, bytes_per_cycle(target, home_of(target, size))) / machine.threads
 
 
-def bordered_cycles(elements: float, machine: Machine, element_bytes: int = 4) -> float:
-    """Copying so many elements into the middle of zeros."""
-    target, size = machine.target, elements * element_bytes
+def bordered_cycles(size: float, machine: Machine) -> float:
+    """Copying so many bytes into the middle of zeros."""
+    target = machine.target
     return 2 * size / bytes_per_cycle(target, home_of(target, 2 * size)) / machine.threads
 
 

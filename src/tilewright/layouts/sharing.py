@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.graph.ir import Value
-from tilewright.graph.sizes import count
+from tilewright.graph.sizes import bytes_of
 from tilewright.layouts.costs import Machine, bordered_cycles, converted_cycles
 from tilewright.layouts.forms import LAST, Form
 
@@ -40,8 +40,8 @@ class Price:
 
     @classmethod
     def of(cls, value: Value, machine: Machine) -> Price:
-        elements = count(value.shape, symbolic=1)  # as convolutions count a symbolic batch
-        return cls(converted_cycles(elements, machine), bordered_cycles(elements, machine))
+        size = bytes_of(value)  # as convolutions count a symbolic batch
+        return cls(converted_cycles(size, machine), bordered_cycles(size, machine))
 
     def __call__(self, written: Form, wanted: Form) -> float:
         converted = 0.0 if written.plain == wanted.plain else self.converted

@@ -16,7 +16,7 @@ from tilewright.graph.ir import Array, Graph, Node, Value
 from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.passes.movements import keeps_channels
-from tilewright.graph.sizes import count, fixed, same_shape, sized
+from tilewright.graph.sizes import bytes_of, fixed, same_shape, sized
 from tilewright.layouts.algorithms import (
     DIRECT,
     Algorithm,
@@ -150,7 +150,10 @@ def _as_measured(site: Site, settings: Settings) -> Site:
     if not settings.measured:
         return site
     rank, workload = site.results[0].rank, site.workload
-    known = [settings.measured.get((workload, a.key(rank)), a) for a in site.alternatives]
+    known: list[Alternative] = []
+    for own in site.alternatives:  # whose halos are those of this graph
+        found = settings.measured.get((workload, own.key(rank)), own)
+        known.append(replace(own, loops=found.loops, cycles=found.cycles))
     return replace(site, alternatives=tuple(known))
 
 
@@ -178,8 +181,8 @@ def _with_halo(
     (result,) = site.results
     space = sized(result.shape[1:-1]) or ()
     stored = prod(size + a + b for size, (a, b) in zip(space, halo, strict=True))
-    zeros = (stored - prod(space)) * count(result.shape[-1:])
-    paid = zeros * 4 / bytes_per_store(settings.machine)
+    share = (stored - prod(space)) / prod(space)
+    paid = share * bytes_of(result) / bytes_per_store(settings.machine) / settings.machine.threads
     more = []
     for a in site.alternatives:
         form = replace(a.result, halo=halo)
@@ -248,7 +251,7 @@ def _joined(site: Site, form: Form, settings: Settings) -> float:
         return 0.0
     shape = site.results[0].shape
     in_order = form.first and not form.halo and fixed(shape[0]) == 1
-    return 0.0 if in_order else bordered_cycles(count(shape, symbolic=1), settings.machine)
+    return 0.0 if in_order else bordered_cycles(bytes_of(site.results[0]), settings.machine)
 
 
 def is_small(value: Value) -> bool:
@@ -330,7 +333,7 @@ def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
     inside = y if enters else x
     if not (enters or leaves) or inside in (*graph.inputs, *graph.outputs):
         return plain
-    moved = converted_cycles(count(x.shape, symbolic=1), machine)
+    moved = converted_cycles(bytes_of(x), machine)
     found: list[Alternative] = []
     for form in settings.forms:
         if form.misfit(inside.shape) is None:

@@ -81,7 +81,8 @@ def turned(w: Writer, rows: Sequence[Value], size: int) -> list[Value]:
 
 def _interleaved(count: int, near: int, step: int) -> tuple[list[int], list[int]]:
     """Runs of `step` lanes of both vectors by turns: of the lower, and of the upper half of each
-    stretch of near lanes."""
+    stretch of near lanes.
+    """
     masks: tuple[list[int], list[int]] = ([], [])
     for half, mask in enumerate(masks):
         for stretch in range(0, count, near):

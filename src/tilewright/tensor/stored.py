@@ -141,6 +141,8 @@ def settled(shape: Sequence[tir.Expr], layout: Sequence[LayoutStep]) -> tuple[La
                 release(d)
                 put(step)
                 waiting = {e + (e > d): b for e, b in waiting.items()}
+            case _:
+                raise AssertionError(f"{step} is no layout of a value")
     borders = tuple(Pad(d, *border) for d, border in sorted(waiting.items()) if any(border))
     return tuple(done), borders
 

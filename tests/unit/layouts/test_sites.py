@@ -74,7 +74,10 @@ def same_results(graph: Graph, made: Graph) -> None:
 def test_a_convolution_offers_algorithms_and_forms():
     site = site_with(residual(), Conv)
     names = {a.algorithm.name for a in site.alternatives}
-    assert names == {"direct", *(f"F({m}, 3)" for m in range(2, 7))}
+    assert names == {
+        "direct",
+        *(f"{beside}F({m}, 3)" for m in range(2, 7) for beside in ("", "3×")),
+    }
     assert {a.result.plain for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
     assert {a.source.plain for a in site.alternatives} == {LAST, FIRST, blocked(8), blocked(16)}
 

@@ -7,13 +7,16 @@ import pytest
 
 from tests.laid_out import NCHW, blocked
 from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.build import Tensor, compute, func, placeholder
 from tilewright.tensor.interpret import interpret
 from tilewright.tensor.layout import Fuse, LayoutStep, Pad, Split, Unfold
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import pool
 from tilewright.tensor.relaid import relaid
-from tilewright.tensor.visit import find_block, walk
+from tilewright.tensor.relaid.stages import with_copy
+from tilewright.tensor.verify import verify
+from tilewright.tensor.visit import find_block, walk, walk_stmts
 
 Steps = tuple[LayoutStep, ...]
 X = (1, 6, 5, 8)
@@ -183,3 +186,17 @@ def test_a_part_of_a_result_keeps_its_loops_where_blocks_do_not_fit():
     assert extents(made, "J_0") == [2, 6]
     check(program, J=(Fuse(0, (2, 8)),))
     check(program, A=(Split(1, 3),), J=(Split(1, 4), Fuse(0, (2, 2))))
+
+
+def test_copies_of_one_buffer_have_names_of_their_own():
+    """Handles of a schedule are names; a block may read a parameter at two places."""
+    x = placeholder("X", (8, 8))
+    y = compute("Y", (8, 8), lambda i, j: x[i, j] + x[7 - i, j])
+    program = made = func("f", [x], [y])
+    for load in loads_of(find_block(program, "Y")):
+        made = with_copy(made, find_block(made, "Y"), load)
+    verify(made)
+    names = [s.buffer.name for s in walk_stmts(made) if isinstance(s, tir.Alloc)]
+    assert sorted(names) == ["Y_X", "Y_X_2"]
+    data = {"X": np.arange(64, dtype=np.float32).reshape(8, 8)}
+    assert np.array_equal(interpret(made, data)["Y"], interpret(program, data)["Y"])

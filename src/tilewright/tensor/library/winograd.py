@@ -20,7 +20,7 @@ in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
@@ -165,50 +165,59 @@ class _Stages:
                 at[d] = line.at(at[d], part, 0)
         return self.source[(*outer, *at, c)]
 
+    def _elements(self, rest: Where, inner: Where, across: Mapping[int, tir.Expr]) -> Elements:
+        """Elements of a tile along the first tiled dimension, at a place `across` the other."""
+        outer, where = rest[: len(self.outer)], rest[len(self.outer) :]
+        down, line = next(iter(self.lines.items()))
+
+        def element(i: int) -> tir.Expr:
+            at = list(where)
+            at[down] = where[down] * line.results + i
+            for d, j in across.items():
+                at[d] = where[d] * self.lines[d].results + j
+            return self._seen(outer, at, inner)
+
+        return element
+
+    def _rows(self, counts: Sequence[tir.Expr]) -> Tensor:
+        """R: tiles transformed along the first of two dimensions."""
+        (_, first), (across, second) = self.lines.items()
+        depth = len(self.outer) + self.rank
+
+        def value(*at: tir.Expr) -> tir.Expr:
+            rest, (p, j, *inner) = at[:depth], at[depth:]
+            elements = self._elements(rest, inner, {across: j})
+            return _one_of(p, first.filter.transformed, elements)
+
+        names = (*self.outer, *self.letters, "p", "j", *self.inner)
+        tile = (first.filter.tile, second.filter.tile)
+        shape: Shape = (*self.outer_shape, *counts, *tile, *self.inner_shape)
+        return compute(f"{self.name}_rows", shape, with_names(names, value))
+
     def _data(self) -> Tensor:
         """V, by way of R if there are two dimensions; plain ones as far as windows reach."""
         counts = [self.source.shape[len(self.outer) + d] for d in range(self.rank)]
         for d in self.lines:
             counts[d] = self.counts[d]
-        first, *others = self.lines.items()
-        depth, rank = len(self.outer), self.rank
-
-        def along_first(rest: Where, inner: Where, fixed: dict[int, tir.Expr]) -> Elements:
-            outer, where = rest[:depth], rest[depth:]
-
-            def element(i: int) -> tir.Expr:
-                at = list(where)
-                at[first[0]] = where[first[0]] * first[1].results + i
-                for d, j in fixed.items():
-                    at[d] = where[d] * self.lines[d].results + j
-                return self._seen(outer, at, inner)
-
-            return element
-
-        tile = [line.filter.tile for line in self.lines.values()]
-        if others:
-            ((across, second),) = others
-
-            def row(*at: tir.Expr) -> tir.Expr:
-                rest, (p, j, *inner) = at[: depth + rank], at[depth + rank :]
-                elements = along_first(rest, inner, {across: j})
-                return _one_of(p, first[1].filter.transformed, elements)
-
-            names = (*self.outer, *self.letters, "p", "j", *self.inner)
-            shape: Shape = (*self.outer_shape, *counts, *tile, *self.inner_shape)
-            rows = compute(f"{self.name}_rows", shape, with_names(names, row))
+        rows = self._rows(counts) if len(self.lines) == 2 else None
+        tile, depth = (
+            [line.filter.tile for line in self.lines.values()],
+            len(self.outer) + self.rank,
+        )
+        transform = list(self.lines.values())[-1].filter.transformed
 
         def value(*at: tir.Expr) -> tir.Expr:
-            elements, rest = at[: len(tile)], at[len(tile) : len(tile) + depth + rank]
-            inner = at[len(tile) + depth + rank :]
-            if not others:
-                transform, read = first[1].filter.transformed, along_first(rest, inner, {})
-                return _one_of(elements[0], transform, read)
-            p, q = elements
-            return _one_of(q, second.filter.transformed, lambda j: rows[(*rest, p, j, *inner)])
+            (*rows_at, q), rest, inner = (
+                at[: len(tile)],
+                at[len(tile) :][:depth],
+                at[len(tile) + depth :],
+            )
+            if rows is None:
+                return _one_of(q, transform, self._elements(rest, inner, {}))
+            return _one_of(q, transform, lambda j: rows[(*rest, *rows_at, j, *inner)])
 
         names = (*("p", "q")[: len(tile)], *self.outer, *self.letters, *self.inner)
-        shape = (*tile, *self.outer_shape, *counts, *self.inner_shape)
+        shape: Shape = (*tile, *self.outer_shape, *counts, *self.inner_shape)
         return compute(f"{self.name}_data", shape, with_names(names, value))
 
     def _products(self, data: Tensor) -> Tensor:
@@ -235,31 +244,29 @@ class _Stages:
         return compute(f"{self.name}_products", shape, with_names(names, value))
 
     def result(self) -> Tensor:
+        """Y, by way of S if there are two dimensions."""
         products, depth = self._products(self._data()), len(self.outer)
-        (down, first), *others = self.lines.items()
-        if others:
-            ((across, second),) = others
-            sums = self._sums(products)
+        sums = self._sums(products) if len(self.lines) == 2 else None
+        last, line = list(self.lines.items())[-1]
 
         def value(*at: tir.Expr) -> tir.Expr:
             outer, where, o = at[:depth], at[depth:-1], at[-1]
-            tile = list(where)
-            for d, line in self.lines.items():
-                tile[d] = where[d] // line.results
-            if not others:
-                place, transform = where[down] % first.results, first.filter.finished
-                return _one_of(place, transform, lambda p: products[(p, *outer, *tile, o)])
-            row, place = where[down] % first.results, where[across] % second.results
-            read: Elements = lambda q: sums[(*outer, *tile, row, q, o)]  # noqa: E731
-            return _one_of(place, second.filter.finished, read)
+            tile, place = list(where), where[last] % line.results
+            for d, own in self.lines.items():
+                tile[d] = where[d] // own.results
 
-        if not self.parted:
-            names, shape = (
-                (*self.outer, *self.letters, "o"),
-                (self.batch, *self.space, self.filters),
-            )
-            return compute(self.name, shape, with_names(names, value))
-        return self._joined(value)
+            def element(q: int) -> tir.Expr:
+                if sums is None:
+                    return products[(q, *outer, *tile, o)]
+                down, first = next(iter(self.lines.items()))
+                return sums[(*outer, *tile, where[down] % first.results, q, o)]
+
+            return _one_of(place, line.filter.finished, element)
+
+        if self.parted:
+            return self._joined(value)
+        shape: Shape = (self.batch, *self.space, self.filters)
+        return compute(self.name, shape, with_names((*self.outer, *self.letters, "o"), value))
 
     def _sums(self, products: Tensor) -> Tensor:
         first, second = self.lines.values()

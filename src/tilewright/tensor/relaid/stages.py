@@ -9,7 +9,15 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import make_block, seq
 from tilewright.tensor.node import Node
 from tilewright.tensor.stored import Layout, logical_index, stored_shape
-from tilewright.tensor.visit import find_block, free_vars, replace_node, rewrite, substitute, walk
+from tilewright.tensor.visit import (
+    find_block,
+    free_vars,
+    replace_node,
+    rewrite,
+    substitute,
+    walk,
+    walk_stmts,
+)
 
 __all__ = ["with_buffers", "with_copy", "with_packing"]
 
@@ -37,7 +45,7 @@ def with_copy(func: tir.Func, block: tir.Block, load: tir.Load) -> tir.Func:
     Where every index has an iterator of its own, only what is read is copied (unless places outside
     are held at the border, which is all of it).
     """
-    name = f"{block.name}_{load.buffer.name}"
+    name = _new_name(func, f"{block.name}_{load.buffer.name}")
     extents = {it.var: it.extent for it in block.iters}
     own = [next(iter(v)) for i in load.indices if len(v := free_vars(i) & extents.keys()) == 1]
     held = any(isinstance(p, tir.Min | tir.Max) for i in load.indices for p in walk(i))
@@ -61,6 +69,14 @@ def with_copy(func: tir.Func, block: tir.Block, load: tir.Load) -> tir.Func:
     return func.with_fields(
         body=tir.Alloc(copy, _flat(replace_node(func.body, top, seq(nest, changed))))
     )
+
+
+def _new_name(func: tir.Func, name: str) -> str:
+    """The name, or one with a number if a buffer has it: a block may read one at two places."""
+    used = {buffer.name for buffer in func.params}
+    used |= {stmt.buffer.name for stmt in walk_stmts(func) if isinstance(stmt, tir.Alloc)}
+    names = (name, *(f"{name}_{n}" for n in range(2, len(used) + 3)))
+    return next(n for n in names if n not in used)
 
 
 def with_buffers(func: tir.Func, buffers: Mapping[tir.Buffer, tir.Buffer]) -> tir.Func:

@@ -49,7 +49,7 @@ def copied_for(
     for block in _blocks(func):
         if not isinstance(block.body, tir.Store):
             continue
-        for number, load in enumerate(loads_of(block)):
+        for number, load in enumerate(dict.fromkeys(loads_of(block))):
             if load.buffer not in func.params or not is_bijective(layouts.get(load.buffer, ())):
                 continue
             first = number == 0 and len(load.indices) == len(block.body.indices)
