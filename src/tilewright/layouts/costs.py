@@ -193,7 +193,6 @@ def laid_out_cycles(
     another order than it is computed in at a part of the cost of a conversion.
     """
     cycles = algorithm.cycles(conv, machine)
-    other = _OTHER_ORDER if conv.groups == 1 else _GROUPS_CUT
     if source == result == FIRST and _runs_along(conv):
         return cycles * _ALONG
     if source == FIRST and not conv.bordered:
@@ -202,15 +201,21 @@ def laid_out_cycles(
         cycles *= _SCATTERED_NEAR if near else _SCATTERED_FAR
     elif source != LAST:
         block = prod(conv.space) * source.block * conv.element_bytes
-        cycles *= max(other, _PAGES_APART) if block and block % _PAGE == 0 else other
+        apart = _PAGES_APART if block and block % _PAGE == 0 else 1.0
+        cycles *= max(apart, _other_order(conv, source))
     if result == FIRST:
         if algorithm.tiles is not None:
             return None
         written = converted_cycles(conv.places * conv.filters * conv.element_bytes, machine)
         cycles += _ON_THE_WAY * written
     elif result != LAST:
-        cycles *= other if algorithm.tiles is None else _BLOCKED_TILES
+        cycles *= _other_order(conv, result) if algorithm.tiles is None else _BLOCKED_TILES
     return cycles
+
+
+def _other_order(conv: ConvShape, form: Form) -> float:
+    """How much slower another order than channels last is: blocks may cut groups."""
+    return _GROUPS_CUT if form.block and conv.groups > 1 else _OTHER_ORDER
 
 
 def _runs_along(conv: ConvShape) -> bool:
