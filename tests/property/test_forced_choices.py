@@ -13,7 +13,7 @@ from tests.graphs import RandomGraph
 from tests.laid_out import compiled, images
 from tilewright.graph import interpret, verify_graph
 from tilewright.graph.ir import Graph
-from tilewright.graph.ops.winograd import WinogradConv
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.layouts.apply import apply
 from tilewright.layouts.costs import Machine
@@ -62,7 +62,8 @@ def test_networks_with_forced_choices(random: RandomGraph, data, seed, threads):
     feeds = random.feeds(seed)
     expected = interpret(random.graph, feeds)
     module, _ = compiled(graph, threads)
-    rounding = 1e-3 if any(isinstance(n.op, WinogradConv) for n in graph.nodes) else 1e-5
+    tiled = WinogradConv | WinogradTransposed
+    rounding = 1e-3 if any(isinstance(n.op, tiled) for n in graph.nodes) else 1e-5
     for got, want in zip(module.run(feeds), expected, strict=True):
         rounding = 1e-2 if want.dtype == np.float16 else rounding  # stored between kernels only
         assert got.shape == want.shape
