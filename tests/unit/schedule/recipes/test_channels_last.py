@@ -236,3 +236,17 @@ def test_choices():
 def _chosen(value):
     x = placeholder("X", (3, 8))
     return [x], [compute("Y", (3, 8), lambda p, c: value(p, x[p, c]))]
+
+
+def outer_extents(size: int, threads: int) -> list[int | None]:
+    """The two outermost loops of a convolution with four groups."""
+    s = convolution((size, size), 64, 128, groups=4, threads=threads)
+    return [tir.int_value(s.loop(name).extent) for name in s.loops("Y")[:2]]
+
+
+def test_groups_take_turns_if_their_data_are_large():
+    """Groups share lines of memory: of data beyond the second cache each takes some rows."""
+    assert outer_extents(12, 1)[0] == 4
+    blocks = -(-57 * 57 * 64 * 4 // (TARGET.cache(2).share_bytes // 4))
+    assert outer_extents(57, 1) == [blocks, 4]
+    assert outer_extents(57, 2) == [8 * -(-blocks // 8), 4]

@@ -148,7 +148,10 @@ def _tiles_of_all_groups(
     count = math.ceil(rows / plan.tile_rows)
     if left <= 2 * room or not _divides(context, count):
         return None
-    return max(1, min(count, int(room / (left / count))))
+    blocks = math.ceil(left / room)
+    if context.threads > 1:  # as many for each
+        blocks = math.ceil(blocks / (4 * context.threads)) * 4 * context.threads
+    return math.ceil(count / blocks)
 
 
 def _divides(context: Context, shares: int) -> bool:
