@@ -10,11 +10,14 @@ import difflib
 import random
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+
+from tilewright.schedule.recipes import context as recipe_context
 
 TESTS = Path(__file__).parent
 
@@ -119,3 +122,11 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
     diff = difflib.unified_diff(before, after, "expected", "found", lineterm="")
     where = expected.path.relative_to(TESTS.parent)
     return [f"text differs from {where} (`--update-golden` rewrites it)", *diff]
+
+
+@pytest.fixture(scope="module")
+def parallel_at_once() -> Iterator[None]:
+    """Small programs use all threads too, so that the parallel code is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe_context, "PARALLEL_CYCLES", 0)
+        yield

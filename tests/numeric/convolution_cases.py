@@ -21,14 +21,8 @@ from tilewright.layouts.algorithms import Algorithm
 from tilewright.tensor.build import func, placeholder
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.minimal_filters import Filter
-from tilewright.tensor.library.tiles import (
-    Line,
-    SpreadLine,
-    SpreadTiles,
-    Tiles,
-    spread_weights,
-    winograd_weights,
-)
+from tilewright.tensor.library.tile_weights import spread_weights, winograd_weights
+from tilewright.tensor.library.tiles import Line, SpreadLine, SpreadTiles, Tiles
 from tilewright.tensor.library.winograd import convolve_spread, convolve_winograd
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.schedule.recipes import context as recipe_context
 from tilewright.tensor import library
 from tilewright.tensor.interpret import interpret
 from tilewright.testing.compare import assert_same
@@ -61,10 +60,7 @@ PROGRAMS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _parallel_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small programs use all threads too, so that the parallel code is tested."""
-    monkeypatch.setattr(recipe_context, "PARALLEL_CYCLES", 0)
+pytestmark = pytest.mark.usefixtures("parallel_at_once")
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -17,7 +17,6 @@ from tests.windows import Windows, convolved, windows, windows_of
 from tilewright.dtypes import DType, f32, f64, i8
 from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
-from tilewright.schedule.recipes import context as recipe_context
 from tilewright.schedule.recipes import lines
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -31,13 +30,7 @@ TARGET = Target.host()
 TYPES = {f32: np.float32, f64: np.float64, i8: np.int8}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _parallel_at_once() -> None:
-    """Small programs use all threads too, so that the parallel code is tested."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(recipe_context, "PARALLEL_CYCLES", 0)
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("parallel_at_once")
 
 
 @st.composite

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 import tilewright as tw
 from tests.examples import examples
 from tests.windows import Windows, convolved, transposed, windows, windows_of
-from tilewright.schedule.recipes import context as recipe_context
 from tilewright.schedule.recipes import tile_blocks
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import average_pool, pool
-from tilewright.tensor.library.tiles import Tiles, winograd_weights
+from tilewright.tensor.library.tile_weights import winograd_weights
+from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.library.transposed import convolve_transposed
 from tilewright.tensor.library.winograd import convolve_winograd
 
@@ -35,13 +35,7 @@ seeds = st.integers(0, 2**16)
 Epilogue = Callable[[tir.Expr, tir.Expr], tir.Expr]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _parallel_at_once() -> None:
-    """Small programs use all threads too, so that the parallel code is tested."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(recipe_context, "PARALLEL_CYCLES", 0)
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("parallel_at_once")
 
 
 def followed(data: st.DataObject, y: Tensor, filters: int) -> tuple[list[Tensor], Tensor, Callable]:

@@ -143,38 +143,31 @@ def spread_algorithms_of(op: ConvTranspose, weights: Array, *, strict: bool) -> 
 
 def spread_shape(op: ConvTranspose, weights: Array, result: Value) -> ConvShape | None:
     """A transposed convolution in numbers, with windows as each image of the result sees them."""
-    space = sized(result.shape[1:-1])
-    if space is None:
-        return None
-    batch = sized(result.shape[:1])
     channels, per_group, *taps = weights.shape
-    windows = tuple(-(-t // s) for t, s in zip(taps, op.strides, strict=True))
-    first = 1 if batch is None else batch[0]
-    filters = per_group * op.groups
-    return ConvShape(
-        first,
-        space,
-        channels,
-        filters,
-        windows,
-        op.groups,
-        element_bytes=op.dtype.size_bytes,
-        bordered=True,
-    )
+    windows = [-(-t // s) for t, s in zip(taps, op.strides, strict=True)]
+    return _shape(op, result, channels, per_group * op.groups, windows, bordered=True)
 
 
 def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
     """The convolution in numbers; None for space of unknown size."""
-    space = sized(result.shape[1:-1])
+    filters, per_group, *taps = weights.shape
+    return _shape(op, result, per_group * op.groups, filters, taps, bordered=any(op.pads))
+
+
+def _shape(
+    op: Conv | ConvTranspose,
+    result: Value,
+    channels: int,
+    filters: int,
+    taps: Sequence[int],
+    *,
+    bordered: bool,
+) -> ConvShape | None:
+    space, batch = sized(result.shape[1:-1]), sized(result.shape[:1])
     if space is None:
         return None
-    batch = sized(result.shape[:1])
-    filters, per_group, *taps = weights.shape
-    channels = per_group * op.groups
-    first = 1 if batch is None else batch[0]
-    bordered = any(op.pads)
     return ConvShape(
-        first,
+        1 if batch is None else batch[0],
         space,
         channels,
         filters,

@@ -12,7 +12,8 @@ from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.layouts.algorithms import Algorithm
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.sites import Alternative, Site
-from tilewright.tensor.library.tiles import SpreadTiles, spread_weights, winograd_weights
+from tilewright.tensor.library.tile_weights import spread_weights, winograd_weights
+from tilewright.tensor.library.tiles import SpreadTiles
 
 __all__ = ["Conversion", "apply"]
 

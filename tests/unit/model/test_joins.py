@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.laid_out import HALO, NCHW, blocked, compiled, with_layouts
+from tests.laid_out import HALO, NCHW, Steps, blocked, compiled, with_layouts
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Graph, interpret
 from tilewright.graph.ops import Concat
+from tilewright.graph.sizes import fixed
 from tilewright.model.joins import joins_of
 from tilewright.runtime.program import Place
 
@@ -20,11 +21,11 @@ def feeds(batch: int = 1) -> dict[str, np.ndarray]:
     return {"x": np.random.default_rng(batch).standard_normal(shape, np.float32)}
 
 
-def steps_of(graph: Graph, layout: tuple[object, ...], *plain: str) -> tuple[int, list[Place]]:
+def steps_of(graph: Graph, layout: Steps, *plain: str) -> tuple[int, list[Place]]:
     """Compiled and run with all inner values so stored: how many steps, and where values are."""
     inner = [v.name for n in graph.nodes for v in n.outputs if v not in graph.outputs]
-    laid_out = with_layouts(graph, {n: layout for n in inner if n not in plain})  # type: ignore[misc]
-    batch = graph.inputs[0].shape[0].value  # type: ignore[attr-defined]
+    laid_out = with_layouts(graph, {n: layout for n in inner if n not in plain})
+    batch = fixed(graph.inputs[0].shape[0]) or 1
     for threads in (1, 2):
         module, made = compiled(laid_out, threads)
         wanted = interpret(graph, feeds(batch))

@@ -12,14 +12,13 @@ from tilewright.dtypes import f32
 from tilewright.graph.ops.window import ConvTranspose
 from tilewright.tensor.build import func, placeholder, size
 from tilewright.tensor.interpret import interpret
-from tilewright.tensor.library.tiles import (
-    SpreadTiles,
-    Tiles,
+from tilewright.tensor.library.tile_weights import (
     plain_spread_weights,
     plain_weights,
     spread_weights,
     winograd_weights,
 )
+from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 from tilewright.tensor.library.winograd import convolve_spread, convolve_winograd
 from tilewright.tensor.validate import validate
 from tilewright.tensor.verify import verify

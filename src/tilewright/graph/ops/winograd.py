@@ -12,12 +12,8 @@ from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.graph.ops.window import FIT, G030, Conv, ConvTranspose, window_counts
 from tilewright.graph.sizes import as_shape, dims_equal
 from tilewright.tensor.build import Tensor
-from tilewright.tensor.library.tiles import (
-    SpreadTiles,
-    Tiles,
-    plain_spread_weights,
-    plain_weights,
-)
+from tilewright.tensor.library.tile_weights import plain_spread_weights, plain_weights
+from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 from tilewright.tensor.library.winograd import convolve_spread, convolve_winograd
 
 __all__ = ["WinogradConv", "WinogradTransposed"]

@@ -1,4 +1,4 @@
-"""Tiles of minimal filters along the dimensions of a convolution, and the weights for them.
+"""Tiles of minimal filters along the dimensions of a convolution.
 
 Minimal filters want neighbouring results to see neighbouring data. Windows with steps or gaps do
 not, but parts of them do:
@@ -16,20 +16,15 @@ elements would round too much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import gcd, prod
-from typing import Any, Final, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final, TypeVar
 
 from tilewright.tensor import ir as tir
-from tilewright.tensor.library.minimal_filters import Filter, Matrix, minimal_filter
+from tilewright.tensor.library.minimal_filters import Filter, minimal_filter
 
-__all__ = ["Line", "SpreadTiles", "Tiles"]
-__all__ += ["plain_spread_weights", "plain_weights", "spread_weights", "winograd_weights"]
+__all__ = ["Line", "SpreadLine", "SpreadTiles", "Tiles"]
 
 
 Size = TypeVar("Size", int, tir.Expr)
@@ -133,9 +128,8 @@ class Tiles:
         object.__setattr__(self, "strides", self.strides or ones)
         object.__setattr__(self, "dilations", self.dilations or ones)
         lengths = {len(n) for n in (self.taps, self.results, self.strides, self.dilations)}
-        if len(lengths) != 1 or len(self.tiled) not in (1, 2):
+        if len(lengths) != 1 or len(self.lines) not in (1, 2):
             raise ValueError(f"tiles of {self.results} results do not fit windows of {self.taps}")
-        self.lines  # noqa: B018  (refuses steps for which there are no tiles)
 
     @property
     def tiled(self) -> tuple[int, ...]:
@@ -215,113 +209,3 @@ class SpreadTiles(Tiles):
     def of_one_image(self) -> Tiles:
         """An image is a convolution with windows of its own."""
         return Tiles(tuple(line.taps for line in self.lines.values()), self.results)
-
-
-def winograd_weights(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
-    """U[p, q, e…, f…, c, o] for weights W[o, c, window…]: e of plain dimensions, f of parts."""
-    taken = _by_part(weights, tiles)
-    rank = len(tiles.tiled)
-    flat = taken.reshape(*taken.shape[: taken.ndim - rank], -1)
-    matrix = _matrix(f.weights for f in tiles.filters)
-    filters = [part.astype(np.float64) @ matrix.T for part in flat]  # each alone: memory
-    made = np.stack([part.astype(weights.dtype) for part in filters])
-    order = [made.ndim - 1, *range(2, made.ndim - 1), 1, 0]
-    turned = np.ascontiguousarray(made.transpose(order))
-    return turned.reshape(*(f.tile for f in tiles.filters), *turned.shape[1:])
-
-
-def plain_weights(transformed: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
-    """W[o, c, window…] for `winograd_weights`."""
-    rank = len(tiles.tiled)
-    flat = transformed.reshape(-1, *transformed.shape[rank:]).astype(np.float64)
-    inverse = np.linalg.pinv(_matrix(f.weights for f in tiles.filters))
-    made = np.tensordot(inverse, flat, axes=1)  # [elements, e…, f…, c, o]
-    turned = made.transpose(made.ndim - 1, made.ndim - 2, *range(1, made.ndim - 2), 0)
-    shape, order = _divided(tiles)
-    split = turned.reshape(*turned.shape[:2], *(shape[k] for k in order))
-    back = split.transpose(0, 1, *(2 + int(k) for k in np.argsort(order)))
-    windows = tuple(slice(t) for t in tiles.taps)
-    return back.reshape(*back.shape[:2], *_whole(tiles))[(slice(None), slice(None), *windows)]
-
-
-def _by_part(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
-    """Windows as [o, c, e…, f…, elements…]: those of a part together, zeros where they end."""
-    missing = [(0, n - t) for n, t in zip(_whole(tiles), tiles.taps, strict=True)]
-    wide = np.pad(weights, [(0, 0), (0, 0), *missing])
-    shape, order = _divided(tiles)
-    split = wide.reshape(*wide.shape[:2], *shape).transpose(0, 1, *(2 + k for k in order))
-    plain, tiled = len(tiles.plain), len(tiles.tiled)
-    inner = split.shape[split.ndim - tiled :]
-    return split.reshape(*split.shape[: 2 + plain], *tiles.parts, *inner)
-
-
-def _whole(tiles: Tiles) -> list[int]:
-    """Sizes of windows whose parts are equal."""
-    lines = tiles.lines
-    return [lines[d].taps * lines[d].parts if d in lines else t for d, t in enumerate(tiles.taps)]
-
-
-def _divided(tiles: Tiles) -> tuple[list[int], list[int]]:
-    """The shape of a window with its parts apart, and where plain, parts and elements are in it."""
-    shape: list[int] = []
-    plain, parts, elements = list[int](), list[int](), list[int]()
-    for d, taps in enumerate(tiles.taps):
-        line = tiles.lines.get(d)
-        if line is None:
-            plain.append(len(shape))
-            shape.append(taps)
-            continue
-        first, second = (parts, elements) if line.pieces > 1 else (elements, parts)
-        first.append(len(shape))
-        second.append(len(shape) + 1)
-        shape += [line.parts, line.taps] if line.pieces > 1 else [line.taps, line.parts]
-    return shape, [*plain, *parts, *elements]
-
-
-def _matrix(parts: Iterable[Matrix]) -> NDArray[np.float64]:
-    """The Kronecker product of the matrices of all dimensions."""
-    found: NDArray[Any] = np.ones((1, 1))
-    for part in parts:
-        found = np.kron(found, np.array(part, np.float64))
-    return found
-
-
-def spread_weights(weights: NDArray[Any], tiles: SpreadTiles, groups: int) -> NDArray[Any]:
-    """U[i…, p, q, c, o] for weights W[c, o, window…] of a transposed convolution: i of images."""
-    channels, filters, *_ = weights.shape
-    by_group = weights.reshape(groups, channels // groups, filters, *tiles.taps)
-    plain = np.moveaxis(by_group, 1, 2).reshape(groups * filters, -1, *tiles.taps)
-    wide = np.pad(plain, [(0, 0), (0, 0), *_missing(tiles)])
-    made = [
-        winograd_weights(wide[np.ix_(*map(range, wide.shape[:2]), *seen)], tiles.of_one_image)
-        for seen in _windows_of(tiles)
-    ]
-    return np.stack(made).reshape(*tiles.images, *made[0].shape)
-
-
-def plain_spread_weights(
-    transformed: NDArray[Any], tiles: SpreadTiles, groups: int
-) -> NDArray[Any]:
-    """W[c, o, window…] for `spread_weights`."""
-    per_group, filters = transformed.shape[-2:]
-    sizes = [t + more for t, (_, more) in zip(tiles.taps, _missing(tiles), strict=True)]
-    wide = np.zeros((filters, per_group, *sizes))
-    images = transformed.reshape(-1, *transformed.shape[len(tiles.images) :])
-    for seen, image in zip(_windows_of(tiles), images, strict=True):
-        where = np.ix_(*map(range, wide.shape[:2]), *seen)
-        wide[where] = plain_weights(image, tiles.of_one_image)
-    plain = wide[(slice(None), slice(None), *(slice(t) for t in tiles.taps))]
-    by_group = plain.reshape(groups, filters // groups, *plain.shape[1:])
-    return np.moveaxis(by_group, 1, 2).reshape(groups * per_group, -1, *tiles.taps)
-
-
-def _missing(tiles: SpreadTiles) -> list[tuple[int, int]]:
-    """The zeros behind windows that make them equal parts for all images."""
-    lines = tiles.lines.values()
-    return [(0, n.taps * n.images - t) for t, n in zip(tiles.taps, lines, strict=True)]
-
-
-def _windows_of(tiles: SpreadTiles) -> Iterator[tuple[list[int], ...]]:
-    """For each image the elements of the window that it sees, along each dimension."""
-    lines = [line for line in tiles.lines.values() if isinstance(line, SpreadLine)]
-    return product(*([line.window_of(i) for i in range(line.images)] for line in lines))
