@@ -31,7 +31,7 @@ from tests.numeric.convolution_cases import (
 from tilewright.dtypes import f32
 from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.ops.winograd import WinogradConv
-from tilewright.layouts.algorithms import algorithms_of, spread_algorithms_of
+from tilewright.layouts.algorithms import algorithms_of
 from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 from tilewright.testing.accuracy import CONVOLUTIONS, growth, rounding, worst
 
@@ -205,7 +205,7 @@ def chosen_for(taps: tuple[int, ...]) -> Iterator[Tiles]:
         weights = np.zeros((1, 1, *taps), np.float32)
         ways = [algorithms_of(Conv(*steps, pads, 1, f32), weights, strict=False)]
         transposed = ConvTranspose(*steps, pads, (0,) * rank, 1, f32)
-        ways.append(spread_algorithms_of(transposed, weights, strict=False))
+        ways.append(algorithms_of(transposed, weights, strict=False))
         yield from (way.tiles for way in itertools.chain(*ways) if way.tiles is not None)
 
 

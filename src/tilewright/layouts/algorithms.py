@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import gcd
+from dataclasses import dataclass, field
+from math import gcd, prod
 from typing import Final
 
 from tilewright.dtypes import f32
 from tilewright.graph.ir import Array, Value
 from tilewright.graph.ops.window import Conv, ConvTranspose
-from tilewright.graph.sizes import sized
+from tilewright.graph.sizes import fixed, sized
 from tilewright.layouts.costs import (
     ConvShape,
     Machine,
@@ -28,8 +28,7 @@ from tilewright.layouts.costs import (
 from tilewright.schedule.recipes.contraction.plan import ContractionShape
 from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
-__all__ = ["DIRECT", "Algorithm", "algorithms_of", "conv_shape"]
-__all__ += ["spread_algorithms_of", "spread_shape"]
+__all__ = ["DIRECT", "Algorithm", "algorithms_of", "shape_of", "shape_with"]
 
 # Results of a tile along a dimension, and the largest tile: beyond it too much is lost by rounding.
 _RESULTS: Final = (2, 3, 4, 5, 6)
@@ -44,15 +43,25 @@ _MARGIN: Final = {0: 1.0, 3: 1.05, 4: 1.05, 5: 1.05, 6: 1.05, 7: 1.15, 8: 1.15}
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A way to compute a convolution; without tiles it is the direct one."""
+    """A way to compute a convolution; without tiles it is the direct one.
+
+    With tiles, it begins with so many `places` of a result: smaller ones are computed by `below`.
+    """
 
     tiles: Tiles | None = None
+    places: int = field(default=0, kw_only=True)
+    below: Tiles | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
-        """`direct`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second of two dimensions only."""
+        """`direct`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second of two dimensions only.
+
+        `F(4, 3) ≥ 64, direct` if sizes decide.
+        """
         if self.tiles is None:
             return "direct"
+        if self.places:
+            return f"{Algorithm(self.tiles).name} ≥ {self.places}, {self.for_less.name}"
         filters = [f"F({f.results}, {f.taps})" for f in self.tiles.filters]
         if len(filters) == 2:
             return "×".join(sorted(set(filters)))
@@ -60,10 +69,22 @@ class Algorithm:
         return "×".join(filters[0] if d == along else str(t) for d, t in windows if t > 1)
 
     @property
+    def for_less(self) -> Algorithm:
+        """What computes results of fewer places."""
+        return Algorithm(self.below)
+
+    @property
     def margin(self) -> float:
         """What its cost is multiplied by when it is compared with others: it rounds more."""
         size = 0 if self.tiles is None else max(f.tile for f in self.tiles.filters)
         return _MARGIN.get(size, _MARGIN[_LARGEST_TILE])
+
+    @property
+    def weight(self) -> int:
+        """By how much its weights are more than one for each filter and channel."""
+        if self.tiles is None:
+            return 0
+        return self.tiles.elements * prod(self.tiles.taps[d] for d in self.tiles.plain)
 
     def halo(
         self, op: Conv, space: Sequence[int], source: Sequence[int]
@@ -93,6 +114,8 @@ class Algorithm:
 
     def cycles(self, conv: ConvShape, machine: Machine) -> float:
         """Predicted by the model of the machine."""
+        if conv.places < self.places:
+            return self.for_less.cycles(conv, machine)
         if self.tiles is None:
             return direct_cycles(conv, machine)
         return winograd_cycles(conv, self.tiles, machine)
@@ -101,8 +124,14 @@ class Algorithm:
 DIRECT: Final = Algorithm()
 
 
-def algorithms_of(op: Conv, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
+def algorithms_of(op: Conv | ConvTranspose, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
     """What a convolution with these weights may run as, the direct way first."""
+    if isinstance(op, Conv):
+        return _conv_algorithms(op, weights, strict=strict)
+    return _spread_algorithms(op, weights, strict=strict)
+
+
+def _conv_algorithms(op: Conv, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
     yield DIRECT
     taps, rank = tuple(weights.shape[2:]), weights.ndim - 2
     if strict or op.dtype != f32 or weights.dtype != f32.numpy:
@@ -125,8 +154,7 @@ def _is_tiled(taps: int, stride: int, dilation: int) -> bool:
     return common and Line.of(1, taps, stride, dilation).taps > 1
 
 
-def spread_algorithms_of(op: ConvTranspose, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
-    """The same for a transposed convolution."""
+def _spread_algorithms(op: ConvTranspose, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
     yield DIRECT
     taps, rank = tuple(weights.shape[2:]), weights.ndim - 2
     if strict or op.dtype != f32 or weights.dtype != f32.numpy or rank > 2:
@@ -141,34 +169,26 @@ def spread_algorithms_of(op: ConvTranspose, weights: Array, *, strict: bool) -> 
             yield Algorithm(tiles)
 
 
-def spread_shape(op: ConvTranspose, weights: Array, result: Value) -> ConvShape | None:
-    """A transposed convolution in numbers, with windows as each image of the result sees them."""
-    channels, per_group, *taps = weights.shape
-    windows = [-(-t // s) for t, s in zip(taps, op.strides, strict=True)]
-    return _shape(op, result, channels, per_group * op.groups, windows, bordered=True)
-
-
-def conv_shape(op: Conv, weights: Array, result: Value) -> ConvShape | None:
+def shape_of(op: Conv | ConvTranspose, weights: Array, result: Value) -> ConvShape | None:
     """The convolution in numbers; None for space of unknown size."""
-    filters, per_group, *taps = weights.shape
-    return _shape(op, result, per_group * op.groups, filters, taps, bordered=any(op.pads))
+    space, batch = sized(result.shape[1:-1]), fixed(result.shape[0])
+    return None if space is None else shape_with(op, weights, space, batch or 1)
 
 
-def _shape(
-    op: Conv | ConvTranspose,
-    result: Value,
-    channels: int,
-    filters: int,
-    taps: Sequence[int],
-    *,
-    bordered: bool,
-) -> ConvShape | None:
-    space, batch = sized(result.shape[1:-1]), sized(result.shape[:1])
-    if space is None:
-        return None
+def shape_with(
+    op: Conv | ConvTranspose, weights: Array, space: Sequence[int], batch: int = 1
+) -> ConvShape:
+    """The same for a result of any size; images of a transposed one see a part of its window."""
+    if isinstance(op, Conv):
+        filters, per_group, *taps = weights.shape
+        channels, bordered = per_group * op.groups, any(op.pads)
+    else:
+        channels, per_group, *windows = weights.shape
+        filters, bordered = per_group * op.groups, True
+        taps = [-(-t // s) for t, s in zip(windows, op.strides, strict=True)]
     return ConvShape(
-        1 if batch is None else batch[0],
-        space,
+        batch,
+        tuple(space),
         channels,
         filters,
         tuple(taps),

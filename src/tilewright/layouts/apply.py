@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value, array_type
 from tilewright.graph.ops import Map, Op, argument, computed_as
+from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.layouts.algorithms import Algorithm
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.sites import Alternative, Site
 from tilewright.tensor.library.tile_weights import spread_weights, winograd_weights
-from tilewright.tensor.library.tiles import SpreadTiles
+from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 
 __all__ = ["Conversion", "apply"]
 
@@ -106,18 +107,29 @@ class _Applied:
     ) -> tuple[Op, list[Value]]:
         """The operator of an algorithm with its transformed weights."""
         x, weights = inputs
-        tiles, plain = algorithm.tiles, self.constants[weights]
-        assert tiles is not None
-        made_op: Op
+        if not algorithm.places:
+            made, held = self._tiled(algorithm.tiles, op, weights)
+            return made, [x, held]
+        large, of_large = self._tiled(algorithm.tiles, op, weights)
+        small, of_small = self._tiled(algorithm.below, op, weights)
+        return BySize(large, small, algorithm.places), [x, of_large, of_small]
+
+    def _tiled(
+        self, tiles: Tiles | None, op: Conv | ConvTranspose, weights: Value
+    ) -> tuple[Op, Value]:
+        if tiles is None:
+            return op, weights
+        plain = self.constants[weights]
+        made: Op
         if isinstance(op, Conv):
             held = winograd_weights(plain, tiles)
             how = (op.strides, op.dilations, op.pads, op.groups, op.dtype)
-            made_op = WinogradConv(tiles.taps, tiles.results, *how)
+            made = WinogradConv(tiles.taps, tiles.results, *how)
         else:
             assert isinstance(tiles, SpreadTiles)
             held = spread_weights(plain, tiles, op.groups)
             spread = (op.strides, op.pads, op.extra, op.groups, op.dtype)
-            made_op = WinogradTransposed(tiles.taps, tiles.results, *spread)
-        made = Value(f"{weights.name}_{algorithm.name}", array_type(held))
-        self.constants[made] = held
-        return made_op, [x, made]
+            made = WinogradTransposed(tiles.taps, tiles.results, *spread)
+        value = Value(f"{weights.name}_{Algorithm(tiles).name}", array_type(held))
+        self.constants[value] = held
+        return made, value

@@ -21,9 +21,7 @@ from tilewright.layouts.algorithms import (
     DIRECT,
     Algorithm,
     algorithms_of,
-    conv_shape,
-    spread_algorithms_of,
-    spread_shape,
+    shape_of,
 )
 from tilewright.layouts.costs import (
     ConvShape,
@@ -36,6 +34,7 @@ from tilewright.layouts.costs import (
 )
 from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
+from tilewright.layouts.unsized import unsized_ways
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 
 __all__ = ["Alternative", "Settings", "Site", "is_small", "sites_of"]
@@ -196,9 +195,11 @@ def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settin
     if len(outputs) != 1:
         return plain
     (result,) = outputs
-    if result.rank < 3 or sized(result.shape[1:]) is None:
+    if result.rank < 3:
         return plain
     anchor = next((n for n in group.nodes if isinstance(n.op, Conv | ConvTranspose | Pool)), None)
+    if sized(result.shape[1:]) is None:
+        return plain if anchor is None else _unsized(graph, plain, anchor, settings)
     if anchor is not None and isinstance(anchor.op, Conv):
         return _convolution(graph, plain, anchor, result, settings)
     if anchor is not None and isinstance(anchor.op, ConvTranspose):
@@ -265,7 +266,7 @@ def _convolution(
     op, (x, weights) = anchor.op, anchor.inputs
     assert isinstance(op, Conv)
     held = graph.constants.get(weights)
-    shape = None if held is None else conv_shape(op, held, anchor.output)
+    shape = None if held is None else shape_of(op, held, anchor.output)
     if held is None or shape is None or x in graph.constants:
         return plain
     wide = [v for v in plain.reads if v not in graph.constants and not is_small(v) and v is not x]
@@ -278,16 +279,26 @@ def _convolution(
     return Site(plain.nodes, plain.results, (x,), beside, tuple(found), plain.group, shape)
 
 
+def _unsized(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> Site:
+    """Space of unknown size stays channels last; what is fast depends on the size of a run."""
+    op, weights = anchor.op, graph.constants.get(anchor.inputs[-1])
+    if not isinstance(op, Conv | ConvTranspose) or weights is None:
+        return plain
+    ways = unsized_ways(op, weights, anchor.output, settings.machine, strict=settings.strict)
+    found = tuple(Alternative(algorithm=way, cycles=cycles) for way, cycles in ways)
+    return replace(plain, alternatives=found)
+
+
 def _spreading(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> Site:
     """A transposed convolution copies its data with a border, from whatever form they have."""
     op, (x, weights) = anchor.op, anchor.inputs
     assert isinstance(op, ConvTranspose)
     held = graph.constants.get(weights)
-    shape = None if held is None else spread_shape(op, held, anchor.output)
+    shape = None if held is None else shape_of(op, held, anchor.output)
     if held is None or shape is None:
         ways = [(DIRECT, 0.0)]
     else:
-        found = spread_algorithms_of(op, held, strict=settings.strict)
+        found = algorithms_of(op, held, strict=settings.strict)
         ways = [(a, a.cycles(shape, settings.machine) * a.margin) for a in found]
     forms = [f for f in (LAST, FIRST) if f.misfit(x.shape) is None]
     every = tuple(Alternative(f, LAST, *way) for way in ways for f in forms)

@@ -8,11 +8,12 @@ carries is copied back at the end of each iteration.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.graph.groups import Group, GroupKind, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
 from tilewright.graph.ops import Concat, Map, argument, computed_as
+from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
@@ -161,7 +162,27 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
                     size, number = first.op.size, first.inputs[-1]
                     plan.steps.append(Enter(plan.new_segment(size), ((size, number),)))
                 left = group.outputs(graph, consumers) or tuple(group.nodes[-1].outputs)
-                plan.steps.append(KernelStep(group, left, plan.here))
+                _plan_kernel(plan, group, left)
+
+
+def _plan_kernel(plan: Plan, group: Group, left: tuple[Value, ...]) -> None:
+    """One kernel, or one of two by the sizes of a run."""
+    node = next((n for n in group.nodes if isinstance(n.op, BySize)), None)
+    if node is None or not isinstance(node.op, BySize):
+        plan.steps.append(KernelStep(group, left, plan.here))
+        return
+    large, small = (
+        KernelStep(_with_node(group, node, version), left, plan.here)
+        for version in node.op.versions(node)
+    )
+    otherwise, end = Label("small"), Label("end")
+    plan.steps += [Branch(otherwise, node.op.is_large(node)), large, Branch(end)]
+    plan.steps += [otherwise, small, end]
+
+
+def _with_node(group: Group, old: Node, new: Node) -> Group:
+    """The group with another node in the place of one."""
+    return replace(group, nodes=[new if node is old else node for node in group.nodes])
 
 
 def _plan_host(plan: Plan, node: Node) -> None:

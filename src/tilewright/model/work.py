@@ -11,6 +11,7 @@ from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Contract, Gather
 from tilewright.graph.ops.attend import Attend
 from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.graph.sizes import product, tidy
 from tilewright.tensor import ir as tir
 
@@ -60,6 +61,11 @@ def _multiply_adds(node: Node) -> tir.Expr:
             return product((*node.output.shape, *shapes[1][1:]))
         case ConvTranspose():
             return product((*shapes[0], *shapes[1][1:]))
+        case WinogradConv(taps=taps):  # as many as a direct convolution has
+            return product((*node.output.shape, *map(tir.as_index, taps), shapes[1][-2]))
+        case WinogradTransposed(taps=taps, groups=groups):
+            filters = shapes[1][-1] // groups
+            return product((*shapes[0], filters, *map(tir.as_index, taps)))
         case Attend(layouts=(of_queries, of_keys, of_values, _)):
             queries = dict(zip(of_queries, shapes[0], strict=True))
             keys = dict(zip(of_keys, shapes[1], strict=True))["s"]

@@ -10,7 +10,10 @@ import pytest
 from tilewright.dtypes import boolean, f32, i64
 from tilewright.graph import Builder, Graph, verify_graph
 from tilewright.graph.loops import Turn, branch, loop
+from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.host import Host
+from tilewright.graph.ops.window import Conv
+from tilewright.graph.ops.winograd import WinogradConv
 from tilewright.model.plan import (
     Assign,
     Branch,
@@ -96,6 +99,20 @@ def test_a_branch_of_two_sizes_says_which_one_it_is(golden):
     (size,) = (d for d in y.shape if isinstance(d, tir.Var))
     assert plan.segments[size] == 1
     assert golden == listing(plan)
+
+
+def test_kernels_by_size(golden):
+    b = Builder()
+    x = b.input("x", f32, (N, N, 4, 16))
+    weights = [
+        b.constant(np.zeros(s, np.float32), n)
+        for s, n in (((4, 4, 16, 8), "t"), ((8, 16, 3, 3), "w"))
+    ]
+    ones, pads = (1, 1), (1, 1, 1, 1)
+    small = Conv(ones, ones, pads, 1, f32)
+    large = WinogradConv((3, 3), (2, 2), ones, ones, pads, 1, f32)
+    y = b.add(BySize(large, small, 100), x, *weights)
+    assert golden == listing(plan_graph(b.graph([plus(b, y, 1.0)])))
 
 
 def counting(tested=False, condition=None, collects=True) -> Graph:

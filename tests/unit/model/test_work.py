@@ -9,6 +9,7 @@ from tilewright.graph.ir import Node, TensorType, Value
 from tilewright.graph.ops import Contract, Gather, axis, picked
 from tilewright.graph.ops.attend import Attend
 from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.graph.sizes import as_shape, evaluate_size
 from tilewright.model.work import flops_of, moved_bytes
 from tilewright.tensor import ir as tir
@@ -37,6 +38,22 @@ CASES = {
     "transposed": (
         node(ConvTranspose(**WINDOW, extra=(0, 0), groups=1), value(N, 8, 8, 4), value(4, 6, 3, 3)),
         7 * 8 * 8 * 4 * 6 * 9,
+    ),
+    "tiles": (
+        node(
+            WinogradConv((3, 3), (4, 4), (1, 1), (1, 1), (1, 1, 1, 1), 2, f32),
+            value(N, 8, 8, 4),
+            value(6, 6, 2, 6),
+        ),
+        7 * 8 * 8 * 6 * 2 * 9,
+    ),
+    "transposed tiles": (
+        node(
+            WinogradTransposed((4, 4), (2, 2), (2, 2), (1, 1, 1, 1), (0, 0), 1, f32),
+            value(N, 8, 8, 4),
+            value(2, 2, 3, 3, 4, 6),
+        ),
+        7 * 8 * 8 * 4 * 6 * 16,
     ),
     "attention": (
         node(Attend(("bhsd",) * 4, 1.0), *(value(2, 4, s, 16) for s in (N, 9, 9))),
