@@ -123,7 +123,10 @@ def _unfold(draw: st.DrawFn, dims: Sequence[tir.Expr]) -> LayoutStep | None:
 
 @st.composite
 def images(draw: st.DrawFn, nodes: int = 4) -> RandomGraph:
-    """Networks on images: windows of every kind, maps, joins, movements and sums between them."""
+    """Networks on images: windows of every kind, maps, joins, movements and sums between them.
+
+    Images have one to three dimensions of space, mostly two.
+    """
     maker = _Images(draw)
     for _ in range(draw(st.integers(2, nodes))):
         maker.add()
@@ -137,7 +140,9 @@ class _Images:
         batch = tir.Var("batch")
         self.sizes = {batch: draw(st.integers(1, 3))}
         first: int | tir.Expr = draw(st.sampled_from((1, 2, batch)))
-        side = draw(st.integers(4, 9)), draw(st.integers(4, 9))
+        self.rank: int = draw(st.sampled_from((2, 2, 1, 3)))
+        sides = st.integers(4, {1: 24, 2: 9, 3: 6}[self.rank])
+        side = [draw(sides) for _ in range(self.rank)]
         self.dtype = draw(st.sampled_from((f32, f32, f32, f16)))
         channels = draw(st.sampled_from((3, 4, 8, 12, 16, 17)))
         x = self.b.input("x", self.dtype, (first, *side, channels))
@@ -160,6 +165,15 @@ class _Images:
     def weights(self, *shape: int) -> Value:
         return self.b.constant((self.rng.standard_normal(shape) * 0.3).astype(self.dtype.numpy))
 
+    @property
+    def space(self) -> tuple[int, ...]:
+        """The dimensions between batch and channels."""
+        return tuple(range(1, 1 + self.rank))
+
+    def each(self, *choices: int) -> tuple[int, ...]:
+        """One of them for each dimension of space."""
+        return tuple(self.draw(st.sampled_from(choices)) for _ in self.space)
+
     def groups(self, *sizes: int) -> int:
         return self.draw(
             st.sampled_from([g for g in (1, 1, 2, 4, sizes[0]) if not any(s % g for s in sizes)])
@@ -167,15 +181,19 @@ class _Images:
 
     def window(self, x: Value) -> tuple[tuple[int, ...], ...] | None:
         """(kernel, strides, dilations, pads) that fit."""
-        pair = lambda *of: tuple(self.draw(st.sampled_from(of)) for _ in range(2))  # noqa: E731
-        kernel, strides, dilations = pair(1, 2, 3, 3), pair(1, 1, 2), pair(1, 1, 1, 2)
-        reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]  # every window sees x
-        pads = tuple(min(p, reach[d % 2]) for d, p in enumerate((*pair(0, 1, 1), *pair(0, 1, 1))))
-        for d in range(2):
-            size = fixed(x.shape[1 + d]) or 0
-            if size + pads[d] + pads[2 + d] < (kernel[d] - 1) * dilations[d] + 1:
-                return None
-        return kernel, strides, dilations, pads
+        kernel, strides, dilations = (
+            self.each(1, 2, 3, 3),
+            self.each(1, 1, 2),
+            self.each(1, 1, 1, 2),
+        )
+        reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
+        lead, tail = (  # every window sees x
+            [min(p, r) for p, r in zip(self.each(0, 1, 1), reach, strict=True)] for _ in range(2)
+        )
+        sizes = [fixed(x.shape[d]) or 0 for d in self.space]
+        if any(s + a + b <= r for s, a, b, r in zip(sizes, lead, tail, reach, strict=True)):
+            return None
+        return kernel, strides, dilations, (*lead, *tail)
 
     def conv(self) -> Value | None:
         x = self.pick()
@@ -191,11 +209,14 @@ class _Images:
     def transposed(self) -> Value | None:
         x = self.pick()
         channels = fixed(x.shape[-1]) or 1
-        kernel = self.draw(st.sampled_from(((2, 2), (3, 3), (1, 2), (4, 4))))
-        strides = self.draw(st.sampled_from(((1, 1), (2, 2), (2, 1))))
+        kernel, strides = self.each(1, 2, 3, 4), self.each(1, 2, 2)
+        dilations, pads = self.each(1, 1, 1, 2), (*self.each(0, 0, 1), *self.each(0, 0, 1))
+        extra = tuple(min(e, s - 1) for e, s in zip(self.each(0, 0, 1), strides, strict=True))
         groups = self.groups(channels)
         weights = self.weights(channels, self.draw(st.sampled_from((1, 4, 5))), *kernel)
-        op = ConvTranspose(strides, (1, 1), (0, 0, 0, 0), (0, 0), groups, self.dtype)
+        op = ConvTranspose(strides, dilations, pads, extra, groups, self.dtype)
+        if any((fixed(d) or 0) < 1 for d in op.space(x.shape[1:-1], kernel)):
+            return None
         return self.b.add(op, x, weights)
 
     def pool(self) -> Value | None:
@@ -209,9 +230,8 @@ class _Images:
 
     def bias(self) -> Value:
         x = self.pick()
-        shape = self.draw(
-            st.sampled_from(((fixed(x.shape[-1]) or 1,), (1, fixed(x.shape[1]) or 1, 1, 1)))
-        )
+        of_lines = (1, fixed(x.shape[1]) or 1, *(1,) * self.rank)
+        shape = self.draw(st.sampled_from(((fixed(x.shape[-1]) or 1,), of_lines)))
         return self.b.map(lambda v, c: v + c, x, self.weights(*shape))
 
     def join(self) -> Value:
@@ -221,12 +241,12 @@ class _Images:
 
     def concat(self) -> Value:
         x = self.pick()
-        others = [v for v in self.values if v.shape[:3] == x.shape[:3]]
-        return self.b.concat([x, self.draw(st.sampled_from(others))], 3)
+        others = [v for v in self.values if v.shape[:-1] == x.shape[:-1]]
+        return self.b.concat([x, self.draw(st.sampled_from(others))], 1 + self.rank)
 
     def crop(self) -> Value | None:
         x = self.pick()
-        d = self.draw(st.integers(1, 3))
+        d = self.draw(st.integers(1, 1 + self.rank))
         size = fixed(x.shape[d]) or 0
         if size < 3:
             return None
@@ -235,37 +255,41 @@ class _Images:
         return self.b.remap(x, shape, lambda *o: [i + 1 if k == d else i for k, i in enumerate(o)])
 
     def total(self) -> Value:
-        axes = self.draw(st.sampled_from(((1, 2), (3,), (1,))))
+        axes = self.draw(st.sampled_from((self.space, (1 + self.rank,), (1,))))
         x = self.pick()
         return self.b.map(lambda v, s: v + s, x, self.b.reduce(tir.Fold.ADD, x, axes))
 
     def softmax(self) -> Value:
         x, b = self.pick(), self.b
-        axes = self.draw(st.sampled_from(((3,), (1, 2), (1, 2, 3))))
+        last = (1 + self.rank,)
+        axes = self.draw(st.sampled_from((last, self.space, (*self.space, *last))))
         power = b.map(lambda v, m: call("exp", v - m), x, b.reduce(tir.Fold.MAX, x, axes))
         return b.map(lambda v, s: v / s, power, b.reduce(tir.Fold.ADD, power, axes))
 
     def flat(self) -> Value:
+        """All places in one dimension, and back."""
         x = self.pick()
-        return self.b.reshape(
-            self.b.reshape(x, (x.shape[0], x.shape[1] * x.shape[2], x.shape[3])), x.shape
-        )
+        places = prod(fixed(d) or 1 for d in x.shape[1:-1])
+        return self.b.reshape(self.b.reshape(x, (x.shape[0], places, x.shape[-1])), x.shape)
 
     def shuffle(self) -> Value:
         x = self.pick()
         channels = fixed(x.shape[-1]) or 1
         groups = self.groups(channels)
-        parts = self.b.reshape(x, (*x.shape[:3], groups, channels // groups))
-        return self.b.reshape(self.b.transpose(parts, (0, 1, 2, 4, 3)), x.shape)
+        parts = self.b.reshape(x, (*x.shape[:-1], groups, channels // groups))
+        order = (0, *self.space, 2 + self.rank, 1 + self.rank)
+        return self.b.reshape(self.b.transpose(parts, order), x.shape)
 
     def classifier(self) -> Value:
         """A product with all elements of an image, channels first or last."""
         x = self.pick()
-        moved = self.b.transpose(x, self.draw(st.sampled_from(((0, 1, 2, 3), (0, 3, 1, 2)))))
+        last = 1 + self.rank
+        orders = (0, *self.space, last), (0, last, *self.space)
+        moved = self.b.transpose(x, self.draw(st.sampled_from(orders)))
         row = prod(fixed(d) or 1 for d in x.shape[1:])
         flat = self.b.reshape(moved, (x.shape[0], row))
         made = self.b.contract("mk", "nk", "mn", flat, self.weights(4, row))
-        return self.b.reshape(made, (x.shape[0], 1, 1, 4))
+        return self.b.reshape(made, (x.shape[0], *(1,) * self.rank, 4))
 
     def finish(self) -> RandomGraph:
         """The last value is a result, and perhaps one that others read, too: a convolution, say."""

@@ -15,7 +15,7 @@ from tilewright.graph.groups import Group, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, Value
 from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
-from tilewright.graph.passes.movements import keeps_channels
+from tilewright.graph.passes.movements import channel_range, keeps_channels
 from tilewright.graph.sizes import bytes_of, fixed, same_shape, sized
 from tilewright.layouts.algorithms import (
     DIRECT,
@@ -221,7 +221,8 @@ def _is_local(node: Node) -> bool:
         case Concat(axis=along):
             return along == node.output.rank - 1
         case Remap():
-            return keeps_channels(node.op, node.inputs[0])
+            x = node.inputs[0]
+            return keeps_channels(node.op, x) or channel_range(node.op, x) is not None
         case Reduce(axes=axes):
             rank = node.inputs[0].rank
             return set(axes) <= set(range(1, rank - 1))
@@ -238,12 +239,21 @@ def _following(
     if (small and not wide) or any(v.rank != result.rank for v in every):
         return plain
     forms = [f for f in settings.forms if all(f.misfit(v.shape) is None for v in every)]
+    forms = [f for f in forms if not any(_cuts_blocks(node, f) for node in plain.nodes)]
     found = [
         Alternative(f, LAST if small else f, DIRECT, _joined(plain, f, settings)) for f in forms
     ]
     read = tuple(v for v in wide if small or v in data)
     beside = tuple(v for v in wide if v not in read)
     return Site(plain.nodes, plain.results, read, beside, tuple(found), plain.group)
+
+
+def _cuts_blocks(node: Node, form: Form) -> bool:
+    """Whether a slice of channels begins inside of a block of them."""
+    if not isinstance(node.op, Remap) or not form.block:
+        return False
+    found = channel_range(node.op, node.inputs[0])
+    return found is not None and found[0] % form.block != 0
 
 
 def _joined(site: Site, form: Form, settings: Settings) -> float:

@@ -11,6 +11,7 @@ made with it: there is no second mechanism for tuned kernels.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -46,16 +47,26 @@ class Space:
             yield replace(alternative, loops=plan, cycles=cycles)
 
     def sample(self, rng: random.Random, count: int) -> list[Alternative]:
-        """Different points of the joint space, all layouts and algorithms alike."""
-        found: dict[str, Alternative] = {}
+        """So many different points of the joint space; all of them, if there are no more.
+
+        Algorithms and layouts take turns, in random order and each with its loops at random: one
+        with few loops is drawn as early as one with many.
+        """
         rank = self.site.results[0].rank
-        for _ in range(4 * count):
-            layout = rng.choice(self.site.alternatives)
-            point = rng.choice(list(self.loops(layout)))
-            found.setdefault(point.key(rank), point)
-            if len(found) == count:
-                break
+        order = rng.sample(self.site.alternatives, len(self.site.alternatives))
+        turns = deque(self._at_random(alternative, rng) for alternative in order)
+        found: dict[str, Alternative] = {}
+        while turns and len(found) < count:
+            points = turns.popleft()
+            point = next(points, None)
+            if point is not None:
+                found.setdefault(point.key(rank), point)
+                turns.append(points)
         return list(found.values())
+
+    def _at_random(self, alternative: Alternative, rng: random.Random) -> Iterator[Alternative]:
+        points = list(self.loops(alternative))
+        yield from rng.sample(points, len(points))
 
 
 def measured(

@@ -30,18 +30,20 @@ def stored_program(program: tir.Func, layouts: Mapping[str, Layout]) -> tir.Func
     for param in program.params:
         if param.name in layouts:
             steps[param], around = settled(param.shape, layouts[param.name])
-            borders += [(param.name, step) for step in around if isinstance(step, Pad)]
-    program = relaid(program, steps, [p for p in steps if p.name in dict(borders)])
+            borders += [(param.name, border) for border in around]
+    bordered = {name for name, _ in borders}
+    program = relaid(program, steps, [p for p in steps if p.name in bordered])
     if not borders:
         return program
-    for name in dict(borders):
-        program = _written_last(program, name)
+    for param in program.params:
+        if param.name in bordered:
+            program = _written_last(program, param.name)
     # Sizes that no parameter tells, or none with a border around it, are told by others meanwhile.
     told = [tir.Buffer(f"told_{k}", (size,), u8) for k, size in enumerate(sizes(program))]
     schedule = Schedule(program.with_fields(params=(*program.params, *told)))
     with schedule.together():
-        for name, step in borders:
-            schedule.layout_pad(name, step.dim, step.lead, step.tail)
+        for name, border in borders:
+            schedule.layout_pad(name, border.dim, border.lead, border.tail)
     made = schedule.func
     params = made.params[: len(program.params)]
     return _as_stored(made.with_fields(params=params, body=_zeros_first(made.body)))

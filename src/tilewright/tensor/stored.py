@@ -1,4 +1,4 @@
-"""Layouts of whole values: the stored shape, what fits a shape, and indices both ways.
+"""Layouts of whole values: the stored shape, what fits it, what lies innermost, indices both ways.
 
 A layout is a tuple of steps (`layout.py`) from the shape that a program means to the one that is in
 memory. `settled` brings the borders of a layout to its end wherever they can wait: a border that is
@@ -16,7 +16,10 @@ from tilewright.tensor.printer import print_node
 
 __all__ = [
     "Layout",
+    "innermost",
     "is_bijective",
+    "is_long",
+    "is_turned",
     "logical_index",
     "misfit",
     "settled",
@@ -98,7 +101,34 @@ def _misfit_of_sizes(shape: Exprs, step: LayoutStep) -> str | None:
     return None
 
 
-def settled(shape: Sequence[tir.Expr], layout: Sequence[LayoutStep]) -> tuple[Layout, Layout]:
+def innermost(rank: int, layout: Sequence[LayoutStep]) -> int:
+    """The dimension whose neighbours are neighbours in memory; -1 if there are no dimensions."""
+    origins = list(range(rank))
+    for step in layout:
+        match step:
+            case Reorder(order=order):
+                origins = [origins[d] for d in order]
+            case Split(dim=d) | Unfold(dim=d):
+                origins.insert(d, origins[d])
+            case Fuse(dim=d, sizes=sizes):
+                origins[d : d + len(sizes)] = [origins[d + len(sizes) - 1]]
+    return origins[-1] if origins else -1
+
+
+def is_turned(rank: int, layout: Sequence[LayoutStep]) -> bool:
+    """Whether the last dimension does not stay innermost."""
+    return innermost(rank, layout) != rank - 1
+
+
+def is_long(shape: Sequence[tir.Expr], layout: Sequence[LayoutStep], least: int) -> bool:
+    """Whether the innermost dimension has at least so many elements; an unknown size has."""
+    extent = tir.int_value(shape[innermost(len(shape), layout)])
+    return extent is None or extent >= least
+
+
+def settled(
+    shape: Sequence[tir.Expr], layout: Sequence[LayoutStep]
+) -> tuple[Layout, tuple[Pad, ...]]:
     """The layout as steps without borders, and the borders behind them; borders that a later step
     depends on stay among the steps.
     """

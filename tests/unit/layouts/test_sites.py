@@ -12,7 +12,7 @@ from tests.laid_out import compiled
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Graph, Value, interpret
 from tilewright.graph.groups import is_view
-from tilewright.graph.ops import Concat, Reduce, Transpose
+from tilewright.graph.ops import Concat, Reduce, Remap, Transpose
 from tilewright.graph.ops.window import Conv, Pool
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.layouts.choose import choose
@@ -211,3 +211,22 @@ def test_what_has_no_space_has_one_form():
     choice = choose(graph, Settings(MACHINE, fixed=blocked(8)))
     assert choice.conversions == ()
     same_results(graph, choice.graph)
+
+
+@pytest.mark.parametrize(
+    ("begin", "forms"), [(16, {LAST, FIRST, blocked(8), blocked(16)}), (4, {LAST, FIRST})]
+)
+def test_slices_of_channels_follow_where_they_take_whole_blocks(begin, forms):
+    n = Network(8, 16)
+    y = n.conv(n.x, 64)
+    part = n.b.remap(y, (1, 32, 8, 8), lambda b, c, *place: [b, c + begin, *place])
+    graph = optimise(n.b.graph([n.conv(part, 16)], ["y"]))
+    (site,) = [
+        s for s in sites_of(graph, SETTINGS) if any(isinstance(m.op, Remap) for m in s.nodes)
+    ]
+    assert {a.result.plain for a in site.alternatives} == forms
+    x = np.random.default_rng(2).uniform(-1, 1, (1, 16, 8, 8)).astype(np.float32)
+    (want,) = interpret(graph, {"x": x})
+    for form in forms:
+        made = choose(graph, Settings(MACHINE, fixed=form)).graph
+        np.testing.assert_allclose(compiled(made)[0].run({"x": x})[0], want, atol=1e-4)

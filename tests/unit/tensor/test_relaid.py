@@ -200,3 +200,18 @@ def test_copies_of_one_buffer_have_names_of_their_own():
     assert sorted(names) == ["Y_X", "Y_X_2"]
     data = {"X": np.arange(64, dtype=np.float32).reshape(8, 8)}
     assert np.array_equal(interpret(made, data)["Y"], interpret(program, data)["Y"])
+
+
+def test_one_copy_of_a_whole_buffer_is_enough_for_a_block():
+    """Places held at the border are read of a copy of all, whichever they are."""
+    x = placeholder("X", (8, 8))
+    held = lambda i: tir.maximum(tir.minimum(i, 7), 0)  # noqa: E731
+    y = compute("Y", (8, 8), lambda i, j: x[held(i - 1), j] - x[held(i + 1), j])
+    program = made = func("f", [x], [y])
+    for load in loads_of(find_block(program, "Y")):
+        made = with_copy(made, find_block(program, "Y"), load)
+    verify(made)
+    names = [s.name for s in walk_stmts(made) if isinstance(s, tir.Block)]
+    assert names == ["Y_X", "Y"]
+    data = {"X": np.arange(64, dtype=np.float32).reshape(8, 8) ** 2}
+    assert np.array_equal(interpret(made, data)["Y"], interpret(program, data)["Y"])

@@ -14,7 +14,10 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.evaluate import Evaluator
 from tilewright.tensor.layout import Fuse, LayoutStep, Pad, Reorder, Split, StoreAt, Unfold
 from tilewright.tensor.stored import (
+    innermost,
     is_bijective,
+    is_long,
+    is_turned,
     logical_index,
     misfit,
     settled,
@@ -134,3 +137,37 @@ def test_only_what_stores_every_element_once_is_bijective():
     assert is_bijective((*blocked(8), Fuse(0, (1, 2))))
     assert not is_bijective(HALO)
     assert not is_bijective((Unfold(1, 4, 2, 6),))
+
+
+@pytest.mark.parametrize(
+    ("steps", "dim"),
+    [
+        ((), 3),
+        (NCHW, 2),
+        (blocked(8), 3),
+        (HALO, 3),
+        ((*NCHW, Fuse(2, (6, 4))), 2),
+        ((Reorder((3, 0, 2, 1)), Unfold(3, 4, 2, 6)), 1),
+    ],
+)
+def test_neighbours_along_the_innermost_dimension_are_neighbours_in_memory(steps, dim):
+    """The numbers in memory say so: a step of one along `dim` is a step of one there."""
+    assert innermost(4, steps) == dim
+    assert is_turned(4, steps) == (dim != 3)
+    shape = numbers(IMAGE)
+    memory = packed(np.arange(1, prod(shape) + 1).reshape(shape), steps)
+    steps_of_one = prod(shape[dim + 1 :])
+    assert memory[(*(n // 2 for n in memory.shape[:-1]), 1)] == (
+        memory[(*(n // 2 for n in memory.shape[:-1]), 0)] + steps_of_one
+    )
+
+
+def test_a_scalar_has_no_innermost_dimension():
+    assert innermost(0, ()) == -1
+    assert not is_turned(0, ())
+
+
+def test_the_innermost_dimension_is_long_or_unknown():
+    assert is_long(IMAGE, NCHW, 4)
+    assert not is_long(IMAGE, NCHW, 5)
+    assert is_long((tir.Var("n"), tir.Const(2)), (Reorder((1, 0)),), 1000)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Expand, Map, Remap, axis
 from tilewright.graph.passes.rewrite import Rewriter
-from tilewright.graph.sizes import same_shape
+from tilewright.graph.sizes import fixed, same_shape, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import free_vars, substitute
 
-__all__ = ["join_movements", "keeps_channels"]
+__all__ = ["channel_range", "join_movements", "keeps_channels"]
 
 
 def join_movements(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -59,3 +59,15 @@ def keeps_channels(op: Remap, x: Value) -> bool:
     channel = axis(x.rank - 1)
     moved = (channel in free_vars(index) for index in (*op.indices[:-1], op.inside))
     return op.indices[-1] == channel and not any(moved)
+
+
+def channel_range(op: Remap, x: Value) -> tuple[int, int] | None:
+    """The first channel of a slice of channels, and how many there are; None if it is not one."""
+    axes = tuple(axis(k) for k in range(x.rank))
+    size = fixed(op.shape[-1]) if op.shape else None
+    if size is None or len(op.indices) != x.rank or op.inside != tir.TRUE:
+        return None
+    if op.indices[:-1] != axes[:-1] or not same_shape(op.shape[:-1], x.shape[:-1]):
+        return None
+    start = fixed(tidy(op.indices[-1] - axes[-1]))
+    return None if start is None else (start, size)

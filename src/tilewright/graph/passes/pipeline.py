@@ -18,6 +18,7 @@ from tilewright.graph.passes.rewrite import Rule, rewrite_graph
 from tilewright.graph.passes.scalars import embed_scalars
 from tilewright.graph.passes.scales import fold_scales
 from tilewright.graph.passes.shuffles import sink_shuffles
+from tilewright.graph.passes.transposed_products import transposed_products
 from tilewright.graph.passes.transposes import sink_transposes
 from tilewright.graph.verify import verify_graph
 
@@ -31,6 +32,7 @@ GRAPH_PASSES: Final[tuple[Rule, ...]] = (
     sink_reshapes,  # epilogues in the shape of their product
     reduce_global_pools,
     pointwise_products,  # behind the transposes: its reshapes would stop them
+    transposed_products,  # for the same reason
     fold_scales,  # batch normalisations, once they stand behind their weights
     sink_shuffles,  # orders of channels, once nothing else wants to go into the weights
 )

@@ -8,6 +8,7 @@ through `Builder`, so constants fold and equal nodes are shared at every step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from tilewright.graph.builder import Builder
@@ -21,10 +22,15 @@ O = TypeVar("O", bound=Op)  # noqa: E741
 
 
 class Rewriter(Builder):
-    """A builder that knows what its values come from, and how often the old graph reads them."""
+    """A builder that knows what its values come from, and how often the old graph reads them.
+
+    `before` is the old graph, `new` what its values have become so far.
+    """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.name)
+        self.before = graph
+        self.new: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
         self._made: dict[Value, Node] = {}
         self._seen = 0
@@ -46,6 +52,16 @@ class Rewriter(Builder):
         found = self.made_by(x, Reshape)
         return super().reshape(x if found is None else found[1].inputs[0], shape)
 
+    @cached_property
+    def readers(self) -> dict[Value, list[Node]]:
+        """The nodes of the old graph that read each of its values."""
+        return self.before.consumers()
+
+    @cached_property
+    def place(self) -> dict[Node, int]:
+        """The place of each node in the old graph."""
+        return {node: k for k, node in enumerate(self.before.nodes)}
+
     def is_read_once(self, value: Value) -> bool:
         """Whether one node alone reads it, and it is not an output."""
         return self.uses.get(value, 0) == 1
@@ -57,7 +73,7 @@ Rule = Callable[[Rewriter, Node, tuple[Value, ...]], Value | Sequence[Value] | N
 def rewrite_graph(graph: Graph, rule: Rule) -> Graph:
     """The graph after one walk with the rule."""
     b = Rewriter(graph)
-    new: dict[Value, Value] = {}
+    new = b.new
     for value in graph.inputs:
         new[value] = b.input(value.name, value.dtype, value.shape)
     for value, array in graph.constants.items():

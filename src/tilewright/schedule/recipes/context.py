@@ -82,8 +82,12 @@ def work_of(context: Context, block: str) -> float:
 
 
 def parallelize(context: Context, loop: str, cycles: float) -> None:
-    """Make a loop parallel where there is more than one thread and enough work for it."""
-    if context.threads > 1 and cycles > PARALLEL_CYCLES:
+    """Make a loop parallel where there is more than one thread and enough work for it.
+
+    One iteration is for one thread: it had better see that sums need no memory.
+    """
+    shared = context.threads > 1 and extent_of(context, loop) != 1
+    if shared and cycles > PARALLEL_CYCLES:
         context.schedule.parallel(loop)
 
 

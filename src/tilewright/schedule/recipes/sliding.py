@@ -15,8 +15,7 @@ from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.elementwise import has_border
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
-from tilewright.tensor.analysis.structure import folding, loads_of
-from tilewright.tensor.relaid.wishes import is_plain
+from tilewright.tensor.analysis.structure import folding, is_in_order, loads_of
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["Lines", "Slide", "puts_border", "runs_along_lines"]
@@ -154,7 +153,7 @@ def runs_along_lines(schedule: Schedule, block: str, epilogue: str | None = None
         return True
     reader, buffer = schedule.block(epilogue), node.writes[0].buffer
     own = [load for load in loads_of(reader) if load.buffer is buffer]
-    return all(is_plain(load.indices, reader.iters) for load in own)
+    return all(is_in_order(load.indices, reader.iters) for load in own)
 
 
 def puts_border(window: tir.Block, border: tir.Block) -> bool:

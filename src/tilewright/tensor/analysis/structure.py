@@ -10,6 +10,7 @@ iterators, else a plain *reduction*. Everything without reduce iterators is *ele
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.tensor import ir as tir
@@ -22,6 +23,7 @@ __all__ = [
     "contraction",
     "folding",
     "hidden_group",
+    "is_in_order",
     "kind_of",
     "loads_of",
 ]
@@ -217,3 +219,11 @@ def loads_of(block: tir.Block) -> list[tir.Load]:
     found = folding(block) if block.init is not None else None
     root = found.value if found else block.body
     return [part for part in walk(root) if isinstance(part, tir.Load)]
+
+
+def is_in_order(indices: Sequence[tir.Expr], iters: Sequence[tir.Iter]) -> bool:
+    """Whether an access is by the iterators in order; a single element may be counted by none."""
+    return len(indices) == len(iters) and all(
+        at is it.var or (tir.int_value(it.extent) == 1 and tir.int_value(at) == 0)
+        for at, it in zip(indices, iters, strict=True)
+    )

@@ -6,9 +6,10 @@
 Here X and Y are stored in blocks of channels. Every access goes through the layout of its buffer
 (`moving`). A block that writes element by element is written anew over the dimensions that are
 stored, and a sum over a dimension that an operand stores in blocks is taken block by block. Buffers
-inside of the program get the layouts that suit their readers, and where data or results had better
-be turned as a whole, a stage does that (`wishes`, `stages`). All of that is only for speed:
-whatever cannot be written anew keeps its loops, and finds its elements by the layout.
+inside of the program get the layouts that suit their readers (`inner_buffers`), and where data or
+results had better be turned as a whole (`turned_parameters`), a stage does that (`stages`). All of
+that is only for speed: whatever cannot be written anew keeps its loops, and finds its elements by
+the layout.
 
 A layout that stores more than the elements (a border inside of blocks, copies) is written by a
 stage of its own behind the program's.
@@ -19,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from tilewright.tensor import ir as tir
+from tilewright.tensor.relaid.inner_buffers import spread
 from tilewright.tensor.relaid.moving import Relaying
 from tilewright.tensor.relaid.stages import with_buffers, with_copy, with_packing
-from tilewright.tensor.relaid.wishes import copied_for, needs_packing, spread
+from tilewright.tensor.relaid.turned_parameters import copied_for, needs_packing
 from tilewright.tensor.stored import Layout
 from tilewright.tensor.visit import walk_stmts
 

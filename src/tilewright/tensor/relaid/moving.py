@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from tilewright.dtypes import index as index_type
 from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import is_in_order
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import make_block
 from tilewright.tensor.layout import Fuse, Reorder, Split
 from tilewright.tensor.node import Node
-from tilewright.tensor.relaid.wishes import is_plain
 from tilewright.tensor.stored import (
     Layout,
     is_bijective,
@@ -142,7 +142,7 @@ class Relaying:
         old = [it for it in block.iters if it.kind is tir.IterKind.SPATIAL]
         if domain.follows and isinstance(store, tir.Store):
             whole = store.buffer.shape == tuple(it.extent for it in old)
-            same = store.buffer if whole and is_plain(store.indices, old) else None
+            same = store.buffer if whole and is_in_order(store.indices, old) else None
         inner = {s.var: s.extent for s in walk_stmts(block.body) if isinstance(s, tir.For)}
         analyzer = Analyzer({**{it.var: it.extent for it in domain.iters}, **inner})
 
@@ -154,7 +154,7 @@ class Relaying:
             """What lies where the block writes, stored in the same way."""
             if same is None or not isinstance(part, tir.Load | tir.Store):
                 return None
-            if part.buffer.shape != same.shape or not is_plain(part.indices, old):
+            if part.buffer.shape != same.shape or not is_in_order(part.indices, old):
                 return None
             if self.layouts.get(part.buffer) != self.layouts[same]:
                 return None

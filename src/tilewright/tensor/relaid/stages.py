@@ -43,27 +43,31 @@ def with_copy(func: tir.Func, block: tir.Block, load: tir.Load) -> tir.Func:
     """The block reads a copy of a buffer, which a stage in front of its loops makes.
 
     Where every index has an iterator of its own, only what is read is copied (unless places outside
-    are held at the border, which is all of it).
+    are held at the border, which is all of it). A copy of all of it is for whatever the block reads
+    of the buffer, and needs no second one.
     """
+    old = find_block(func, block.name)
+    assert old is not None
+    if load not in walk(old.body):
+        return func
     name = _new_name(func, f"{block.name}_{load.buffer.name}")
     extents = {it.var: it.extent for it in block.iters}
     own = [next(iter(v)) for i in load.indices if len(v := free_vars(i) & extents.keys()) == 1]
     held = any(isinstance(p, tir.Min | tir.Max) for i in load.indices for p in walk(i))
     if len(set(own)) == len(load.indices) and not held:
         copy = tir.Buffer(name, tuple(extents[var] for var in own), load.buffer.dtype)
-        read: tir.Load = tir.Load(copy, tuple(own))
+        reads = {load: tir.Load(copy, tuple(own))}
     else:
         copy = tir.Buffer(name, load.buffer.shape, load.buffer.dtype)
-        read = tir.Load(copy, load.indices)
+        same = (p for p in walk(old.body) if isinstance(p, tir.Load) and p.buffer is load.buffer)
+        reads = {part: tir.Load(copy, part.indices) for part in same}
     iters = _iters(copy)
     where = tuple(it.var for it in iters)
-    values = dict(zip(own, where, strict=False)) if read.indices != load.indices else {}
+    values = dict(zip(own, where, strict=False)) if reads[load].indices != load.indices else {}
     places = tuple(substitute(i, values) for i in load.indices) if values else where
     nest = _stage(name, copy, iters, tir.Load(load.buffer, places))
     top = next(stmt for stmt in _tops(func.body) if find_block(stmt, block.name) is not None)
-    old = find_block(top, block.name)
-    assert old is not None
-    body = rewrite(old.body, lambda part: read if part == load else None)
+    body = rewrite(old.body, lambda part: reads.get(part) if isinstance(part, tir.Load) else None)
     new = make_block(old.name, old.iters, old.bindings, body, old.init, old.predicate)
     changed = replace_node(top, old, new.with_fields(notes=old.notes))
     return func.with_fields(
@@ -72,9 +76,10 @@ def with_copy(func: tir.Func, block: tir.Block, load: tir.Load) -> tir.Func:
 
 
 def _new_name(func: tir.Func, name: str) -> str:
-    """The name, or one with a number if a buffer has it: a block may read one at two places."""
+    """The name, or one with a number if it is taken: a block may read a buffer at two places."""
     used = {buffer.name for buffer in func.params}
     used |= {stmt.buffer.name for stmt in walk_stmts(func) if isinstance(stmt, tir.Alloc)}
+    used |= {stmt.name for stmt in walk_stmts(func) if isinstance(stmt, tir.Block)}
     names = (name, *(f"{name}_{n}" for n in range(2, len(used) + 3)))
     return next(n for n in names if n not in used)
 

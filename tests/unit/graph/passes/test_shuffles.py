@@ -8,7 +8,7 @@ import pytest
 from tests.rewriting import keeps, operators, picture, rewritten
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Graph, Value
-from tilewright.graph.ops import Contract, Transpose
+from tilewright.graph.ops import Contract, Gather, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.passes.shuffles import sink_shuffles
 from tilewright.tensor import ir as tir
@@ -44,8 +44,22 @@ def conv(b: Builder, x: Value, filters: int = 6, groups: int = 1, taps: int = 1)
     return b.add(Conv(*PLAIN, groups, f32), x, numbers(b, filters, channels // groups, taps, taps))
 
 
+def some(b: Builder, x: Value, start: int, size: int) -> Value:
+    """A slice of channels."""
+    return b.remap(x, (*x.shape[:-1], size), lambda *o: [*o[:-1], o[-1] + start])
+
+
+def larger(b: Builder, x: Value) -> Value:
+    shape = (x.shape[0], x.shape[1] * 2, x.shape[2] * 2, x.shape[3])
+    return b.remap(x, shape, lambda n, h, w, c: [n, h // 2, w // 2, c])
+
+
+def relu(b: Builder, x: Value) -> Value:
+    return b.map(lambda v: tir.maximum(v, 0.0), x)
+
+
 def moves(graph: Graph) -> int:
-    return sum(isinstance(node.op, Transpose) for node in graph.nodes)
+    return sum(isinstance(node.op, Transpose | Gather) for node in graph.nodes)
 
 
 def after(b: Builder, y: Value) -> Graph:
@@ -97,12 +111,56 @@ def test_what_takes_a_shuffle_in(behind):
     assert moves(after(b, behind(b, shuffle(b, image(b))))) == 0
 
 
+def both(b: Builder, x: Value, y: Value) -> Value:
+    return b.map(lambda v, w: v + w, x, y)
+
+
+def depthwise(b: Builder, x: Value) -> Value:
+    channels = tir.int_value(x.shape[-1]) or 1
+    return conv(b, x, channels, channels)
+
+
+TAKEN = {
+    "two weights": lambda b, s: both(b, conv(b, s), conv(b, relu(b, s))),
+    "what comes from it meets": lambda b, s: conv(b, both(b, depthwise(b, s), relu(b, s))),
+    "and is read again": lambda b, s: both(
+        b, conv(b, both(b, s, y := depthwise(b, s))), conv(b, relu(b, y))
+    ),
+    "a larger image": lambda b, s: conv(b, larger(b, s), taps=3),
+    "a part": lambda b, s: conv(b, b.concat([s, relu(b, s)], 3)),
+    "a part of what is shuffled": lambda b, s: conv(b, shuffle(b, b.concat([s, relu(b, s)], 3), 2)),
+    "a part of a larger image": lambda b, s: conv(
+        b, larger(b, relu(b, b.concat([depthwise(b, s), s], 3)))
+    ),
+    "groups that read parts whole": lambda b, s: conv(b, b.concat([s, s], 3), groups=2),
+}
+
+
+@pytest.mark.parametrize("read", TAKEN.values(), ids=TAKEN)
+def test_a_shuffle_that_several_read_ends_on_all_ways(read):
+    b = Builder("taken")
+    assert moves(after(b, read(b, shuffle(b, image(b))))) == 0
+
+
+def test_a_slice_takes_some_of_each_run(golden):
+    """Halves of a shuffle: one goes into weights, the other is shuffled as it is copied."""
+    b = Builder("halves")
+    x = shuffle(b, image(b, 8), 2)
+    halves = some(b, x, 0, 4), conv(b, some(b, x, 4, 4), 4)
+    assert golden == picture(b.graph(halves, ["y", "z"]), sink_shuffles)
+
+
+def test_a_shuffle_and_its_inverse_are_nothing():
+    b = Builder("inverse")
+    x = image(b)
+    made = after(b, relu(b, shuffle(b, shuffle(b, x, 3), 4)))
+    assert operators(made) == operators(b.graph([relu(b, x)]))
+
+
 def test_two_values_that_are_shuffled_alike_meet():
     b = Builder("meet")
     x = image(b)
-    y = b.map(
-        lambda v, w: v + w, shuffle(b, x), shuffle(b, b.map(lambda v: tir.maximum(v, 0.0), x))
-    )
+    y = both(b, shuffle(b, x), shuffle(b, relu(b, x)))
     assert moves(after(b, conv(b, y))) == 0
 
 
@@ -131,11 +189,14 @@ REFUSED = {
     ),
     "elements that meet others": lambda b, x: b.map(lambda v, w: v + w, shuffle(b, x), x),
     "another shuffle": lambda b, x: b.map(lambda v, w: v + w, shuffle(b, x), shuffle(b, x, 2)),
-    "some of the channels": lambda b, x: b.remap(
-        shuffle(b, x), (*x.shape[:3], 6), lambda n, h, w, c: [n, h, w, c]
+    "channels that end within a run": lambda b, x: some(b, shuffle(b, x), 0, 5),
+    "some channels, and all of them": lambda b, x: b.map(
+        lambda v, w: v + w, some(b, s := shuffle(b, x), 0, 6), some(b, b.concat([s, x], 3), 6, 6)
     ),
-    "a larger image": lambda b, x: b.remap(
-        shuffle(b, x), (*x.shape[:1], 8, 8, 12), lambda n, h, w, c: [n, h // 2, w // 2, c]
+    "a part of a result": lambda b, x: b.concat([shuffle(b, x), x], 3),
+    "a larger image": lambda b, x: larger(b, shuffle(b, x)),
+    "a larger image that meets another": lambda b, x: conv(
+        b, b.map(lambda v, w: v + w, larger(b, shuffle(b, x)), larger(b, x))
     ),
 }
 

@@ -9,7 +9,6 @@ from tilewright.build import build
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.contraction.plan import ContractionShape, plan_contraction
 from tilewright.target import Target
-from tilewright.tensor import ir as tir
 from tilewright.tensor import library
 
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64+dotprod")
@@ -71,23 +70,3 @@ def test_what_is_fetched_ahead(program, fetched):
 def test_drafts_leave_no_remarks(program, threads):
     kernel = build(program, threads=threads)
     assert kernel.report.remarks == ()
-
-
-def parallel_loops(schedule):
-    every = {loop for block in schedule.blocks() for loop in schedule.loops(block)}
-    return [loop for loop in every if schedule.loop(loop).kind is tir.LoopKind.PARALLEL]
-
-
-def test_threads_share_the_reduction_where_tiles_are_too_few():
-    """A product of one tile: each thread sums up a part of it."""
-    s = draft(matmul(4, 16, 65536), Target.named("x86-64-v3"), 2, ["B"])
-    assert s.remarks == []
-    partial = next(b for b in s.blocks() if b.endswith("_rf"))
-    shared = [loop for loop in parallel_loops(s) if loop in s.loops(partial)]
-    assert [tir.int_value(s.loop(loop).extent) for loop in shared] == [2]
-
-
-@pytest.mark.parametrize(("sizes", "threads"), [((4, 16, 65536), 1), ((4, 16, 256), 2)])
-def test_otherwise_the_reduction_stays_whole(sizes, threads):
-    s = draft(matmul(*sizes), Target.named("x86-64-v3"), threads, ["B"])
-    assert not any(block.endswith("_rf") for block in s.blocks())

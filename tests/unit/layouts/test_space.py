@@ -1,0 +1,74 @@
+"""What is drawn of the space of a site: different points, everything in turn, all there is."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.dtypes import f32
+from tilewright.graph import Builder
+from tilewright.graph.ops.window import Conv, Pool
+from tilewright.layouts.costs import Machine
+from tilewright.layouts.sites import Alternative, Settings, sites_of
+from tilewright.layouts.space import Space
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+
+SETTINGS = Settings(Machine(Target.named("x86-64-v3"), 1))
+
+
+def space(kind: type[Conv | Pool]) -> Space:
+    """Of one layer between two others, so that it may have any layout."""
+    b = Builder("layers")
+    x = b.map(lambda v: v * 0.5, b.input("x", f32, (1, 16, 16, 16)))
+    w = b.constant(np.ones((16, 16, 3, 3), np.float32), "w")
+    conv = Conv((1, 1), (1, 1), (1,) * 4, 1, f32)
+    pool = Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0,) * 4)
+    graph = b.graph([b.add(pool, b.add(pool, b.add(conv, x, w)))])
+    sites = sites_of(graph, SETTINGS)
+    site = next(s for s in sites if any(isinstance(node.op, kind) for node in s.nodes))
+    return Space(site, SETTINGS)
+
+
+def keys(points: list[Alternative]) -> list[str]:
+    return [point.key(4) for point in points]
+
+
+def settings_of(points: list[Alternative]) -> set[tuple[object, ...]]:
+    return {(point.algorithm, point.source, point.result) for point in points}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("count", [0, 1, 7, 40])
+def test_as_many_different_points_as_asked_for(count, seed):
+    drawn = space(Conv).sample(random.Random(seed), count)
+    assert len(drawn) == count
+    assert len(set(keys(drawn))) == count
+    assert set(keys(drawn)) <= set(keys(list(space(Conv).joint())))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_algorithm_and_layout_comes_in_turn(seed):
+    whole = space(Conv)
+    several = len(whole.site.alternatives)
+    assert several > 5
+    drawn = whole.sample(random.Random(seed), 2 * several)
+    assert settings_of(drawn[:several]) == settings_of(list(whole.site.alternatives))
+    assert settings_of(drawn[several:]) == settings_of(list(whole.site.alternatives))
+
+
+@pytest.mark.parametrize("kind", [Conv, Pool])
+def test_a_space_with_fewer_points_is_drawn_as_a_whole(kind):
+    whole = space(kind)
+    every = set(keys(list(whole.joint())))
+    drawn = whole.sample(random.Random(3), len(every) + 100)
+    assert len(drawn) == len(every)
+    assert set(keys(drawn)) == every
+
+
+def test_a_seed_says_what_is_drawn():
+    draws = [tuple(keys(space(Conv).sample(random.Random(seed), 20))) for seed in (1, 1, 2, 3)]
+    assert draws[0] == draws[1]
+    assert len(set(draws)) == 3
