@@ -10,10 +10,10 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format fuzz conformance bench package clean
+.PHONY: help demo test check format fuzz fuzz-graphs fuzz-hostile sanitize load conformance bench package clean
 
 help: ## show this text
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.installed ## set everything up, run the main example and show its result
 	@$(BIN)/python examples/demo.py
@@ -33,6 +33,18 @@ format: $(VENV)/.installed-dev ## let the formatter and the linter mend what the
 
 fuzz: $(VENV)/.installed-test ## the long property profile: fresh random programs, many more of them
 	@$(PYTEST) --long tests/property
+
+fuzz-graphs: $(VENV)/.installed-fuzz ## random models against onnxruntime and the ONNX reference
+	@$(BIN)/python -m fuzz graphs --count 500 --workers $(JOBS) --seed $(shell date +%s) $(FUZZ)
+
+fuzz-hostile: $(VENV)/.installed ## damaged and malicious models, artefacts and kept kernels
+	@$(BIN)/python -m fuzz hostile --count 1000 --seconds 600 --keep build/fuzz/hostile $(FUZZ)
+
+sanitize: $(VENV)/.installed-test ## generated code between forbidden pages, and the C library under the sanitizers
+	@$(PYTEST) --long tests/memory tests/native
+
+load: $(VENV)/.installed-test ## many callers, sessions and models for long, with what they measure
+	@$(BIN)/python -m pytest --long -rP tests/load
 
 conformance: $(VENV)/.installed-bench ## the node tests of the onnx package, compiled: a tally by operator
 	@$(BIN)/python scripts/conformance.py

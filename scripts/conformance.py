@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.onnx.apart import each_apart
+from fuzz.apart import Gone, Limits, each_apart
 from tests.onnx.conformance import Outcome, by_operator, compiled, failing, interpreted, outcome
 from tests.onnx.conformance_page import KINDS, page
 from tests.onnx.node_cases import node_cases, with_constants
@@ -62,14 +62,13 @@ def run(cases: list[Any], options: argparse.Namespace) -> Iterator[Outcome]:
     """The cases in worker processes, in the order in which they are done."""
     prepare = interpreted if options.interpret else compiled
     done = each_apart(
-        len(cases),
-        lambda number: outcome(cases[number], prepare),
-        lambda number, why: failing(cases[number], why),
+        range(len(cases)),
+        lambda number, _: outcome(cases[number], prepare),
         workers=options.workers,
-        limit_s=options.limit,
+        limits=Limits(seconds=options.limit),
     )
-    for _, result in done:
-        yield result
+    for number, result in done:
+        yield failing(cases[number], result.why) if isinstance(result, Gone) else result
 
 
 def read(path: Path) -> dict[str, Outcome]:

@@ -54,10 +54,10 @@ def rows(count: int) -> np.ndarray:
     return np.random.default_rng(count).standard_normal((count, 8), np.float32)
 
 
-def sequence_model() -> onnx.ModelProto:
-    """`whole = concat(parts)` of a sequence of vectors, which no program can take."""
-    parts = helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None)
-    whole = helper.make_tensor_value_info("whole", TensorProto.FLOAT, ["n"])
+def sequence_model(kind: int = TensorProto.STRING) -> onnx.ModelProto:
+    """`whole = concat(parts)` of a sequence of vectors; those of strings no program can take."""
+    parts = helper.make_tensor_sequence_value_info("parts", kind, None)
+    whole = helper.make_tensor_value_info("whole", kind, ["n"])
     node = helper.make_node("ConcatFromSequence", ["parts"], ["whole"], axis=0)
     graph = helper.make_graph([node], "joined", [parts], [whole])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
+from tilewright.shown import visible
 from tilewright.unsupported import Unsupported
 
 __all__ = [
@@ -88,7 +89,7 @@ class TilewrightError(Exception):
     def summary(self) -> str:
         """The first line without the code."""
         names = {label: _name_of(node) for label, node in self.marks.items()}
-        return self.code.summary.format_map(_Holes({**self.facts, **names}))
+        return visible(self.code.summary.format_map(_Holes({**self.facts, **names})))
 
     def __str__(self) -> str:
         lines = [f"{self.code.id}: {self.summary()}"]
@@ -103,7 +104,7 @@ class TilewrightError(Exception):
             lines += [f"    {line}" for line in text.splitlines()]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Across processes the rendered text travels, not the program.

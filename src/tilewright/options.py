@@ -15,7 +15,7 @@ from typing import Final
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, UserError
 
-__all__ = ["cache_dir", "cache_limit", "num_threads"]
+__all__ = ["cache_dir", "cache_limit", "data_folders", "num_threads"]
 
 CACHE_LIMIT: Final = 2 << 30
 
@@ -69,6 +69,14 @@ def cache_limit(environment: Mapping[str, str] | None = None) -> int:
         },
         hint="set TILEWRIGHT_CACHE_SIZE to a size such as 2G, or unset it for the default",
     )
+
+
+def data_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
+    """Folders outside of a model's own in which its data may lie, by TILEWRIGHT_DATA_FOLDERS."""
+    variables = os.environ if environment is None else environment
+    named = variables.get("TILEWRIGHT_DATA_FOLDERS", "")
+    found = (_parse_directory("TILEWRIGHT_DATA_FOLDERS", n) for n in named.split(os.pathsep) if n)
+    return [Path(os.path.realpath(folder)) for folder in found]
 
 
 def _parse_threads(variable: str, value: str, number: str) -> int:

@@ -11,12 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from tilewright.shown import shown
+
 __all__ = ["Operand", "Unsupported", "listing"]
 
 GROUPS: Final = 8
 """Groups of nodes that a text shows."""
 EACH: Final = 3
 """Nodes of a group that a text shows."""
+LONGEST: Final = 1000
+"""Characters of a reason that a text shows; it may hold names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,9 @@ class Operand:
     def __str__(self) -> str:
         if not self.name:
             return "none"
-        dims = "[?]" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
-        return f"{self.name}: {self.dtype}{dims}" if self.dtype else f"{self.name}: ?"
+        dims = "[?]" if self.shape is None else f"[{', '.join(map(shown, self.shape))}]"
+        name = shown(self.name)
+        return f"{name}: {self.dtype}{dims}" if self.dtype else f"{name}: ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Unsupported:
     @property
     def operator(self) -> str:
         """The operator with its domain, unless that is the one of ONNX itself."""
-        return f"{self.domain}::{self.op}" if self.domain else self.op
+        return shown(f"{self.domain}::{self.op}" if self.domain else self.op)
 
     @property
     def group(self) -> str:
@@ -64,11 +69,13 @@ class Unsupported:
 
     def where(self) -> str:
         """The node and what it reads."""
-        place = f"`{self.node}` in `{self.inside}`" if self.inside else f"`{self.node}`"
+        node, inside = shown(self.node), shown(self.inside)
+        place = f"`{node}` in `{inside}`" if inside else f"`{node}`"
         return f"{place} of {', '.join(map(str, self.inputs))}" if self.inputs else place
 
     def __str__(self) -> str:
-        return f"{self.where()}, {self.group}: {self.reason}" if self.op else self.reason
+        reason = shown(self.reason, LONGEST)
+        return f"{self.where()}, {self.group}: {reason}" if self.op else reason
 
     def to_dict(self) -> dict[str, Any]:
         """As data of JSON."""
@@ -106,11 +113,11 @@ def _group_lines(
     group: str, reason: str, members: Sequence[Unsupported], each: int
 ) -> Iterable[str]:
     many = f", {_nodes(len(members))}" if len(members) > 1 else ""
-    yield f"{group}{many}: {reason}"
-    shown = [member for member in members if member.op][:each]
-    yield from (f"  {member.where()}" for member in shown)
-    if shown and len(members) > len(shown):
-        yield f"  and {len(members) - len(shown)} more"
+    yield f"{group}{many}: {shown(reason, LONGEST)}"
+    named = [member for member in members if member.op][:each]
+    yield from (f"  {member.where()}" for member in named)
+    if named and len(members) > len(named):
+        yield f"  and {len(members) - len(named)} more"
 
 
 def _nodes(count: int) -> str:

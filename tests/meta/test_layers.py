@@ -6,7 +6,9 @@ import ast
 
 from tests.meta.source_files import sources
 
-BASE = frozenset({"errors", "unsupported", "dtypes", "options", "abi", "target", "version"})
+BASE = frozenset(
+    {"errors", "unsupported", "shown", "dtypes", "options", "abi", "target", "version"}
+)
 TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}

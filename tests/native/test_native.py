@@ -13,8 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "src/tilewright/runtime/native"
-LIBRARY = ["barrier.c", "caller.c", "expression.c", "frame.c", "image.c", "memory.c", "plan.c"]
-LIBRARY += ["pool.c", "program.c", "recall.c", "timer.c", "wait.c", "walk.c"]
+LIBRARY = ["barrier.c", "caller.c", "expression.c", "frame.c", "guard.c", "image.c"]
+LIBRARY += ["memory.c", "plan.c", "pool.c", "program.c", "recall.c", "timer.c", "wait.c", "walk.c"]
 
 COMMON = ["-std=c11", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZED = ["-O1", "-g", "-fno-omit-frame-pointer"]

@@ -10,6 +10,8 @@ MULTIPLE = 64
 """Arrays are filled up to a multiple of this, so that every vector width divides their length."""
 
 DTYPE_NAMES = list(DTYPES)
+WIDE_NAMES = [name for name, dtype in DTYPES.items() if not dtype.is_small]
+"""Types that operations are written for; the others are only stored."""
 
 
 def edge_values(dtype: DType) -> np.ndarray:
@@ -19,8 +21,8 @@ def edge_values(dtype: DType) -> np.ndarray:
     if dtype.is_integer:
         low, high = int(dtype.min_value), int(dtype.max_value)
         numbers = {0, 1, 2, 3, 5, 7, 8, 63, 100, low, low + 1, high - 1, high, high // 2, high // 3}
-        numbers |= {-n for n in numbers if low <= -n <= high}
-        return np.array(sorted(numbers), dtype.numpy)
+        numbers |= {-n for n in numbers}
+        return np.array(sorted(n for n in numbers if low <= n <= high), dtype.numpy)
     info = np.finfo(np.float16 if dtype.name == "f16" else np.float32)
     tiny, least, largest = float(info.tiny), float(info.smallest_subnormal), float(info.max)
     if dtype.name == "f64":
@@ -44,10 +46,11 @@ def edge_pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
 
 
 def random_values(rng: np.random.Generator, dtype: DType, count: int) -> np.ndarray:
-    """Values of all magnitudes: any bit pattern may come, except in bools."""
+    """Values of all magnitudes: any bit pattern of a type may come, except in bools."""
     if dtype.is_bool:
         return rng.integers(0, 2, count).astype(np.bool_)
-    return rng.integers(0, 256, count * dtype.size_bytes, dtype=np.uint8).view(dtype.numpy)
+    patterns = 1 << min(8, dtype.bits)
+    return rng.integers(0, patterns, count * dtype.size_bytes, dtype=np.uint8).view(dtype.numpy)
 
 
 def assert_same(found: np.ndarray, expected: np.ndarray, what: str, *, signed_zero=True) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.lowered import flat, function, ramp, run
 from tests.numeric.edge_values import (
-    DTYPE_NAMES,
+    WIDE_NAMES,
     assert_same,
     edge_pairs,
     padded,
@@ -76,7 +76,7 @@ def machine(name: str) -> Target:
 
 
 @pytest.mark.parametrize(("target", "lanes"), FORMS)
-@pytest.mark.parametrize("name", DTYPE_NAMES)
+@pytest.mark.parametrize("name", WIDE_NAMES)
 def test_binary_operations_are_numpys(name, target, lanes):
     dtype = DTYPES[name]
     a, b = edge_pairs(dtype)
@@ -91,7 +91,7 @@ def test_binary_operations_are_numpys(name, target, lanes):
 
 
 @pytest.mark.parametrize(("target", "lanes"), FORMS)
-@pytest.mark.parametrize("name", [n for n in DTYPE_NAMES if DTYPES[n].is_integer])
+@pytest.mark.parametrize("name", [n for n in WIDE_NAMES if DTYPES[n].is_integer])
 def test_shifts_are_numpys(name, target, lanes, rng):
     dtype = DTYPES[name]
     a, _ = edge_pairs(dtype)
@@ -105,7 +105,7 @@ def test_shifts_are_numpys(name, target, lanes, rng):
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("name", [n for n in DTYPE_NAMES if DTYPES[n].is_integer])
+@pytest.mark.parametrize("name", [n for n in WIDE_NAMES if DTYPES[n].is_integer])
 def test_division_by_constants_rounds_down(name, lanes):
     """Powers of two become shifts and masks; zero gives zero."""
     dtype = DTYPES[name]
@@ -124,7 +124,7 @@ def test_division_by_constants_rounds_down(name, lanes):
 
 
 @pytest.mark.parametrize(("target", "lanes"), FORMS)
-@pytest.mark.parametrize("name", [n for n in DTYPE_NAMES if DTYPES[n].is_float])
+@pytest.mark.parametrize("name", [n for n in WIDE_NAMES if DTYPES[n].is_float])
 def test_float_functions_are_exact(name, target, lanes, rng):
     dtype = DTYPES[name]
     a, b = (padded(np.concatenate([e, random_values(rng, dtype, 256)])) for e in edge_pairs(dtype))
@@ -157,7 +157,7 @@ def test_fma_rounds_once(name, lanes, rng):
 
 
 @pytest.mark.parametrize(("target", "lanes"), FORMS)
-@pytest.mark.parametrize("name", DTYPE_NAMES)
+@pytest.mark.parametrize("name", WIDE_NAMES)
 def test_select_not_and_bits(name, target, lanes):
     dtype = DTYPES[name]
     a, b = edge_pairs(dtype)
@@ -188,7 +188,7 @@ FOLDS = {
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
-@pytest.mark.parametrize("name", DTYPE_NAMES)
+@pytest.mark.parametrize("name", WIDE_NAMES)
 def test_folds_of_lanes(name, lanes, rng):
     dtype = DTYPES[name]
     rows = 16

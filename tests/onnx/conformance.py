@@ -28,8 +28,8 @@ ROUNDED = {"bfloat16": 2**-6, "float16": 2**-9}
 """Two units of the last place, which the runner of ONNX grants to bfloat16 as well."""
 
 Run = Callable[[list[Any]], list[Any]]
-Prepare = Callable[[Any], tuple[Run, list[str]]]
-"""A model as a function of a list of inputs, and why parts of it run by reference."""
+Prepare = Callable[[Any], tuple[Run, Callable[[], list[str]]]]
+"""A model as a function of a list of inputs, and why parts of it have run by reference."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,29 @@ class Outcome:
     why: str = ""
 
 
-def interpreted(model: Any) -> tuple[Run, list[str]]:
+def interpreted(model: Any) -> tuple[Run, Callable[[], list[str]]]:
     """By the meaning of its graph: what was imported, without any compilation."""
     try:
         made = import_model(model)
     except Unknown as unknown:
         whole = WholeModel(model, str(unknown))
         names = list(whole.inputs)
-        return lambda values: whole.run(dict(zip(names, values, strict=True))), [str(unknown)]
+        reasons = [str(unknown)]
+        return lambda values: whole.run(dict(zip(names, values, strict=True))), lambda: reasons
     graph = verify_graph(made.graph)
     names = [value.name for value in graph.inputs]
     return (
         lambda values: interpret(graph, dict(zip(names, values, strict=True))),
-        _texts(made.by_reference),
+        lambda: _texts(made.by_reference),
     )
 
 
-def compiled(model: Any) -> tuple[Run, list[str]]:
+def compiled(model: Any) -> tuple[Run, Callable[[], list[str]]]:
     """As `tilewright.backend` runs it."""
     from tilewright import backend
 
     made = backend.prepare(model)
-    return lambda values: list(made.run(values)), _texts(made.module.by_reference)
+    return lambda values: list(made.run(values)), lambda: _texts(made.module.by_reference)
 
 
 def _texts(nodes: Sequence[Unsupported]) -> list[str]:
@@ -88,8 +89,8 @@ def outcome(case: Any, prepare: Prepare) -> Outcome:
                 _require_same(run(_arrays(inputs)), _arrays(expected), case)
     except Exception as problem:  # noqa: BLE001  (whatever it is, the case fails)
         return failing(case, f"{type(problem).__name__}: {problem}")
-    kind = "reference" if reasons else "native"
-    return Outcome(case.name, operator_of(case), kind, "; ".join(reasons))
+    why = reasons()
+    return Outcome(case.name, operator_of(case), "reference" if why else "native", "; ".join(why))
 
 
 def failing(case: Any, why: str) -> Outcome:

@@ -10,11 +10,13 @@ import onnx
 
 from tests.onnx.conformance import Outcome, by_operator
 
-__all__ = ["COMMAND", "KINDS", "operator_rows", "page", "shares", "summary_rows"]
+__all__ = ["COMMAND", "KINDS", "case_rows", "operator_rows", "page", "read_page", "shares"]
+__all__ += ["summary_rows"]
 
 COMMAND = "python scripts/conformance.py --page docs/conformance.md"
 
 KINDS = ("native", "reference", "failing")
+NAMES = {"native": "native", "reference": "by reference", "failing": "failing"}
 
 INTRODUCTION = """\
 # Conformance
@@ -39,7 +41,7 @@ only their shapes and types are compared.
 
 
 def page(found: Sequence[Outcome]) -> str:
-    """The summary, a table of all operators, why some are not native, and what fails."""
+    """The summary, a table of all operators, why some are not native, and every case."""
     introduction = INTRODUCTION.format(
         command=COMMAND,
         version=onnx.__version__,
@@ -48,7 +50,7 @@ def page(found: Sequence[Outcome]) -> str:
     )
     parts = [introduction, "## Operators", "", *operator_rows(found), ""]
     parts += ["## Why by reference", "", *_reasons(found), ""]
-    parts += ["## Failing", "", *_failures(found)]
+    parts += ["## Every test", "", *case_rows(found)]
     return "\n".join(parts) + "\n"
 
 
@@ -61,8 +63,7 @@ def shares(found: Sequence[Outcome]) -> dict[str, float]:
 def summary_rows(found: Sequence[Outcome]) -> list[str]:
     """A row of the summary for each kind, and one for all of them."""
     tally, share = Counter(outcome.kind for outcome in found), shares(found)
-    names = {"native": "native", "reference": "by reference", "failing": "failing"}
-    rows = [f"| {names[k]} | {tally[k]:,} | {share[k]:.1f} % |" for k in KINDS]
+    rows = [f"| {NAMES[k]} | {tally[k]:,} | {share[k]:.1f} % |" for k in KINDS]
     return [*rows, f"| all | {len(found):,} | |"]
 
 
@@ -87,12 +88,19 @@ def _without_names(why: str) -> str:
     return re.sub(r" \(\w+\(\w+\)\)", "", re.sub(r"(the input )?`\w+`", "an input", why))
 
 
-def _failures(found: Sequence[Outcome]) -> list[str]:
-    failures = [outcome for outcome in found if outcome.kind == "failing"]
-    if not failures:
-        return ["None."]
-    lines = ["| case | reason |", "|---|---|"]
-    return lines + [f"| `{o.name}` | {_cell(o.why)} |" for o in failures]
+def case_rows(found: Sequence[Outcome]) -> list[str]:
+    """A row for each case: how it runs, and why not natively."""
+    lines = ["| test | operator | runs | because |", "|---|---|---|---|"]
+    return lines + [
+        f"| `{o.name}` | {o.operator} | {NAMES[o.kind]} | {_cell(o.why)} |" for o in found
+    ]
+
+
+def read_page(text: str) -> list[Outcome]:
+    """The cases that a page lists, without their reasons."""
+    kinds = {name: kind for kind, name in NAMES.items()}
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([a-z ]+) \| .*\|$", text, re.MULTILINE)
+    return [Outcome(name, operator, kinds[runs]) for name, operator, runs in rows]
 
 
 def _cell(text: str) -> str:

@@ -147,12 +147,14 @@ def test_rotations_of_both_domains_agree(drawn, interleaved, flat):
         check_node("RotaryEmbedding", inputs, domain=MICROSOFT, attributes=options, expected=wanted)
 
 
-def test_packed_operands_are_declined(drawn):
+def test_shared_caches_are_declined(drawn):
+    past = drawn(BATCH, HEADS, 4, WIDTH)
+    given = [*operands(drawn), None, None, None, past, past, np.array([2], np.int32)]
     model, _ = one_node(
         "MultiHeadAttention",
-        [drawn(BATCH, QUERIES, HEADS, 3, WIDTH)],
+        given,
         domain=MICROSOFT,
         attributes={"num_heads": HEADS},
     )
-    with raises_code("M004", text="MultiHeadAttention (opset 1): packed operands"):
+    with raises_code("M004", text="MultiHeadAttention (opset 1): a cache that is shared"):
         import_model(model)

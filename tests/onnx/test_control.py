@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from tests.expect import raises_code
 from tests.onnx.small_models import close
 from tilewright.frontend.onnx import import_model
-from tilewright.frontend.onnx.registry import Unknown
+from tilewright.frontend.onnx.registry import HANDLERS, Unknown
 from tilewright.frontend.onnx.whole import WholeModel
 from tilewright.graph import Graph, interpret, verify_graph
 
@@ -313,8 +313,40 @@ def test_models_over_sequences_run_by_reference():
         whole.run({})
 
 
-def test_captured_values_reach_nodes_that_run_by_reference():
+def growing(count):
+    """A loop that appends to a sequence, and collects the lengths that it had."""
+    body = graph(
+        [
+            node("SequenceLength", "s", "length"),
+            node("SequenceInsert", "s x", "s1"),
+            node("Identity", "go", "goes"),
+        ],
+        [info("i", INT64, []), info("go", BOOL, []), onnx.ValueInfoProto(name="s")],
+        "goes s1 length",
+    )
+    nodes = [
+        node("SequenceEmpty", "", "empty"),
+        helper.make_node("Loop", ["count", "", "empty"], ["last", "lengths"], body=body),
+        node("ConcatFromSequence", "last", "y", axis=0),
+    ]
+    held = {} if count is None else {"count": np.int64(count)}
+    inputs = [info("x", FLOAT, [2])] + ([info("count", INT64, [])] if count is None else [])
+    return model(nodes, inputs, "y lengths", held)
+
+
+def test_a_loop_may_carry_sequences_if_its_length_is_known():
+    x = np.array([1, 2], np.float32)
+    y, lengths = interpret(imported(growing(3)), {"x": x})
+    np.testing.assert_array_equal(y, np.tile(x, 3))
+    np.testing.assert_array_equal(lengths, [0, 1, 2])
+    for count, reason in [(None, "depends on data"), (0, "collects nothing"), (999, "a long loop")]:
+        with pytest.raises(Unknown, match=reason):
+            import_model(growing(count))
+
+
+def test_captured_values_reach_nodes_that_run_by_reference(monkeypatch):
     """A branch that cannot be imported at all, over values of the outside."""
+    monkeypatch.delitem(HANDLERS, ("", "Unique"))
     body = graph([node("Unique", "x", "r")], outputs="r")
     made = choice(body, scaled(2))
     x = np.array([3, 1, 3, 2], np.float32)

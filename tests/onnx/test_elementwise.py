@@ -251,7 +251,7 @@ def test_clip_by_attributes(rng: np.random.Generator, bounds: dict[str, float]) 
     check_node("Clip", [x], opset=6 if bounds else 10, expected=[wanted], attributes=bounds)
 
 
-CAST = {name: t.numpy for name, t in DTYPES.items()}
+CAST = {name: t.numpy for name, t in DTYPES.items() if not t.is_small}
 
 
 @pytest.mark.parametrize("source", CAST)
@@ -296,16 +296,8 @@ def test_bit_casts(rng: np.random.Generator) -> None:
 def test_dropout_drops_nothing(rng: np.random.Generator, opset: int) -> None:
     x = rng.normal(0, 1, SHAPE).astype("f4")
     check_node("Dropout", [x], opset=opset, expected=[x])
-    expected = [x, np.ones(SHAPE, bool)]
-    check_node("Dropout", [x], opset=opset, outputs=2, expected=expected)
-
-
-def test_dropout_in_training_is_left_to_the_reference(rng: np.random.Generator) -> None:
-    x, ratio, training = rng.normal(0, 1, SHAPE).astype("f4"), np.float32(0.5), np.True_
-    model, _ = one_node("Dropout", [x, ratio, training], known=[1, 2])
-    assert import_model(model).by_reference
-    model, _ = one_node("Dropout", [x, np.float32(0), training], known=[1, 2])
-    assert not import_model(model).by_reference
+    mask = np.ones(SHAPE, "f4" if opset < 10 else bool)  # once of the type of the data
+    check_node("Dropout", [x], opset=opset, outputs=2, expected=[x, mask])
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (BATCH, 0, 3), (1,), (BATCH, 2, 1, 3)])

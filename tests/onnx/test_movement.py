@@ -155,8 +155,8 @@ def test_space_to_depth() -> None:
 @pytest.mark.parametrize("k", [None, 0, 1, -2, 9, -9])
 def test_trilu(upper: int, k: int | None) -> None:
     diagonal = None if k is None else np.array(k)
-    known = [] if k is None else [1]
-    check_node("Trilu", [X, diagonal], known=known, attributes={"upper": upper}, compiled=True)
+    for known in [] if k is None else [1], []:  # as a constant, and as data
+        check_node("Trilu", [X, diagonal], known=known, attributes={"upper": upper}, compiled=True)
 
 
 @pytest.mark.parametrize(

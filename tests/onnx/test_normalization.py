@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.onnx.native_nodes import check_native
 from tests.onnx.small_models import BATCH, check_node, one_node, run
 from tilewright.frontend.onnx import import_model
 from tilewright.graph.ir import Array
@@ -82,13 +83,12 @@ def test_batch_normalization_by_constants_is_one_map(rng: np.random.Generator) -
     assert [v.rank for v in graph.constants] == [3, 3]
 
 
-def test_batch_normalization_in_training_is_left_to_the_reference(
-    rng: np.random.Generator,
-) -> None:
-    inputs = [normal(rng, BATCH, 5), *np.abs(normal(rng, 4, 5))]
-    attributes = {"training_mode": 1}
-    model, _ = one_node("BatchNormalization", inputs, outputs=3, attributes=attributes)
-    assert [n.reason for n in import_model(model).by_reference] == ["training mode"]
+@pytest.mark.parametrize("shape", [(BATCH, 5), (BATCH, 5, 3), (2, 5, 3, 4)])
+def test_batch_normalization_in_training(rng: np.random.Generator, shape: tuple[int, ...]) -> None:
+    """By its own mean and variance; the running ones move by what momentum leaves."""
+    inputs = [normal(rng, *shape), *np.abs(normal(rng, 4, 5))]
+    attributes = {"training_mode": 1, "momentum": 0.7, "epsilon": 1e-3}
+    check_native("BatchNormalization", inputs, outputs=3, attributes=attributes, scale=4)
 
 
 def test_instance_normalization(rng: np.random.Generator) -> None:

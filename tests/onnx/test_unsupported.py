@@ -16,7 +16,7 @@ from tests.small import make
 from tilewright.cli import main
 from tilewright.errors import ModelError
 from tilewright.frontend.onnx import import_model
-from tilewright.frontend.onnx.registry import Unknown
+from tilewright.frontend.onnx.registry import HANDLERS, Unknown
 from tilewright.graph import interpret
 from tilewright.unsupported import Operand, Unsupported
 
@@ -205,6 +205,12 @@ def test_whole_models_need_operators_that_the_reference_knows(operator):
         tw.compile(made, cache=False)
 
 
+@pytest.fixture
+def unique_by_reference(monkeypatch):
+    """An operator of ONNX without a kernel."""
+    monkeypatch.delitem(HANDLERS, ("", "Unique"))
+
+
 def by_reference():
     """Three nodes without kernels: in the model, in a function, and in a branch."""
     call = helper.make_function(
@@ -227,6 +233,7 @@ def by_reference():
 PLACES = [("", "distinct"), ("call", "in_function"), ("choice.then_branch", "t")]
 
 
+@pytest.mark.usefixtures("unique_by_reference")
 def test_the_warning_has_all_nodes_with_shapes(tmp_path):
     for _ in range(2):  # compiled, then from the cache
         with pytest.warns(tw.TilewrightWarning) as caught:
@@ -278,6 +285,7 @@ def test_a_node_that_declines_speaks_for_what_is_inside_of_it():
     assert [item.node for item in nodes] == ["growing"]
 
 
+@pytest.mark.usefixtures("unique_by_reference")
 @pytest.mark.filterwarnings("default")
 def test_commands_show_all_nodes(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))

@@ -20,8 +20,12 @@ from tilewright.graph.ops.scatter import Scatter
 from tilewright.graph.ops.sort import Order
 from tilewright.tensor import ir as tir
 
-MOVED = [DTYPES[name] for name in ("f32", "f64", "f16", "bf16", "i8", "i32", "i64", "bool")]
-SORTED = [*MOVED, *(DTYPES[name] for name in ("i16", "u8", "u16", "u32", "u64"))]
+WIDE = [DTYPES[name] for name in ("f32", "f64", "f16", "bf16", "i8", "i32", "i64", "bool")]
+MOVED = [
+    *WIDE,
+    *(DTYPES[name] for name in ("f8e4m3fn", "f8e5m2fnuz", "f8e8m0", "f4e2m1", "i4", "u2")),
+]
+SORTED = [*WIDE, *(DTYPES[name] for name in ("i16", "u8", "u16", "u32", "u64"))]
 FOLDS = [None, *tir.Fold]
 SYMBOLS = [tir.Var(name) for name in "abcd"]
 

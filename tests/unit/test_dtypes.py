@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -10,8 +11,8 @@ def test_dtype_agrees_with_numpy(dtype):
     assert dtype_of(dtype.numpy) is dtype or dtype_of(dtype.numpy) == dtype
     assert dtype_of(dtype.name) == dtype
     if dtype.is_integer:
-        assert np.iinfo(dtype.numpy).min == dtype.min_value
-        assert np.iinfo(dtype.numpy).max == dtype.max_value
+        assert ml_dtypes.iinfo(dtype.numpy).min == dtype.min_value
+        assert ml_dtypes.iinfo(dtype.numpy).max == dtype.max_value
 
 
 def test_dtype_kinds_do_not_overlap():

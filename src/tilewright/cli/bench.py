@@ -67,7 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     module = open_module(arguments)
     prepare_s = time.perf_counter() - start
-    feeds = arrays_for(module.inputs, arguments.input, arguments.size, arguments.seed)
+    feeds = arrays_for(
+        module.inputs, arguments.input, arguments.size, arguments.seed, module.settled
+    )
     with ProgressLine() as line, tempfile.TemporaryDirectory() as folder:
         own, path = Path(folder, "model.tw"), Path(arguments.model).absolute()
         module.save(own)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tilewright.cli.inputs import values_of
 from tilewright.cli.models import (
     add_command,
     add_compile_arguments,
@@ -18,8 +19,9 @@ from tilewright.cli.models import (
 )
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import ArtefactError, TargetError
-from tilewright.model.compiler import NotCompiled, compile_parts
+from tilewright.model.compiler import NotCompiled, Unsettled, compile_parts
 from tilewright.model.module import infos_of
+from tilewright.model.settled import settled_values
 from tilewright.model.whole import A121
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import SUFFIX, save
@@ -34,6 +36,7 @@ examples:
   tilewright compile model.onnx --target x86-64-v3    for all machines with AVX2
   tilewright compile model.onnx --target aarch64      for machines of another kind
   tilewright compile model.onnx --layouts nchw8c      one layout for all feature maps
+  tilewright compile model.onnx --settle axes=[0,1]   an input that becomes a constant
   tilewright compile model.onnx --json                what was made, for programs
 
 exit codes: 0 done, 1 the model cannot be compiled, 2 wrong arguments
@@ -60,7 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         facts: dict[str, Any] = {
             "inputs": [str(info) for info in module.inputs],
             "outputs": [str(info) for info in module.outputs],
-            "kernels": len(module.executable.program.kernels),
+            "kernels": module.kernels,
+            "settled": list(module.settled),
             "by_reference": [node.to_dict() for node in module.by_reference],
             "threads": module.threads,
         }
@@ -87,15 +91,23 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
     require_file(path)
     target, threads = Target.named(arguments.target), arguments.threads or default_threads()
     with ProgressLine() as line:
+        given = values_of(arguments.settle)
+        source, settled = settled_values(path, given) if given else (path, None)
         made = compile_parts(
-            path,
+            source,
             target,
             threads,
             None,
             line.compiling,
             accuracy=arguments.accuracy,
             layouts=arguments.layouts,
+            settled=settled,
         )
+    if isinstance(made, Unsettled):
+        names = " and ".join(f"`{name}`" for name in made.needs.names)
+        reason = f"it is compiled for the values of {names}, on the machine where it runs"
+        facts = {"model": str(made.model.graph.name), "reason": reason}
+        raise ArtefactError(A121, facts, hint="give these values now, with `--settle`")
     if isinstance(made, NotCompiled):
         facts = {"model": made.model.name, "reason": made.model.reason}
         raise ArtefactError(A121, facts, hint="it can run from its ONNX file only")
@@ -105,6 +117,7 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
         "inputs": [str(info) for info in infos_of(program.inputs)],
         "outputs": [str(info) for info in infos_of(program.outputs)],
         "kernels": len(program.kernels),
+        "settled": [],
         "by_reference": made.parts.extra["by_reference"],
         "threads": threads,
     }
@@ -117,5 +130,6 @@ def _text(facts: dict[str, Any]) -> str:
         f"{facts['file']}: {size}, {facts['kernels']} kernels for {threads}, in {seconds}",
         *(f"  input   {text}" for text in facts["inputs"]),
         *(f"  output  {text}" for text in facts["outputs"]),
+        *(f"  compiled when it runs, for each value of `{name}`" for name in facts["settled"]),
     ]
     return "\n".join(lines)

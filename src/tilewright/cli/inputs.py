@@ -19,7 +19,7 @@ from tilewright.dtypes import u8
 from tilewright.errors import Code, UserError
 from tilewright.model.info import TensorInfo
 
-__all__ = ["arrays_for"]
+__all__ = ["arrays_for", "values_of"]
 
 K041 = Code("K041", "`{text}` is not of the form {form}")
 K042 = Code("K042", "the model has no {kind} `{name}`")
@@ -33,9 +33,16 @@ INDEX_LIMIT: Final = 8
 
 
 def arrays_for(
-    infos: Sequence[TensorInfo], given: Sequence[str], sizes: Sequence[str], seed: int = 0
+    infos: Sequence[TensorInfo],
+    given: Sequence[str],
+    sizes: Sequence[str],
+    seed: int = 0,
+    settled: Sequence[str] = (),
 ) -> dict[str, Array]:
-    """An array for each input; `given` and `sizes` as on the command line."""
+    """An array for each input; `given` and `sizes` as on the command line.
+
+    No values are made up for inputs that a model is compiled for.
+    """
     files = dict(_pair(text, "NAME=FILE") for text in given)
     _require_known(files, [info.name for info in infos], "input")
     arrays = {info.name: _read(files[info.name], info) for info in infos if info.name in files}
@@ -44,9 +51,19 @@ def arrays_for(
     wanted = dict(_pair(text, "NAME=N") for text in sizes)
     _require_known(wanted, sorted(named), "size")
     numbers |= {name: _number(name, text) for name, text in wanted.items()}
+    for info in infos:
+        if info.name in settled and info.name not in arrays:
+            what = f"{info.type}, and decides what is compiled"
+            hint = f"give a file, or values: `--input {info.name}=[1,2]`"
+            raise UserError(K044, {"name": info.name, "type": what}, hint=hint)
     rng = np.random.default_rng(seed)
     made = {info.name: _made_up(info, numbers, rng) for info in infos if info.name not in arrays}
     return {info.name: arrays.get(info.name, made.get(info.name)) for info in infos}  # type: ignore[misc]
+
+
+def values_of(given: Sequence[str]) -> dict[str, object]:
+    """Values by the names of inputs, each from a file or as numbers."""
+    return {name: _read(text, None) for name, text in (_pair(g, "NAME=VALUE") for g in given)}
 
 
 def _pair(text: str, form: str) -> tuple[str, str]:
@@ -71,15 +88,17 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _read(text: str, info: TensorInfo) -> Array:
-    """A file, or numbers as they stand."""
+def _read(text: str, info: TensorInfo | None) -> Any:
+    """A file, or numbers as they stand; an array if the input is known."""
     path = Path(text)
     try:
         if path.suffix == ".npy" or path.is_file():
             array: Array = np.load(path, allow_pickle=False)
             return array
-        kind = info.dtype.numpy if info.dtype is not None else None
-        return np.asarray(json.loads(text), kind)
+        numbers = json.loads(text)
+        if info is None:
+            return numbers
+        return np.asarray(numbers, info.dtype.numpy if info.dtype is not None else None)
     except (OSError, ValueError, EOFError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         hint = "give a file that `numpy.save` wrote, or numbers such as [1, 2]"

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tilewright.cli.inputs import values_of
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
 
-__all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "aligned", "bytes_text"]
-__all__ += ["is_model", "open_module", "time_text"]
+__all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_settle_argument"]
+__all__ += ["aligned", "bytes_text", "is_model", "open_module", "time_text"]
 
 K040 = Code("K040", "there is no file `{path}`")
 
@@ -41,8 +42,17 @@ def add_compile_arguments(parser: Any) -> None:
     parser.add_argument(
         "--layouts", default=AUTO, help="auto (default), or nhwc, nchw, nchw8c… for everything"
     )
+    add_settle_argument(parser)
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_settle_argument(parser: Any) -> None:
+    """Values of inputs that are known when a model is compiled."""
+    parser.add_argument(
+        "--settle", action="append", default=[], metavar="NAME=VALUE",
+        help="an input that becomes a constant: a .npy file, or a value such as 2 or [0,1]",
+    )  # fmt: skip
 
 
 def add_input_arguments(parser: Any) -> None:
@@ -78,6 +88,7 @@ def open_module(arguments: argparse.Namespace) -> Module:
             layouts=arguments.layouts,
             cache=not arguments.no_cache,
             progress=line.compiling,
+            settled=values_of(arguments.settle),
         )
 
 

@@ -47,7 +47,9 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run and print."""
     module = open_module(arguments)
-    feeds = arrays_for(module.inputs, arguments.input, arguments.size, arguments.seed)
+    feeds = arrays_for(
+        module.inputs, arguments.input, arguments.size, arguments.seed, module.settled
+    )
     results = module.run(feeds)
     named = dict(zip([info.name for info in module.outputs], results, strict=True))
     if arguments.output is not None:

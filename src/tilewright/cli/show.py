@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.models import add_input_arguments, is_model
+from tilewright.cli.models import add_input_arguments, add_settle_argument, is_model
 from tilewright.cli.show_model import show_model
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import AUTO
@@ -85,6 +85,7 @@ def add_to(commands: Any) -> None:
     models.add_argument("--kernels", action="store_true", help="print kernels with their times")
     models.add_argument("--memory", action="store_true", help="print where memory goes")
     models.add_argument("--kernel", type=int, default=None, help="with --stage: only this one")
+    add_settle_argument(models)
     models.add_argument("--no-cache", action="store_true", help="compile every kernel anew")
     add_input_arguments(models)
     parser.set_defaults(run=run, stages=names)

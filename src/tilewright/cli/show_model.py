@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tilewright.cli.inputs import arrays_for
+from tilewright.cli.inputs import arrays_for, values_of
 from tilewright.cli.models import aligned, bytes_text, require_file, time_text
 from tilewright.cli.progress import ProgressLine
 from tilewright.cli.show_layouts import layouts_text
@@ -23,6 +23,7 @@ from tilewright.model.compiler import (
     Chosen,
     Compilation,
     NotCompiled,
+    Unsettled,
     choose_layouts,
     compile_parts,
     require_layouts,
@@ -30,6 +31,7 @@ from tilewright.model.compiler import (
 from tilewright.model.kernels import KernelTask
 from tilewright.model.limits import Limits, StepTime, step_times
 from tilewright.model.module import Module, load_module
+from tilewright.model.settled import SettledModule, settled_values
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import default_threads
 from tilewright.runtime.cache import default_caches
@@ -38,6 +40,9 @@ from tilewright.runtime.program import Place, Program
 from tilewright.runtime.sizes import constant, evaluate
 from tilewright.target import Rate, Target
 from tilewright.unsupported import Unsupported
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["show_model"]
 
@@ -56,18 +61,32 @@ def show_model(arguments: argparse.Namespace) -> int:
     """Print what was asked for; without a wish, kernels and memory."""
     path = Path(arguments.program)
     require_file(path)
+    source: str | Path | onnx.ModelProto = path
     if path.suffix == ".tw":
-        return _Shown(load_module(path, threads=arguments.threads), None, arguments).print()
+        module = load_module(path, threads=arguments.threads)
+        if not isinstance(module, SettledModule):
+            return _Shown(module, None, arguments).print()
+        source = module.source.model
+    given = values_of(arguments.settle)
+    source, settled = settled_values(source, given) if given else (source, None)
     target, threads = Target.named(arguments.target), arguments.threads or default_threads()
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
         with ProgressLine() as line:
-            chosen = choose_layouts(path, target, threads, line.compiling, layouts=layouts)
+            chosen = choose_layouts(
+                source, target, threads, line.compiling, layouts=layouts, settled=settled
+            )
+        if isinstance(chosen, Unsettled):
+            return _print_unsettled(chosen, arguments)
         return _print_layouts(_compiled(chosen, path), arguments)
     caches = None if arguments.no_cache else default_caches()
     with ProgressLine() as line:
-        parts = compile_parts(path, target, threads, caches, line.compiling, layouts=layouts)
+        parts = compile_parts(
+            source, target, threads, caches, line.compiling, layouts=layouts, settled=settled
+        )
+    if isinstance(parts, Unsettled):
+        return _print_unsettled(parts, arguments)
     made = _compiled(parts, path)
     if arguments.until is not None:
         return _print_stages(made, target, arguments)
@@ -82,6 +101,24 @@ def _compiled(made: Made | NotCompiled, path: Path) -> Made:
         facts = {"model": path.name, "what": "its kernels", "reason": reason}
         raise UserError(K046, facts, hint="run it as it is")
     return made
+
+
+def _print_unsettled(made: Unsettled, arguments: argparse.Namespace) -> int:
+    """What is known of a model before the values of some inputs are."""
+    module = made.module()
+    head = {
+        "name": module.name,
+        "threads": made.how.threads,
+        "inputs": [str(info) for info in module.inputs],
+        "outputs": [str(info) for info in module.outputs],
+        "settled": list(module.settled),
+        "by_reference": [],
+    }
+    if arguments.json:
+        print(json.dumps({"model": head}, indent=2))
+    else:
+        print(_head_text(head, ()))
+    return 0
 
 
 def _is_about_layouts_alone(arguments: argparse.Namespace) -> bool:
@@ -121,6 +158,10 @@ def _head_text(head: Mapping[str, Any], by_reference: Iterable[Unsupported]) -> 
     if "shapes" in head:
         shapes = ", ".join(f"{name} {shape}" for name, shape in head["shapes"].items())
         lines.append(f"  shown for {shapes}")
+    for name in head.get("settled", ()):
+        lines.append(
+            f"  settled `{name}`: compiled for each value; give one with `--settle {name}=…`"
+        )
     lines += [f"  by reference: {node}" for node in by_reference]
     return "\n".join(lines)
 

@@ -19,6 +19,13 @@ from typing import Final
 import numpy as np
 
 from tilewright.dtypes import DType, dtype_of, i64
+from tilewright.graph.folding import (
+    FREE_ELEMENTS,
+    MAX_KNOWN,
+    Purse,
+    products_of,
+    require_possible,
+)
 from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
 from tilewright.graph.ops import (
     Concat,
@@ -58,9 +65,12 @@ MAX_SYMBOLIC: Final = 1024
 
 
 class Builder:
-    """Collects nodes in order; `label` names the operator of the model that they stand for."""
+    """Collects nodes in order; `label` names the operator of the model that they stand for.
 
-    def __init__(self, name: str = "graph") -> None:
+    What is folded is paid for from `purse`.
+    """
+
+    def __init__(self, name: str = "graph", purse: Purse | None = None) -> None:
         self.name = name
         self.label = ""
         self.inputs: list[Value] = []
@@ -69,6 +79,7 @@ class Builder:
         self._contents: dict[Value, Array] = {}
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
+        self.purse = purse or Purse()
 
     # ---- values
 
@@ -102,6 +113,8 @@ class Builder:
         held = self.contents(value)
         if held is None or (held.dtype != object and held.dtype.kind not in "iub"):
             return None
+        if held.size > MAX_KNOWN:
+            return None
         return [
             tir.as_index(e) if isinstance(e, tir.Expr) else tir.Const(int(e)) for e in held.flat
         ]
@@ -127,6 +140,7 @@ class Builder:
         results = self._folded(op, inputs) if fold else None
         if results is None:
             types = op.infer([value.type for value in inputs])
+            require_possible(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
         if fold:
@@ -135,7 +149,7 @@ class Builder:
 
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
         held = [self.contents(value) for value in inputs]
-        if not inputs or any(h is None for h in held) or isinstance(op, Sizes):
+        if not inputs or any(h is None for h in held) or isinstance(op, Sizes) or not op.folds:
             return None
         arrays = [h for h in held if h is not None]
         symbolic = any(a.dtype == object for a in arrays)
@@ -144,6 +158,11 @@ class Builder:
         types = op.infer([value.type for value in inputs])
         if symbolic and not all(t.dtype.is_integer or t.dtype.is_bool for t in types):
             return None
+        read = [value.type for value in inputs]
+        if not symbolic:
+            work = max(products_of(op, read, types), op.unforeseen(arrays))
+            if not self.purse.pays(types, read, work) or op.unforeseen(arrays) > FREE_ELEMENTS:
+                return None
         try:
             found = op.evaluate(arrays, _number)
         except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError):
@@ -221,7 +240,8 @@ class Builder:
         wanted = as_shape(shape)
         op = Tabulate(wanted, value(*(axis(k) for k in range(len(wanted)))), dtype)
         known = {axis(k) for k in range(len(wanted))}
-        if sized(wanted) is not None and known >= set(variables([op.value])):
+        is_known = sized(wanted) is not None and known >= set(variables([op.value]))
+        if is_known and self.purse.pays(op.infer(()), (), 0):
             return self.constant(op.evaluate((), _number)[0], op.name)
         return self.add(op)
 
@@ -301,6 +321,7 @@ class Builder:
             tuple(self.nodes),
             self.constants,
             tuple(names),
+            self.purse,
         )
         return drop_dead(whole)
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.dtypes import DType
+from tilewright.graph.folding import Purse
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
 from tilewright.tensor.stored import Layout, stored_shape
@@ -116,6 +117,8 @@ class Graph:
     nodes: tuple[Node, ...]
     constants: Mapping[Value, Array] = field(default_factory=dict)
     output_names: tuple[str, ...] = ()
+    purse: Purse = field(default_factory=Purse)
+    """What may still be folded."""
 
     def __post_init__(self) -> None:
         if not self.output_names:
@@ -139,7 +142,9 @@ class Graph:
         kept = tuple(outputs) if outputs is not None else self.outputs
         read = {value for node in nodes for value in node.inputs} | set(kept)
         constants = {value: array for value, array in self.constants.items() if value in read}
-        return Graph(self.name, self.inputs, kept, tuple(nodes), constants, self.output_names)
+        made = tuple(nodes)
+        names = self.output_names
+        return Graph(self.name, self.inputs, kept, made, constants, names, self.purse)
 
     def __str__(self) -> str:
         from tilewright.graph.printer import print_graph

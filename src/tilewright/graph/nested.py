@@ -24,7 +24,7 @@ class Inner(Builder):
     """Builds a graph inside of the graph of `outer`; `counters` are its own size variables."""
 
     def __init__(self, outer: Builder, name: str, counters: Sequence[tir.Var] = ()) -> None:
-        super().__init__(name)
+        super().__init__(name, outer.purse)
         self.outer = outer
         self.counters = tuple(counters)
         self.label = outer.label

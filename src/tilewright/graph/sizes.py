@@ -25,6 +25,7 @@ __all__ = [
     "dims_equal",
     "evaluate_size",
     "fixed",
+    "never_exceeds",
     "product",
 ]
 __all__ += ["same_shape", "sized", "tidy", "variables"]
@@ -91,6 +92,26 @@ def bytes_of(value: Value) -> int:
 def dims_equal(a: tir.Expr, b: tir.Expr) -> bool:
     """Whether two dimensions are the same for all sizes."""
     return a is b or tidy(a) == tidy(b) or tir.int_value(tidy(a - b)) == 0
+
+
+@lru_cache(maxsize=4096)
+def never_exceeds(a: tir.Expr, b: tir.Expr, shape: Shape) -> bool:
+    """Whether a ≤ b for all sizes with which a tensor of this shape has elements.
+
+    Sizes that are not in the shape may be zero.
+    """
+    if a is b:
+        return True
+    small, large = tir.int_value(a), tir.int_value(b)
+    if small is not None and large is not None:
+        return small <= large
+    analyzer = Analyzer()
+    for var in variables([a, b]):
+        analyzer = analyzer.assume(tir.Const(0) <= var)
+    for dim in dict.fromkeys(shape):
+        if tir.int_value(dim) is None:
+            analyzer = analyzer.assume(tir.Const(1) <= dim)
+    return analyzer.prove(a <= b) is True
 
 
 def same_shape(a: Sequence[tir.Expr], b: Sequence[tir.Expr]) -> bool:

@@ -345,8 +345,10 @@ def _conv_alternatives(
 def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
     """A transpose at the border of a graph costs nothing if forms on both sides agree."""
     node, *others = plain.nodes
+    if others or not isinstance(node.op, Transpose):
+        return plain
     op, x, y = node.op, node.inputs[0], node.outputs[0]
-    if others or not isinstance(op, Transpose) or x.rank < 3 or sized(x.shape[1:]) is None:
+    if x.rank < 3 or sized(x.shape[1:]) is None:
         return plain
     rank, machine = x.rank, settings.machine
     enters = op.order == (0, *range(2, rank), 1) and x in graph.inputs

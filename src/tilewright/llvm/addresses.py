@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tilewright.dtypes import DType
 from tilewright.llvm.linear import Linear, Terms
@@ -32,8 +32,7 @@ class Place:
     constant: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """`base` plus a constant number of bytes; two addresses with one base differ by constants."""
 
     base: Value
@@ -69,7 +68,7 @@ def locate(
             ((product, coefficient),) = terms.items()
             start = innermost.get(product[0]) if len(product) == 1 else None
             if start is not None and coefficient * size not in SCALES:
-                pointer = _opaque(w, pointer) if _has_quotients(index) else pointer
+                pointer = pointer if index.is_named() else _opaque(w, pointer)
                 pointer = _moved(w, pointer, start, coefficient, element, size, depth)
                 continue
         pointer = _displaced(w, element, pointer, sum_of(w, terms))
@@ -89,11 +88,6 @@ def _moved(
     if start.text != "0":
         pointer = _displaced(w, element, pointer, w.binary("mul", start, step))
     return w.moving(pointer, step * size, depth)
-
-
-def _has_quotients(index: Linear) -> bool:
-    """Whether terms are more than loop variables and sizes, which have names."""
-    return any(value.text.startswith("%.") for product in index.terms for value in product)
 
 
 def _opaque(w: Writer, pointer: Value) -> Value:

@@ -1,14 +1,16 @@
 """Conversions between element types; see `tir.Cast` for what they mean.
 
-Float to integer outside the integer's range is unspecified but defined: `freeze` turns LLVM's
-poison into some value and costs no instruction (a saturating conversion would cost three).
-`bf16` goes through `f32` in both directions, as it does in ml_dtypes; `f64` to `f16` rounds once.
+Float to integer is in `to_integer.py`.
+`bf16` and smaller floats go through `f32` in both directions, as they do in ml_dtypes; `f64` to
+`f16` rounds once. Integers of less than eight bits are the last bits of a byte.
 """
 
 from __future__ import annotations
 
 from tilewright.dtypes import DType, Kind, f16, f32, f64, i32
+from tilewright.llvm import small_floats
 from tilewright.llvm.spelling import element_type, is_narrow, literal, value_type
+from tilewright.llvm.to_integer import to_integer
 from tilewright.llvm.writer import Value, Writer
 from tilewright.target import Target
 
@@ -27,25 +29,45 @@ class Casts:
 
     def __init__(self, writer: Writer, target: Target) -> None:
         self._writer = writer
+        self._gives_least = target.arch == "x86_64"
         self._has_half = target.features >= _HALF_FEATURES[target.arch]
 
     def cast(self, value: Value, source: DType, to: DType) -> Value:
         """`value`, which has dtype `source`, as `to`; both have the same number of lanes."""
         if source == to:
             return value
+        if source.is_small and source.is_integer:
+            value, source = self._whole(value, source), source.computed
+            return self.cast(value, source, to)
+        if to.is_small and to.is_integer:
+            return self._to_bits(value, source, to)
         if to.is_bool:
             return self._to_bool(value, source)
         if is_narrow(to):
             return self._to_narrow(value, source, to)
         if is_narrow(source):
             return self.cast(self.widen(value, source), f32.vector(source.lanes), to)
-        operation = _operation(source, to)
-        result = self._writer.convert(operation, value, element_type(to))
-        if operation in ("fptosi", "fptoui"):
-            return self._writer.pure(result.type, f"freeze {result.typed}", result)
-        return result
+        if source.is_float and to.is_integer:
+            return to_integer(self._writer, value, source, to, gives_least=self._gives_least)
+        return self._writer.convert(_operation(source, to), value, element_type(to))
+
+    def _whole(self, value: Value, source: DType) -> Value:
+        """A stored integer as one of eight bits; what else is in the byte does not matter."""
+        w, sign = self._writer, 1 << (source.bits - 1)
+        low = w.binary("and", value, 2 * sign - 1)
+        return w.binary("sub", w.binary("xor", low, sign), sign) if source.is_signed else low
+
+    def _to_bits(self, value: Value, source: DType, to: DType) -> Value:
+        """The last bits of a whole number."""
+        wide = i32 if source.is_float else to.computed
+        whole = self.cast(value, source, wide.vector(source.lanes))
+        return self._writer.binary(
+            "and", self._writer.convert("trunc", whole, "i8"), ~(-1 << to.bits)
+        )
 
     def _to_bool(self, value: Value, source: DType) -> Value:
+        if source.is_small:
+            value, source = self.widen(value, source), source.computed
         if is_narrow(source):
             return self._writer.compare("icmp ne", self._writer.binary("and", value, 0x7FFF), 0)
         zero = Value(literal(0, source), value.type)
@@ -62,6 +84,8 @@ class Casts:
     def widen(self, value: Value, source: DType) -> Value:
         """A stored float as `f32`; exact."""
         w = self._writer
+        if source.is_small:
+            return small_floats.widen(w, value, source)
         if source.kind is Kind.BFLOAT:
             bits = w.binary("shl", w.convert("zext", value, "i32"), 16)
             return w.convert("bitcast", bits, "float")
@@ -72,6 +96,8 @@ class Casts:
     def narrow(self, value: Value, to: DType) -> Value:
         """An `f32` rounded to nearest even into a stored float; NaN stays NaN."""
         w = self._writer
+        if to.is_small:
+            return small_floats.narrow(w, value, to)
         if to.kind is Kind.BFLOAT:
             return self._narrow_brain(value)
         if self._has_half:
@@ -137,11 +163,9 @@ class Casts:
 
 
 def _operation(source: DType, to: DType) -> str:
-    """The instruction between two types that are neither narrow floats nor a bool result."""
+    """The instruction between two types, but for narrow floats, bools, and floats to integers."""
     if source.is_float and to.is_float:
         return "fptrunc" if to.bits < source.bits else "fpext"
-    if source.is_float:
-        return "fptosi" if to.is_signed else "fptoui"
     if to.is_float:
         return "sitofp" if source.is_signed else "uitofp"
     if to.bits <= source.bits:

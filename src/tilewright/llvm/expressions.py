@@ -12,7 +12,7 @@ from tilewright.llvm.addresses import Address, Place, locate
 from tilewright.llvm.casts import Casts
 from tilewright.llvm.columns import Column, column_of, turned
 from tilewright.llvm.lanes import lane_of
-from tilewright.llvm.linear import linear
+from tilewright.llvm.linear import Linear, linear
 from tilewright.llvm.operators import (
     apply_binary,
     apply_call,
@@ -28,6 +28,8 @@ from tilewright.tensor import ir as tir
 __all__ = ["Expressions"]
 
 I101 = Code("I101", "`{kind}` cannot be emitted: lowering should have removed it")
+
+_SUMS: Final = tir.Add.kinds | tir.Sub.kinds | tir.Mul.kinds | tir.Const.kinds | tir.Var.kinds
 
 
 class Expressions:
@@ -48,7 +50,9 @@ class Expressions:
         self.read: set[tir.Buffer] = set()
         self.columns: dict[Column, int] = {}
         self._bases: dict[object, tuple[Address, Region]] = {}
+        self._sums: dict[int, tuple[tir.Expr, Linear]] = {}  # by identity, of variables alone
         self._quotients: dict[tir.Expr, tuple[Value, Region]] = {}
+        self._accesses: dict[object, memory.Access] = {}
         self._written: dict[object, int] = {}
         self._writes = 0
         self._meeting = 0
@@ -62,30 +66,42 @@ class Expressions:
         """Let `var`, a loop variable or a size, stand for `value`; it is never negative."""
         if var in self.counts:
             self._quotients.clear()
+            self._sums.clear()
         self.counts.add(var)
+        self.values[var] = value
+
+    def let(self, var: tir.Var, value: Value) -> None:
+        """Let `var` stand for `value`."""
+        if var in self.values:
+            self._sums.clear()
         self.values[var] = value
 
     def note_write(self, buffer: object) -> None:
         """Loads of `buffer` after this point are new ones."""
         self._writes += 1
         self._written[buffer] = self._writes
+        self._accesses.pop(buffer, None)
 
     def note_meeting(self) -> None:
         """Other threads may have written any buffer that is not constant."""
         self._writes += 1
         self._meeting = self._writes
+        self._accesses.clear()
 
     def access(self, buffer: tir.Buffer) -> memory.Access:
         """The buffer as memory operations want it."""
-        constant = self.places[buffer].constant
-        version = 0 if constant else max(self._written.get(buffer, 0), self._meeting)
-        return memory.Access(buffer, version, constant=constant)
+        found = self._accesses.get(buffer)
+        if found is None:
+            constant = self.places[buffer].constant
+            version = 0 if constant else max(self._written.get(buffer, 0), self._meeting)
+            found = self._accesses[buffer] = memory.Access(buffer, version, constant=constant)
+        return found
 
     def address(self, buffer: tir.Buffer, where: tir.Expr) -> Address:
         """The address of one element."""
-        form = linear(where, self.emit)
+        form = self.linear(where)
         # Unrolled statements differ by constants: most of them find their pointer here.
-        key = (buffer, tuple(form.terms.items()))
+        key = (buffer, form.key())
         known = self._bases.get(key)
         if known is None or not self.w.is_open(known[1]):
             at = locate(self.w, self.places[buffer], buffer.dtype, form, self.innermost)
@@ -93,6 +109,21 @@ class Expressions:
             return at
         base = known[0]
         return Address(base.base, form.constant * buffer.dtype.size_bytes, base.alignment)
+
+    def linear(self, where: tir.Expr) -> Linear:
+        """An index as a sum. What is added to a number is mostly shared by unrolled statements."""
+        more = 0
+        if type(where) is tir.Add:
+            number = tir.int_value(where.b)
+            if number is not None:
+                where, more = where.a, number
+        known = self._sums.get(id(where))
+        if known is not None:
+            return known[1].plus(more)
+        form = linear(where, self.emit)
+        if not where.inside & ~_SUMS and form.is_named():
+            self._sums[id(where)] = where, form
+        return form.plus(more)
 
     def quotient(self, expr: tir.Binary) -> Value:
         """A quotient or remainder; of loop variables and sizes alone it is worth remembering."""
@@ -237,7 +268,7 @@ def _emit_call(e: Expressions, expr: tir.Call) -> Value:
 
 
 def _emit_let(e: Expressions, expr: tir.Let) -> Value:
-    e.values[expr.var] = e.emit(expr.value)
+    e.let(expr.var, e.emit(expr.value))
     return e.emit(expr.body)
 
 

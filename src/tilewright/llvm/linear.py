@@ -17,6 +17,7 @@ from tilewright.tensor import ir as tir
 __all__ = ["Linear", "Terms", "linear"]
 
 Terms = dict[tuple[Value, ...], int]
+Key = tuple[tuple[tuple[Value, ...], int], ...]
 
 MAX_TERMS = 16
 """Products with more terms than this stay products."""
@@ -25,10 +26,31 @@ MAX_TERMS = 16
 class Linear:
     """`constant + Σ coefficient · Π values`; terms with coefficient zero do not appear."""
 
-    __slots__ = ("constant", "terms")
+    __slots__ = ("_key", "constant", "terms")
 
     def __init__(self, constant: int, terms: Terms) -> None:
         self.constant, self.terms = constant, terms
+        self._key: Key | None = None
+
+    def key(self) -> Key:
+        """Equal for forms that differ by a constant only."""
+        if self._key is None:
+            self._key = tuple(self.terms.items())
+        return self._key
+
+    def is_named(self) -> bool:
+        """Whether all values have names: loop variables and sizes, which hold wherever they are
+        in scope.
+        """
+        return not any(v.text.startswith("%.") for product in self.terms for v in product)
+
+    def plus(self, number: int) -> Linear:
+        """The same with another constant."""
+        if not number:
+            return self
+        made = Linear(self.constant + number, self.terms)
+        made._key = self.key()
+        return made
 
     def factor(self) -> int:
         """A number that divides every term (0 if there is none), the constant aside."""

@@ -1,8 +1,8 @@
 """Element types and literals as LLVM text.
 
-Values of `f16` and `bf16` travel as their bits (`i16`): arithmetic widens them to `f32` first, and
-conversions do not depend on library functions that an object may not find. A bool is `i1` as a
-value and a byte in memory.
+Values of storage types travel as their bits (`i16`, smaller ones `i8`): arithmetic widens them
+first, and conversions do not depend on library functions that an object may not find. A bool is
+`i1` as a value and a byte in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import struct
 from collections.abc import Sequence
 from functools import cache
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.dtypes import DType, Kind
@@ -39,7 +38,7 @@ def vector(element: str, lanes: int) -> str:
 @cache
 def element_type(dtype: DType) -> str:
     """The type of one lane in registers."""
-    return _ELEMENTS.get((dtype.kind, dtype.bits), f"i{dtype.bits}")
+    return _ELEMENTS.get((dtype.kind, dtype.bits), f"i{max(8, dtype.bits)}")
 
 
 @cache
@@ -69,7 +68,7 @@ def memory_type(dtype: DType) -> str:
 @cache
 def is_narrow(dtype: DType) -> bool:
     """Floats that are only stored: arithmetic happens in `f32`."""
-    return dtype.is_float and dtype.bits == 16
+    return dtype.is_float and dtype.is_stored
 
 
 @cache
@@ -85,15 +84,17 @@ def _literal(value: Number, dtype: DType, _sign: float) -> str:
     if dtype.is_bool:
         return "true" if value else "false"
     if is_narrow(dtype):
-        kind = ml_dtypes.bfloat16 if dtype.kind is Kind.BFLOAT else np.float16
         with np.errstate(all="ignore"):
-            return str(int(np.array(value, np.float64).astype(kind).view(np.int16)))
+            stored = np.array(value, np.float64).astype(dtype.numpy)
+        return str(int(stored.view(np.int8 if dtype.is_small else np.int16)))
     if dtype.is_float:
         with np.errstate(all="ignore"):
             rounded = float(np.dtype(f"f{dtype.bits // 8}").type(value))
         # LLVM wants the bits of a double, also for `float`.
         return "0x" + struct.pack(">d", rounded).hex().upper()
     bits = int(value) & ((1 << dtype.bits) - 1)
+    if dtype.is_small:
+        return str(bits)
     return str(bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)
 
 

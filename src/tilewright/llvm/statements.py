@@ -21,7 +21,7 @@ from tilewright.llvm.spelling import identifier, memory_type
 from tilewright.llvm.writer import Value, Writer
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import walk
+from tilewright.tensor.visit import find
 
 __all__ = ["Statements"]
 
@@ -64,9 +64,8 @@ class Statements(Expressions):
         strided = [
             load
             for part in stores
-            for load in walk(part.value)
-            if type(load) is tir.Load
-            and type(load.indices[0]) is tir.Ramp
+            for load in find(part.value, tir.Load)
+            if type(load.indices[0]) is tir.Ramp
             and load.dtype.lanes == lanes
             and not load.dtype.is_bool
             and unit_ramp(load.indices[0]) is None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilewright.lower import forms
 from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import children, walk
+from tilewright.tensor.visit import children, find
 
 __all__ = ["Access", "accesses_of", "conjuncts", "loads_in"]
 
@@ -110,9 +110,7 @@ class _Collector:
 def loads_in(exprs: Iterable[tir.Expr]) -> Iterator[tir.Load]:
     """All loads inside expressions, also those in the indices of others."""
     for expr in exprs:
-        for node in walk(expr):
-            if type(node) is tir.Load:
-                yield node
+        yield from find(expr, tir.Load)
 
 
 def conjuncts(cond: tir.Expr) -> tuple[tir.Expr, ...]:

@@ -21,7 +21,7 @@ from tilewright.lower.extremes import Loops, extremes, greatest
 from tilewright.lower.forms import Form
 from tilewright.lower.rewrite_accesses import AccessRewriter
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import children, walk
+from tilewright.tensor.visit import children, holds
 
 __all__ = ["compact_buffers"]
 
@@ -108,7 +108,7 @@ def _extreme(candidates: list[Form], sign: int) -> Form | None:
 
 def _is_loose(atom: tir.Expr) -> bool:
     """Not good enough as a start or an extent: a value from memory, or a choice."""
-    return any(type(n) in (tir.Load, tir.Select, tir.Min, tir.Max) for n in walk(atom))
+    return holds(atom, tir.Load, tir.Select, tir.Min, tir.Max)
 
 
 class _Shift(AccessRewriter):

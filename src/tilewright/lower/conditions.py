@@ -15,7 +15,7 @@ from tilewright.lower import forms
 from tilewright.lower.extremes import Loops, extremes, greatest, least
 from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import children, walk
+from tilewright.tensor.visit import children, find, holds
 
 __all__ = ["Spans", "comparisons", "spans"]
 
@@ -43,12 +43,14 @@ def comparisons(stmt: tir.Stmt) -> Iterator[tuple[tir.Compare, Loops]]:
 
 
 def _comparisons(stmt: tir.Stmt, loops: Loops) -> Iterator[tuple[tir.Compare, Loops]]:
+    if not holds(stmt, tir.Compare):
+        return
     match stmt:
         case tir.For():
             yield from _comparisons(stmt.body, (*loops, (stmt.var, stmt.extent)))
         case tir.Store():
-            for node in walk(stmt.value):
-                if type(node) is tir.Select and _has_load(node.if_true, node.if_false):
+            for node in find(stmt.value, tir.Select):
+                if _has_load(node.if_true, node.if_false):
                     yield from ((c, loops) for c in _index_comparisons(node.cond))
         case tir.If():
             yield from ((c, loops) for c in _index_comparisons(stmt.cond))
@@ -62,13 +64,13 @@ def _comparisons(stmt: tir.Stmt, loops: Loops) -> Iterator[tuple[tir.Compare, Lo
 
 
 def _index_comparisons(cond: tir.Expr) -> Iterator[tir.Compare]:
-    for node in walk(cond):
-        if isinstance(node, tir.Compare) and node.a.dtype is index and not _has_load(node):
+    for node in find(cond, tir.Compare):
+        if node.a.dtype is index and not _has_load(node):
             yield node
 
 
 def _has_load(*exprs: tir.Expr) -> bool:
-    return any(type(node) is tir.Load for expr in exprs for node in walk(expr))
+    return any(holds(expr, tir.Load) for expr in exprs)
 
 
 def spans(comparison: tir.Compare, loop: tir.For, inner: Loops) -> Spans | None:

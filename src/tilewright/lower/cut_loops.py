@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.lower import fold, forms
-from tilewright.lower.accesses import conjuncts, loads_in
+from tilewright.lower.accesses import conjuncts
 from tilewright.lower.conditions import comparisons, spans
 from tilewright.lower.context import Context
 from tilewright.lower.extremes import Loops
@@ -34,7 +34,7 @@ from tilewright.lower.lower_tiles import tile_borders, tile_facts
 from tilewright.lower.simplify import analyzer_of, simplified, simplified_within
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.visit import children, free_vars, walk, walk_stmts
+from tilewright.tensor.visit import children, find, free_vars, holds, walk_stmts
 
 __all__ = ["cut_loops"]
 
@@ -65,7 +65,7 @@ class Piece:
 def cut_loops(func: tir.Func, context: Context) -> tir.Func:
     """Cut every loop that wants it, outer loops first."""
     del context
-    if not any(type(n) in (tir.If, tir.Select, tir.TileSize) for n in walk(func.body)):
+    if not holds(func.body, tir.If, tir.Select, tir.TileSize):
         return func
     body = _statement(func.body, analyzer_of(func), 1)
     if body is func.body:
@@ -127,7 +127,7 @@ def _selected(loop: tir.For, pieces: Sequence[Piece], analyzer: Analyzer, copies
 
 def _hoisted(loop: tir.For, body: tir.Stmt) -> tir.Stmt:
     """The loop with a new body; a test that no iteration changes moves outside."""
-    if type(body) is not tir.If or loop.var in free_vars(body.cond) or any(loads_in([body.cond])):
+    if type(body) is not tir.If or loop.var in free_vars(body.cond) or holds(body.cond, tir.Load):
         return fold.loop(loop, loop.extent, body)
     then = fold.loop(loop, loop.extent, body.then)
     if body.otherwise is None:
@@ -320,14 +320,15 @@ def _cut_at_tiles(loop: tir.For, piece: Piece, analyzer: Analyzer) -> list[Piece
 
 def _wanted_tile(var: tir.Var, body: tir.Stmt) -> tir.TileSize | None:
     """A tile, chosen by this loop and no inner one, whose size must become a constant."""
+    if not holds(body, tir.TileSize):
+        return None
     inside = {s.var for s in walk_stmts(body) if type(s) is tir.For}
     for stmt in walk_stmts(body):
         if type(stmt) is tir.For and stmt.kind in (tir.LoopKind.UNROLLED, tir.LoopKind.VECTOR):
-            for node in walk(stmt.extent):
-                if type(node) is tir.TileSize:
-                    chosen_by = free_vars(node.tile)
-                    if var in chosen_by and inside.isdisjoint(chosen_by):
-                        return node
+            for node in find(stmt.extent, tir.TileSize):
+                chosen_by = free_vars(node.tile)
+                if var in chosen_by and inside.isdisjoint(chosen_by):
+                    return node
     return None
 
 
@@ -349,12 +350,7 @@ def _weight(stmt: tir.Stmt) -> int:
         case tir.For(kind=kind, extent=extent):
             inner = _weight(stmt.body)
             times = tir.int_value(extent) or max(
-                (
-                    size
-                    for n in walk(extent)
-                    if type(n) is tir.TileSize
-                    for size, _ in n.cover.segments
-                ),
+                (size for n in find(extent, tir.TileSize) for size, _ in n.cover.segments),
                 default=1,
             )
             if kind is tir.LoopKind.UNROLLED:

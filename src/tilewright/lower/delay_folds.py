@@ -17,7 +17,7 @@ from tilewright.lower import fold
 from tilewright.lower.context import Context
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
-from tilewright.tensor.visit import free_vars, replace_node, walk, walk_stmts
+from tilewright.tensor.visit import find, free_vars, holds, replace_node, walk_stmts
 
 __all__ = ["delay_folds"]
 
@@ -41,12 +41,14 @@ class _LaneFold:
 def delay_folds(func: tir.Func, context: Context) -> tir.Func:
     """Move the folding of lanes behind serial loops."""
     del context
-    if not any(type(node) is tir.Reduce for node in walk(func.body)):
+    if not holds(func.body, tir.Reduce):
         return func
     return func.with_fields(body=_visit(func.body))
 
 
 def _visit(stmt: tir.Stmt) -> tir.Stmt:
+    if not holds(stmt, tir.Reduce):
+        return stmt
     stmt = fold.map_parts(stmt, _visit)
     if type(stmt) is not tir.For or stmt.kind is not tir.LoopKind.SERIAL:
         return stmt
@@ -81,10 +83,8 @@ def _lane_fold(stmt: tir.Stmt, loop: tir.For) -> _LaneFold | None:
         return None
     if value.a != tir.Load(stmt.buffer, stmt.indices) or not _stays(stmt, loop):
         return None
-    uses = sum(
-        type(node) in (tir.Load, tir.Store) and node.buffer is stmt.buffer  # type: ignore[attr-defined]
-        for node in walk(loop.body)
-    )
+    uses = sum(load.buffer is stmt.buffer for load in find(loop.body, tir.Load))
+    uses += sum(store.buffer is stmt.buffer for store in find(loop.body, tir.Store))
     return _LaneFold(stmt, value.b.fold, value.b.value) if uses == 2 else None
 
 

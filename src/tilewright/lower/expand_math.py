@@ -9,7 +9,7 @@ from tilewright.intrin.functions import EXPANSIONS
 from tilewright.lower.context import Context
 from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import rewrite, walk
+from tilewright.tensor.visit import find, map_children
 
 __all__ = ["expand_math"]
 
@@ -17,12 +17,15 @@ __all__ = ["expand_math"]
 def expand_math(func: tir.Func, context: Context) -> tir.Func:
     """Replace every call that has an expansion, and the calls inside expansions too."""
     del context
-    if not any(type(n) is tir.Call and n.name in EXPANSIONS for n in walk(func.body)):
+    if not any(call.name in EXPANSIONS for call in find(func.body, tir.Call)):
         return func
-    return func.with_fields(body=rewrite(func.body, _expanded))
+    return func.with_fields(body=_expanded(func.body))
 
 
-def _expanded(node: Node) -> Node | None:
+def _expanded(node: Node) -> Node:
+    if not node.inside & tir.Call.bit:
+        return node
+    node = map_children(node, _expanded)
     if type(node) is not tir.Call or node.name not in EXPANSIONS:
-        return None
-    return rewrite(EXPANSIONS[node.name](node.args), _expanded)
+        return node
+    return _expanded(EXPANSIONS[node.name](node.args))

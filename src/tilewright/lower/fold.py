@@ -15,8 +15,9 @@ from typing import Any, Final, TypeVar
 from tilewright.dtypes import index
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
+from tilewright.tensor.fields import rebuild, same_or
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import map_children
+from tilewright.tensor.visit import free_vars, map_children
 
 __all__ = [
     "FALSE",
@@ -179,11 +180,10 @@ def _fold_index(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
         return a
     if kind is tir.FloorMod and y == 1:
         return tir.Const(0)
-    if a == b:
-        if kind in _COMPARE:
-            return TRUE if _COMPARE[kind](0, 0) else FALSE
-        if kind is tir.Min or kind is tir.Max:
-            return a
+    if kind in _COMPARE and a == b:
+        return TRUE if _COMPARE[kind](0, 0) else FALSE
+    if (kind is tir.Min or kind is tir.Max) and a == b:
+        return a
     return kind(a, b)
 
 
@@ -204,10 +204,16 @@ def _fold_logic(kind: type[tir.Binary], a: tir.Expr, b: tir.Expr) -> tir.Expr:
     return kind(a, b)
 
 
+_STATEMENTS: Final = (
+    tir.Store.bit | tir.For.bit | tir.If.bit | tir.Seq.bit | tir.Alloc.bit | tir.Prefetch.bit
+)
+_KNOWN: Final = tir.Compare.bit | tir.TileStart.bit | tir.TileSize.bit
+
+
 class _Substitution:
     """One walk; `values` grows by the fresh variables of the binders that are copied."""
 
-    __slots__ = ("buffers", "fresh", "known", "memo", "values")
+    __slots__ = ("buffers", "entered", "fresh", "known", "memo", "values", "wanted")
 
     def __init__(
         self,
@@ -217,8 +223,11 @@ class _Substitution:
         known: Mapping[tir.Expr, tir.Expr] | None = None,
     ) -> None:
         self.values, self.fresh, self.known = values, fresh, known or {}
+        self.wanted = values.keys()
         self.memo: dict[int, Node] = {}  # by identity: shared parts are visited once
         self.buffers: dict[tir.Buffer, tir.Buffer] = {}
+        # What must be entered even if no variable in it is replaced; statements always are.
+        self.entered = _STATEMENTS | (_KNOWN if known else 0) | (tir.Let.bit if fresh else 0)
 
     def visit(self, node: Node) -> Node:
         kind = type(node)
@@ -228,7 +237,11 @@ class _Substitution:
             return self.values.get(node, node)
         found = self.memo.get(id(node))
         if found is None:
-            found = self.memo[id(node)] = _VISIT.get(kind, _rest)(self, node)
+            if not node.inside & self.entered and self.wanted.isdisjoint(free_vars(node)):
+                found = node
+            else:
+                found = _VISIT.get(kind, _rest)(self, node)
+            self.memo[id(node)] = found
         return found
 
     def binary(self, node: tir.Binary) -> Node:
@@ -265,14 +278,12 @@ class _Substitution:
         value = self.visit(node.value)
         if value is node.value and buffer is node.buffer and indices is node.indices:
             return node
-        if value == tir.Load(buffer, indices):
+        if type(value) is tir.Load and value == tir.Load(buffer, indices):
             return NOTHING  # what a skipped step of a fold comes to
         return tir.Store(buffer, indices, value)  # type: ignore[arg-type]
 
     def access(self, node: tir.Load | tir.Store) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:
-        indices: Any = tuple([self.visit(i) for i in node.indices])
-        if all(a is b for a, b in zip(indices, node.indices, strict=True)):
-            indices = node.indices
+        indices = same_or(node.indices, [self.visit(i) for i in node.indices])
         return self.buffers.get(node.buffer, node.buffer), indices
 
     def tile(self, node: tir.TileStart | tir.TileSize) -> Node:
@@ -309,6 +320,7 @@ class _Substitution:
         if self.fresh:
             buffer = tir.Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
             self.buffers[node.buffer] = buffer
+            self.entered |= tir.Load.bit
         body = self.visit(node.body)
         return node.with_fields(buffer=buffer, body=body)
 
@@ -331,7 +343,7 @@ class _Substitution:
 
 
 def _rest(walk: _Substitution, node: Node) -> Node:
-    return map_children(node, walk.visit)
+    return rebuild[type(node)](node, walk.visit)  # type: ignore[no-any-return]
 
 
 def _binary_kinds() -> list[type[tir.Binary]]:

@@ -56,13 +56,33 @@ def form_of(expr: tir.Expr) -> Form:
         return constant(int(expr.value))  # type: ignore[attr-defined]
     if isinstance(expr, tir.Var):
         return {(expr,): 1}
-    if kind is tir.Add:
-        return plus(form_of(expr.a), form_of(expr.b))  # type: ignore[attr-defined]
-    if kind is tir.Sub:
-        return plus(form_of(expr.a), form_of(expr.b), -1)  # type: ignore[attr-defined]
+    if kind is tir.Add or kind is tir.Sub:
+        total: Form = {}
+        if _collect(expr, 1, total):
+            return total
+        sign = 1 if kind is tir.Add else -1
+        return plus(form_of(expr.a), form_of(expr.b), sign)  # type: ignore[attr-defined]
     if kind is tir.Mul:
         return times(form_of(expr.a), form_of(expr.b))  # type: ignore[attr-defined]
     return _ATOMS.get(kind, _atom)(expr)
+
+
+def _collect(expr: Any, k: int, total: Form) -> bool:
+    """Add `k · expr` to `total`, term by term; False, to begin again, if something cancels.
+
+    The order of the terms is then that of sums of forms, which leave out what is zero.
+    """
+    kind = type(expr)
+    if kind is tir.Add:
+        return _collect(expr.a, k, total) and _collect(expr.b, k, total)
+    if kind is tir.Sub:
+        return _collect(expr.a, k, total) and _collect(expr.b, -k, total)
+    for key, n in form_of(expr).items():
+        new = total.get(key, 0) + k * n
+        if not new:
+            return False
+        total[key] = new
+    return True
 
 
 def _atom(expr: tir.Expr) -> Form:
@@ -170,11 +190,11 @@ def times(a: Form, b: Form) -> Form:
 
 def mentions(form: Form, var: tir.Var) -> bool:
     """Does `var` occur, also inside an atom?"""
-    return any(_occurs(var, atom) for key in form for atom in key)
-
-
-def _occurs(var: tir.Var, atom: tir.Expr) -> bool:
-    return atom is var or (not isinstance(atom, tir.Var) and var in free_vars(atom))
+    for key in form:
+        for atom in key:
+            if atom is var or (not isinstance(atom, tir.Var) and var in free_vars(atom)):
+                return True
+    return False
 
 
 def split(form: Form, var: tir.Var) -> tuple[Form, Form] | None:
@@ -182,12 +202,11 @@ def split(form: Form, var: tir.Var) -> tuple[Form, Form] | None:
     factor: Form = {}
     rest: Form = {}
     for key, k in form.items():
-        if var in key:
-            left = list(key)
-            left.remove(var)
-            factor[tuple(left)] = k
-        else:
+        at = next((n for n, atom in enumerate(key) if atom is var), None)
+        if at is None:
             rest[key] = k
+        else:
+            factor[key[:at] + key[at + 1 :]] = k
     if mentions(factor, var) or mentions(rest, var):
         return None
     return factor, rest
@@ -249,11 +268,16 @@ def expr_of(form: Form, order: Mapping[tir.Var, int] | None = None) -> tir.Expr:
 
 def _product(key: Factors, k: int, order: Mapping[tir.Var, int] | None) -> tir.Expr:
     if len(key) > 1:  # the order of a key depends on hashes, that of the text must not
-        key = tuple(sorted(key, key=lambda a: (-_rank((a,), order or {}), getattr(a, "name", "~"))))
+        key = tuple(sorted(key, key=lambda a: (-_rank((a,), order or {}), _text(a))))
     product = key[0]
     for atom in key[1:]:
         product = tir.Mul(product, atom, index)
     return product if k == 1 else tir.Mul(product, tir.Const(k), index)
+
+
+def _text(atom: tir.Expr) -> str:
+    """Orders atoms of the same loops: variables first."""
+    return atom.name if isinstance(atom, tir.Var) else f"~{atom!r}"
 
 
 def _rank(key: Iterable[tir.Expr], order: Mapping[tir.Var, int]) -> int:

@@ -16,7 +16,7 @@ from tilewright.lower.accesses import loads_in
 from tilewright.lower.forms import Form
 from tilewright.lower.place_threads import ALONE
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import walk_stmts
+from tilewright.tensor.visit import holds, walk_stmts
 
 __all__ = ["in_place"]
 
@@ -90,7 +90,7 @@ def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
         case tir.Store(buffer=buffer, indices=indices):
             if buffer is not result:
                 return {}
-            moved_by_data = any(True for _ in loads_in(indices))
+            moved_by_data = any(holds(index, tir.Load) for index in indices)
             return None if moved_by_data else forms.constant(indices[0].dtype.lanes)
         case tir.Seq(body=parts):
             total: Form = {}

@@ -16,7 +16,7 @@ from tilewright.lower.simplify import simplified
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import rewrite, walk
+from tilewright.tensor.visit import holds, rewrite
 
 __all__ = ["lower_tiles", "tile_borders", "tile_facts"]
 
@@ -51,7 +51,7 @@ def tile_facts(cover: tir.Cover, tile: tir.Expr) -> tuple[dict[tir.Expr, tir.Exp
 def lower_tiles(func: tir.Func, context: Context) -> tir.Func:
     """Write what is left of tiles as arithmetic."""
     del context
-    if not any(type(n) in (tir.TileStart, tir.TileSize) for n in walk(func.body)):
+    if not holds(func.body, tir.TileStart, tir.TileSize):
         return func
     return func.with_fields(body=simplified(rewrite(func.body, _arithmetic), func))
 

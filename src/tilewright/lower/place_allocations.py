@@ -14,17 +14,17 @@ cannot be shown is not assumed: the buffer then stays where it is, which costs o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tilewright.lower import fold, forms
-from tilewright.lower.accesses import Access, accesses_of, conjuncts, loads_in
+from tilewright.lower.accesses import Access, accesses_of, conjuncts
 from tilewright.lower.context import Context
 from tilewright.lower.extremes import Loops, extremes, fills_box
 from tilewright.lower.forms import Form
 from tilewright.lower.simplify import analyzer_of
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.visit import walk, walk_stmts
+from tilewright.tensor.visit import find, holds, walk_stmts
 
 __all__ = ["place_allocations"]
 
@@ -43,14 +43,29 @@ def place_allocations(func: tir.Func, context: Context) -> tir.Func:
     touched: dict[int, frozenset[tir.Buffer]] = {}
     _touch(bare, frozenset(starts), touched)
     homes: dict[int, list[tir.Buffer]] = {}
-    analyzer = analyzer_of(func)
+    analyzers = _Analyzers(func)
     for buffer, start in starts.items():
         if not accesses[buffer]:
             continue  # nobody misses it
-        home = _home(buffer, start, accesses[buffer], touched, analyzer)
+        home = _home(buffer, start, accesses[buffer], touched, analyzers)
         homes.setdefault(id(home), []).append(buffer)
     body = _with_allocs(bare, homes)
     return func if body == func.body else func.with_fields(body=body)
+
+
+class _Analyzers:
+    """Analyzers for what stands in loops; accesses side by side ask the same one."""
+
+    def __init__(self, func: tir.Func) -> None:
+        self._known: dict[tuple[tir.Var, ...], Analyzer] = {(): analyzer_of(func)}
+
+    def within(self, loops: Sequence[tuple[tir.Var, tir.Expr]]) -> Analyzer:
+        """One that knows the ranges of these loops."""
+        key = tuple([var for var, _ in loops])
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.within(loops[:-1]).bind(*loops[-1])
+        return found
 
 
 def _without_allocs(stmt: tir.Stmt, starts: dict[tir.Buffer, tir.Stmt]) -> tir.Stmt:
@@ -79,8 +94,7 @@ def _touch(
             if stmt.otherwise is not None:
                 found |= _touch(stmt.otherwise, buffers, touched)
         case tir.Store():
-            found = frozenset(n.buffer for n in walk(stmt) if isinstance(n, (tir.Load, tir.Store)))
-            found &= buffers
+            found = frozenset((stmt.buffer, *[n.buffer for n in find(stmt, tir.Load)])) & buffers
         case _:
             found = frozenset()
     touched[id(stmt)] = found
@@ -88,7 +102,7 @@ def _touch(
 
 
 def _loaded(expr: tir.Expr, buffers: frozenset[tir.Buffer]) -> frozenset[tir.Buffer]:
-    return frozenset(n.buffer for n in walk(expr) if type(n) is tir.Load) & buffers
+    return frozenset([load.buffer for load in find(expr, tir.Load)]) & buffers
 
 
 def _home(
@@ -96,7 +110,7 @@ def _home(
     stmt: tir.Stmt,
     accesses: list[Access],
     touched: Mapping[int, frozenset[tir.Buffer]],
-    analyzer: Analyzer,
+    analyzers: _Analyzers,
 ) -> tir.Stmt:
     """The statement to wrap, starting the search at `stmt`."""
     while True:
@@ -104,7 +118,7 @@ def _home(
             case tir.Seq():
                 inside = [part for part in stmt.body if buffer in touched[id(part)]]
             case tir.For() if _may_enter(stmt, buffer):
-                inside = [stmt.body] if _stays_in_iteration(stmt, accesses, analyzer) else []
+                inside = [stmt.body] if _stays_in_iteration(stmt, accesses, analyzers) else []
             case tir.If() if not _loaded(stmt.cond, frozenset((buffer,))):
                 sides = (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
                 inside = [side for side in sides if buffer in touched[id(side)]]
@@ -121,7 +135,7 @@ def _may_enter(loop: tir.For, buffer: tir.Buffer) -> bool:
     return not is_vector and not _loaded(loop.extent, frozenset((buffer,)))
 
 
-def _stays_in_iteration(loop: tir.For, accesses: list[Access], analyzer: Analyzer) -> bool:
+def _stays_in_iteration(loop: tir.For, accesses: list[Access], analyzers: _Analyzers) -> bool:
     """Is everything that an iteration reads written by the same iteration before?
 
     The iterations of a parallel loop run in any order, so in a legal program it is. Each thread
@@ -131,16 +145,15 @@ def _stays_in_iteration(loop: tir.For, accesses: list[Access], analyzer: Analyze
         return True
     writes = [a for a in accesses if a.writes and not _has_load(a.indices)]
     return all(
-        any(_covers(w, r, loop.var, analyzer) for w in writes) for r in accesses if not r.writes
+        any(_covers(w, r, loop.var, analyzers) for w in writes) for r in accesses if not r.writes
     )
 
 
 def _has_load(indices: Iterable[Form]) -> bool:
-    atoms = [atom for form in indices for key in form for atom in key]
-    return any(loads_in(atoms))
+    return any(holds(atom, tir.Load) for form in indices for key in form for atom in key)
 
 
-def _covers(write: Access, read: Access, var: tir.Var, analyzer: Analyzer) -> bool:
+def _covers(write: Access, read: Access, var: tir.Var, analyzers: _Analyzers) -> bool:
     """Does `write` store all elements of `read`, earlier in one iteration of the loop `var`?"""
     if write.number >= read.number:
         return False
@@ -161,9 +174,7 @@ def _covers(write: Access, read: Access, var: tir.Var, analyzer: Analyzer) -> bo
     own = tuple([(v, e) for v, e in own if v in moving])
     if not fills_box(write.indices, own):
         return False
-    for outer, extent in write.loops[:shared]:
-        analyzer = analyzer.bind(outer, extent)
-    return _inside(write, own, read, read.loops[shared:], analyzer)
+    return _inside(write, own, read, read.loops[shared:], analyzers.within(write.loops[:shared]))
 
 
 def _runs(extent: tir.Expr, loops: Loops) -> bool:
@@ -177,7 +188,7 @@ def _harmless(
     condition: tir.Expr, write: Access, read: Access, first: Mapping[tir.Var, tir.Expr]
 ) -> bool:
     """May a write under `condition` count as unconditional, as far as `read` is concerned?"""
-    if condition in read.conditions and not any(loads_in([condition])):
+    if condition in read.conditions and not holds(condition, tir.Load):
         return True
     if fold.substitute(condition, first) == tir.TRUE:  # it ran in the first of these iterations
         return True

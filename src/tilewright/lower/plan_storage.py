@@ -18,7 +18,7 @@ from tilewright.lower.lowered import Lowered
 from tilewright.lower.place_threads import ALONE
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
-from tilewright.tensor.visit import children, walk, walk_stmts
+from tilewright.tensor.visit import children, find, walk_stmts
 
 __all__ = ["ALIGNMENT", "STACK_BYTES", "plan_storage"]
 
@@ -82,7 +82,7 @@ class _Lives:
                 return used
             case tir.Store():
                 self.statements += 1
-                used = {n.buffer for n in walk(stmt) if isinstance(n, (tir.Load, tir.Store))}
+                used = {stmt.buffer, *[load.buffer for load in find(stmt, tir.Load)]}
             case tir.Alloc(buffer=buffer):
                 if buffer.scope is tir.Scope.MEMORY:
                     lives = self.local if alone else self.shared
@@ -105,7 +105,7 @@ class _Lives:
             alone = True
         if type(stmt) is tir.If and stmt.cond == ALONE:
             alone = True
-        used = {n.buffer for c in _exprs(stmt) for n in walk(c) if type(n) is tir.Load}
+        used = {load.buffer for c in _exprs(stmt) for load in find(c, tir.Load)}
         for child in children(stmt):
             if isinstance(child, tir.Stmt):
                 used |= self.visit(child, alone=alone, straight=False)

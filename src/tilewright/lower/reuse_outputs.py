@@ -17,7 +17,7 @@ from tilewright.lower.context import Context
 from tilewright.lower.extremes import extremes
 from tilewright.tensor import ir as tir
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import map_children, rewrite, walk, walk_stmts
+from tilewright.tensor.visit import find, map_children, rewrite, walk_stmts
 
 __all__ = ["reuse_outputs"]
 
@@ -29,7 +29,7 @@ def reuse_outputs(func: tir.Func, context: Context) -> tir.Func:
         return func
     writes = [s.buffer for s in walk_stmts(func) if type(s) is tir.Store]
     outputs = [p for p in func.params if writes.count(p) == 1 and not p.layout]
-    loaded = {n.buffer for n in walk(func.body) if type(n) is tir.Load}
+    loaded = {load.buffer for load in find(func.body, tir.Load)}
     free = [p for p in outputs if p not in loaded]
 
     def visit(stmt: Node) -> Node:
@@ -78,7 +78,7 @@ def _can_live_in(alloc: tir.Alloc, output: tir.Buffer) -> bool:
 
 def _turns_into(store: tir.Store, buffer: tir.Buffer) -> bool:
     """Whether the element of the output is made from the same element of the intermediate."""
-    loads = [n for n in walk(store.value) if type(n) is tir.Load and n.buffer is buffer]
+    loads = [load for load in find(store.value, tir.Load) if load.buffer is buffer]
     return bool(loads) and all(load.indices == store.indices for load in loads)
 
 

@@ -12,7 +12,7 @@ from tilewright.lower import fold
 from tilewright.lower.context import Context
 from tilewright.lower.rewrite_accesses import AccessRewriter
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import free_vars, walk, walk_stmts
+from tilewright.tensor.visit import free_vars, holds, walk, walk_stmts
 
 __all__ = ["MAX_ELEMENTS", "in_memory", "settle_registers"]
 
@@ -56,7 +56,7 @@ def _obstacle(alloc: tir.Alloc, loops: dict[tir.Var, tir.For]) -> str:
     if any(loop.kind is tir.LoopKind.PARALLEL for loop in loops.values()):
         return "several threads use it"
     for index in _indices(alloc):
-        if any(type(node) is tir.Load for node in walk(index)):
+        if holds(index, tir.Load):
             return "an index is read from memory"
     for var in _index_vars(alloc):
         if var not in loops:

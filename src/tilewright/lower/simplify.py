@@ -15,11 +15,12 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node
 from tilewright.tensor.regions import sizes
-from tilewright.tensor.visit import map_children, walk
+from tilewright.tensor.visit import map_children
 
 __all__ = ["analyzer_of", "is_linear", "loop_order", "simplified", "simplified_within"]
 
 _LATE = 1000
+_NOT_LINEAR = ~(tir.Add.kinds | tir.Sub.kinds | tir.Mul.kinds | tir.Const.kinds | tir.Var.kinds)
 
 
 def simplified(stmt: tir.Stmt, func: tir.Func) -> tir.Stmt:
@@ -45,10 +46,7 @@ def loop_order(kind: tir.LoopKind, depth: int) -> int:
 
 def is_linear(expr: tir.Expr) -> bool:
     """Only sums and products of variables and numbers, and tiles of covers?"""
-    kind = type(expr)
-    if kind is tir.Add or kind is tir.Sub or kind is tir.Mul:
-        return is_linear(expr.a) and is_linear(expr.b)  # type: ignore[attr-defined]
-    return kind is tir.Const or isinstance(expr, tir.Var)
+    return not expr.inside & _NOT_LINEAR
 
 
 class _Simplifier:
@@ -148,4 +146,4 @@ class _Simplifier:
 
 
 def _loads(expr: tir.Expr) -> bool:
-    return any(type(node) is tir.Load for node in walk(expr))
+    return bool(expr.inside & tir.Load.bit)

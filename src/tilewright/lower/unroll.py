@@ -10,7 +10,7 @@ from tilewright.lower import fold
 from tilewright.lower.context import Context
 from tilewright.lower.settle_registers import in_memory
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import walk, walk_stmts
+from tilewright.tensor.visit import find, holds, walk_stmts
 
 __all__ = ["MAX_STATEMENTS", "unroll"]
 
@@ -47,14 +47,12 @@ def _unrolled(stmt: tir.Stmt, context: Context) -> tir.Stmt:
 def _loose_registers(func: tir.Func) -> list[tir.Buffer]:
     """Register buffers with an index that is not a number."""
     found: dict[tir.Buffer, None] = {}
-    for node in walk(func.body):
-        if not isinstance(node, (tir.Load, tir.Store)) or node.buffer in found:
-            continue
-        if node.buffer.scope is tir.Scope.REGISTER and not all(map(_is_number, node.indices)):
-            found[node.buffer] = None
+    for store in find(func.body, tir.Store):
+        accesses: list[tir.Store | tir.Load] = [store, *find(store, tir.Load)]
+        for access in accesses:
+            buffer = access.buffer
+            if buffer.scope is not tir.Scope.REGISTER or buffer in found:
+                continue
+            if any(holds(index, tir.Var, tir.Load) for index in access.indices):
+                found[buffer] = None
     return list(found)
-
-
-def _is_number(index: tir.Expr) -> bool:
-    """A number, or a vector of numbers."""
-    return not any(isinstance(n, (tir.Var, tir.Load)) for n in walk(index))

@@ -18,7 +18,7 @@ from tilewright.lower import fold
 from tilewright.lower.vector_values import CannotVectorize, VectorValues
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
-from tilewright.tensor.visit import free_vars, walk
+from tilewright.tensor.visit import find, free_vars
 
 __all__ = ["PARTS", "Reduction", "in_registers", "reduction_in", "shared_store"]
 
@@ -61,7 +61,7 @@ def reduction_in(stmt: tir.Stmt, var: tir.Var) -> Reduction | None:
 
 
 def _reads(expr: tir.Expr, buffer: tir.Buffer) -> bool:
-    return any(type(n) is tir.Load and n.buffer is buffer for n in walk(expr))
+    return any(load.buffer is buffer for load in find(expr, tir.Load))
 
 
 def shared_store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:

@@ -8,17 +8,17 @@ where there are divisions (`(8*t + lane) // 8` does not move at all).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tilewright.dtypes import index
 from tilewright.lower import fold, forms
-from tilewright.lower.simplify import is_linear
+from tilewright.lower.simplify import analyzer_of, is_linear
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.visit import free_vars, walk
+from tilewright.tensor.visit import free_vars, holds
 
-__all__ = ["CannotVectorize", "VectorValues", "spread"]
+__all__ = ["CannotVectorize", "Surroundings", "VectorValues", "spread"]
 
 
 class CannotVectorize(Exception):  # noqa: N818 (a way out of the walk, never seen by users)
@@ -34,16 +34,44 @@ def spread(expr: tir.Expr, lanes: int) -> tir.Expr:
     return tir.Broadcast(expr, lanes)
 
 
+class Surroundings:
+    """The loops around a vector loop, and the number of a lane.
+
+    What an analyzer finds out about the indices of one vector holds for the others; it is made only
+    for loops whose indices have divisions.
+    """
+
+    def __init__(self, func: tir.Func, around: Sequence[tir.For]) -> None:
+        self.func, self.around = func, around
+        self.lane = tir.Var("lane")
+        self._analyzers: dict[int, Analyzer] = {}
+
+    def analyzer(self, lanes: int) -> Analyzer:
+        """Knows the ranges of the loops, and that there are so many lanes."""
+        found = self._analyzers.get(lanes)
+        if found is None:
+            found = analyzer_of(self.func)
+            for loop in self.around:
+                found = found.bind(loop.var, loop.extent)
+            found = self._analyzers[lanes] = found.bind(self.lane, lanes)
+        return found
+
+    def within(self, loop: tir.For) -> Surroundings:
+        """The same with one more loop."""
+        return Surroundings(self.func, (*self.around, loop))
+
+
 class VectorValues:
     """Rewrites expressions for iterations `base … base + lanes - 1` of `var`."""
 
     def __init__(
-        self, var: tir.Var, base: tir.Expr, lanes: int, analyzer: Callable[[], Analyzer]
+        self, var: tir.Var, base: tir.Expr, lanes: int, surroundings: Surroundings
     ) -> None:
-        self.var, self.base, self.lanes, self.analyzer = var, base, lanes, analyzer
-        self.lane = tir.Var("lane")
+        self.var, self.base, self.lanes, self.surroundings = var, base, lanes, surroundings
+        self.lane = surroundings.lane
         self.at = {var: fold.fold_binary(tir.Add, base, self.lane)}
         self.renamed: dict[tir.Var, tir.Var] = {}  # of `Let`s whose value has lanes
+        self._indices: dict[tir.Expr, tir.Expr] = {}
 
     def moves(self, expr: tir.Expr) -> bool:
         """Does the value differ between iterations?"""
@@ -60,7 +88,7 @@ class VectorValues:
             ramp = tir.Ramp(self.base, tir.Const(1), self.lanes)
             return ramp if expr is self.var else self.renamed[expr]
         if isinstance(expr, tir.Binary):
-            if expr.dtype is index and not any(type(n) is tir.Load for n in walk(expr)):
+            if expr.dtype is index and not holds(expr, tir.Load):
                 return self.index(expr)
             return self.binary(expr)
         rule = _VALUES.get(type(expr))
@@ -76,11 +104,17 @@ class VectorValues:
         """An index: a scalar, a `Ramp`, or a vector of any other shape."""
         if not self.moves(expr):
             return expr
-        if self.renamed or any(type(n) is tir.Load for n in walk(expr)):
+        if self.renamed or holds(expr, tir.Load):
             return self.value(expr) if not isinstance(expr, tir.Binary) else self.binary(expr)
+        found = self._indices.get(expr)
+        if found is None:
+            found = self._indices[expr] = self._new_index(expr)
+        return found
+
+    def _new_index(self, expr: tir.Expr) -> tir.Expr:
         here = fold.substitute(expr, self.at)
         if not is_linear(here):
-            here = self.analyzer().bind(self.lane, self.lanes).simplify(here)
+            here = self.surroundings.analyzer(self.lanes).simplify(here)
         parts = forms.split(forms.form_of(here), self.lane)
         if parts is None:
             return self.binary(expr) if isinstance(expr, tir.Binary) else self.value(expr)

@@ -18,7 +18,6 @@ from typing import Final
 from tilewright.intrin.functions import EXPANSIONS
 from tilewright.lower import fold, forms
 from tilewright.lower.context import Context
-from tilewright.lower.simplify import analyzer_of
 from tilewright.lower.vector_reduction import (
     PARTS,
     Reduction,
@@ -26,11 +25,10 @@ from tilewright.lower.vector_reduction import (
     reduction_in,
     shared_store,
 )
-from tilewright.lower.vector_values import CannotVectorize, VectorValues
+from tilewright.lower.vector_values import CannotVectorize, Surroundings, VectorValues
 from tilewright.tensor import ir as tir
-from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import free_vars, rewrite, walk, walk_stmts
+from tilewright.tensor.visit import find, free_vars, holds, rewrite, walk_stmts
 
 __all__ = ["vectorize"]
 
@@ -45,7 +43,7 @@ def vectorize(func: tir.Func, context: Context) -> tir.Func:
     """Replace every vector loop."""
     if not any(_is_vector(s) for s in walk_stmts(func)):
         return func
-    body = _Vectorizer(func, context).statement(func.body, ())
+    body = _Vectorizer(context).statement(func.body, Surroundings(func, ()))
     return func.with_fields(body=body)
 
 
@@ -54,22 +52,24 @@ def _is_vector(stmt: tir.Stmt) -> bool:
 
 
 class _Vectorizer:
-    def __init__(self, func: tir.Func, context: Context) -> None:
-        self.func, self.context = func, context
+    def __init__(self, context: Context) -> None:
+        self.context = context
 
-    def statement(self, stmt: tir.Stmt, around: tuple[tir.For, ...]) -> tir.Stmt:
+    def statement(self, stmt: tir.Stmt, around: Surroundings) -> tir.Stmt:
+        if not holds(stmt, tir.For):
+            return stmt
         if type(stmt) is tir.For:
             if stmt.kind is tir.LoopKind.VECTOR:
                 return self.loop(stmt, around)
-            around = (*around, stmt)
+            around = around.within(stmt)
         return fold.map_parts(stmt, lambda part: self.statement(part, around))
 
-    def loop(self, loop: tir.For, around: tuple[tir.For, ...]) -> tir.Stmt:
+    def loop(self, loop: tir.For, around: Surroundings) -> tir.Stmt:
         try:
             if any(_is_vector(s) for s in walk_stmts(loop.body)):
                 raise CannotVectorize("another vector loop is inside")
             _require_separate(loop)
-            return _Chunks(loop, self.lanes(loop), self.analyzer(around)).statement()
+            return _Chunks(loop, self.lanes(loop), around).statement()
         except CannotVectorize as reason:
             self.context.remark(f"loop `{loop.var.name}` is not vectorised: {reason}")
             return self.statement(_scalar(loop), around)
@@ -77,42 +77,27 @@ class _Vectorizer:
     def lanes(self, loop: tir.For) -> int:
         """Elements of the widest type in the body that fit a vector register."""
         widest, together = 1, 1
-        for node in walk(loop.body):
-            match node:
-                case tir.Call(name=name) if name in EXPANSIONS:
-                    together = INTERLEAVED
-                case tir.Load() | tir.Store():
-                    widest = max(widest, node.buffer.dtype.size_bytes)
-                case tir.Cast(dtype=dtype) if not dtype.is_bool:
-                    widest = max(widest, dtype.size_bytes)
+        if any(call.name in EXPANSIONS for call in find(loop.body, tir.Call)):
+            together = INTERLEAVED
+        for access in _accesses(loop.body):
+            widest = max(widest, access.buffer.dtype.size_bytes)
+        for cast in find(loop.body, tir.Cast):
+            if not cast.dtype.is_bool:
+                widest = max(widest, cast.dtype.size_bytes)
         return self.context.target.lanes(widest) * together
 
-    def analyzer(self, around: tuple[tir.For, ...]) -> _LazyAnalyzer:
-        return _LazyAnalyzer(self.func, around)
 
-
-class _LazyAnalyzer:
-    """Made only for loops whose indices have divisions."""
-
-    def __init__(self, func: tir.Func, around: tuple[tir.For, ...]) -> None:
-        self.func, self.around = func, around
-        self.made: Analyzer | None = None
-
-    def __call__(self) -> Analyzer:
-        if self.made is None:
-            self.made = analyzer_of(self.func)
-            for loop in self.around:
-                self.made = self.made.bind(loop.var, loop.extent)
-        return self.made
+def _accesses(node: Node) -> Iterator[tir.Load | tir.Store]:
+    yield from find(node, tir.Store)
+    yield from find(node, tir.Load)
 
 
 def _scalar(loop: tir.For) -> tir.For:
     """The loop without vectors; unrolled if it runs over registers."""
     registers = any(
-        isinstance(n, (tir.Load, tir.Store))
-        and n.buffer.scope is tir.Scope.REGISTER
-        and any(loop.var in free_vars(i) for i in n.indices)
-        for n in walk(loop.body)
+        access.buffer.scope is tir.Scope.REGISTER
+        and any(loop.var in free_vars(i) for i in access.indices)
+        for access in _accesses(loop.body)
     )
     kind = tir.LoopKind.UNROLLED if registers else tir.LoopKind.SERIAL
     return loop.with_fields(kind=kind)
@@ -127,18 +112,16 @@ def _require_separate(loop: tir.For) -> None:
     for store in stores:
         if store.buffer in own_buffers or any(loop.var in free_vars(i) for i in store.indices):
             continue
-        uses = [n for n in walk(loop.body) if isinstance(n, (tir.Load, tir.Store))]
-        own = [n for n in walk(store) if isinstance(n, (tir.Load, tir.Store))]
-        count = sum(n.buffer is store.buffer for n in uses)
-        if count > sum(n.buffer is store.buffer for n in own):
+        uses = sum(access.buffer is store.buffer for access in _accesses(loop.body))
+        if uses > sum(access.buffer is store.buffer for access in _accesses(store)):
             raise CannotVectorize(f"all iterations share an element of `{store.buffer.name}`")
 
 
 class _Chunks:
     """One vector loop, cut into chunks of at most `lanes` iterations."""
 
-    def __init__(self, loop: tir.For, lanes: int, analyzer: _LazyAnalyzer) -> None:
-        self.loop, self.lanes, self.analyzer = loop, lanes, analyzer
+    def __init__(self, loop: tir.For, lanes: int, around: Surroundings) -> None:
+        self.loop, self.lanes, self.around = loop, lanes, around
 
     def statement(self) -> tir.Stmt:
         extent = tir.int_value(self.loop.extent)
@@ -167,8 +150,8 @@ class _Chunks:
 
     def within(self, var: tir.Var, extent: tir.Expr) -> _Chunks:
         """The same loop, seen from inside a loop over its vectors."""
-        around = (*self.analyzer.around, tir.For(var, extent, fold.NOTHING))
-        return _Chunks(self.loop, self.lanes, _LazyAnalyzer(self.analyzer.func, around))
+        around = self.around.within(tir.For(var, extent, fold.NOTHING))
+        return _Chunks(self.loop, self.lanes, around)
 
     def rest(self, start: tir.Expr, extent: int | None) -> tir.Stmt:
         """The iterations from `start` on: fewer than the loop before takes at once."""
@@ -180,7 +163,7 @@ class _Chunks:
         return tir.For(tail, forms.tidy(self.loop.extent - start), body)
 
     def chunk(self, base: tir.Expr, lanes: int) -> VectorValues:
-        return VectorValues(self.loop.var, base, lanes, self.analyzer)
+        return VectorValues(self.loop.var, base, lanes, self.around)
 
     def chunks(self, start: int, end: int) -> list[tuple[tir.Expr, int]]:
         """(first iteration, lanes) of each chunk: full vectors, then powers of two."""

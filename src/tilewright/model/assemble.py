@@ -165,6 +165,8 @@ class _Assembler:
             types = [v.type for v in node.inputs], [v.type for v in node.outputs]
             for a, b in node.op.assumptions(*types):
                 self.sizes.require_equal(a, b, segment)
+            for a, b, shape in node.op.limits(*types):
+                self.sizes.require_at_most(a, b, shape, segment)
 
     # ---- steps
 

@@ -5,32 +5,35 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tilewright.errors import Code, TilewrightWarning, UserError
+from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, load_module, parts_of
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import Parts, write
 from tilewright.runtime.cache import Caches, default_caches
-from tilewright.runtime.keys import compile_key, digest_of_bytes, digest_of_file
+from tilewright.runtime.keys import compile_key, digest_of_bytes, digest_of_file, digest_of_open
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported, listing
 
 if TYPE_CHECKING:
     import onnx
 
+    from tilewright.frontend.onnx.settled import Needs, Settled
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.ir import Graph
     from tilewright.layouts.choose import Choice
     from tilewright.layouts.forms import Form
     from tilewright.layouts.sites import Settings
     from tilewright.model.assemble import Assembled
+    from tilewright.model.endings import Ending
 
-__all__ = ["ACCURACIES", "AUTO", "Chosen", "Compilation", "NotCompiled", "Progress"]
+__all__ = ["ACCURACIES", "AUTO", "Chosen", "Compilation", "NotCompiled", "Progress", "Unsettled"]
 __all__ += ["choose_layouts", "compile_model", "compile_parts", "require_layouts"]
 
 K020 = Code("K020", "`compile` cannot use {found} as {argument}")
@@ -64,6 +67,7 @@ def compile_model(
     cache: bool | os.PathLike[str] = True,  # noqa: FBT001, FBT002  (reads well as a keyword)
     progress: Tell | None = None,
     layouts: str = AUTO,
+    settled: Mapping[str, object] | None = None,
 ) -> Module:
     """Compile an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
@@ -72,7 +76,8 @@ def compile_model(
     without extra rounding error. `cache=False` neither reads nor writes the compile cache; a path
     names another folder for it. `layouts="auto"` chooses how feature maps are stored together with
     the algorithms of convolutions; `"nhwc"`, `"nchw"` or `"nchw8c"` (any size of a block) stores
-    them all alike, wherever a kernel can.
+    them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
+    become constants, and the module has no such inputs.
     """
     machine = Target.named(target) if isinstance(target, str) else target
     count = default_threads() if threads is None else threads
@@ -82,22 +87,75 @@ def compile_model(
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     machine.require_runs_on(Target.host())
-    if caches is None:
-        return compile_parts(model, machine, count, None, tell, accuracy, layouts).module()
-    tell(Progress("look into the cache"))
-    options = {"accuracy": accuracy, "layouts": layouts}
-    key = compile_key(_digests(model, caches), machine, count, options)
-    with caches.models.turn(key):
-        found = caches.models.load(key, lambda path: load_module(path, threads=count))
-        if found is not None:
-            warn_of_reference(found.by_reference)
-            return found
-        made = compile_parts(model, machine, count, caches, tell, accuracy, layouts)
-        if isinstance(made, Compilation):
-            # In the background: bringing a large model to the disk takes longer than compiling it.
-            put, parts = caches.models.put, made.parts
-            threading.Thread(target=put, args=(key, lambda path: write(path, parts))).start()
-    return made.module()
+    compiling = Compiling(machine, count, accuracy, layouts, caches)
+    if caches is not None:
+        tell(Progress("look into the cache"))
+        compiling = replace(compiling, digests=tuple(_digests(model, caches)))
+    if not settled:
+        return compiling.module(model, tell)
+    from tilewright.model.settled import settled_values
+
+    proto, values = settled_values(model, settled)
+    return compiling.module(proto, tell, values)
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """How models are compiled; `digests` are those of the model, for its key in the cache."""
+
+    target: Target
+    threads: int
+    accuracy: str
+    layouts: str
+    caches: Caches | None = None
+    digests: tuple[str, ...] = ()
+
+    def module(
+        self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
+    ) -> Module:
+        """The module of a model, from the cache if it is there."""
+        caches = self.caches
+        if caches is None:
+            return self.parts(model, tell, settled, final=final).module()
+        options: dict[str, object] = {"accuracy": self.accuracy, "layouts": self.layouts}
+        if settled is not None:
+            options["settled"] = settled.digest()
+        if final:  # the same values may be asked for where others are still open
+            options["final"] = True
+        key = compile_key(self.digests, self.target, self.threads, options)
+        with caches.models.turn(key):
+            found = caches.models.load(key, lambda path: load_module(path, threads=self.threads))
+            if found is not None:
+                if not final:
+                    warn_of_reference(found.by_reference)
+                return found
+            made = self.parts(model, tell, settled, final=final)
+            if isinstance(made, Compilation):
+                # In the background: bringing a large model to the disk takes longer than
+                # compiling it.
+                put, parts = caches.models.put, made.parts
+                threading.Thread(target=put, args=(key, lambda path: write(path, parts))).start()
+        return made.module()
+
+    def parts(
+        self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
+    ) -> Compilation | NotCompiled | Unsettled:
+        """The same without a look into the cache."""
+        made = compile_parts(
+            model,
+            self.target,
+            self.threads,
+            self.caches,
+            tell,
+            self.accuracy,
+            self.layouts,
+            settled,
+            final=final,
+        )
+        if not isinstance(made, Unsettled):
+            return made
+        known = () if settled is None else (settled.digest(),)
+        return replace(made, how=replace(self, digests=(*self.digests, *known)))
 
 
 @dataclass(frozen=True)
@@ -109,6 +167,8 @@ class Chosen:
     choice: Choice
     by_reference: Sequence[Unsupported]
     meta: ModelMeta
+    lengths: Sequence[int | None] | None = None
+    endings: Mapping[str, Ending] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,6 +203,25 @@ class NotCompiled:
         return WholeModule(self.model)
 
 
+@dataclass(frozen=True)
+class Unsettled:
+    """A model that can be compiled when some of its inputs are known."""
+
+    model: onnx.ModelProto
+    needs: Needs
+    how: Compiling
+
+    def module(self) -> Module:
+        """The model, which compiles itself for what it is given."""
+        from tilewright.model.settled import SettledModule
+
+        return SettledModule(self)
+
+    def compiled(self, settled: Settled | None) -> Module:
+        """The model for some values, or as it is: parts run by reference then."""
+        return self.how.module(self.model, lambda _: None, settled, final=True)
+
+
 def compile_parts(
     model: Source,
     target: Target,
@@ -151,25 +230,36 @@ def compile_parts(
     tell: Tell,
     accuracy: str = "default",
     layouts: str = AUTO,
-) -> Compilation | NotCompiled:
-    """Compile, without a look into the cache of models; the machine need not be this one."""
+    settled: Settled | None = None,
+    *,
+    final: bool = False,
+) -> Compilation | NotCompiled | Unsettled:
+    """Compile, without a look into the cache of models; the machine need not be this one.
+
+    A `final` compilation takes the model as it is, with what is settled, and warns of nothing.
+    """
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
 
-    chosen = choose_layouts(model, target, threads, tell, accuracy, layouts)
-    if isinstance(chosen, NotCompiled):
-        return chosen
-    store = KernelStore(caches.kernels, target) if caches is not None else None
-    made = assemble(
-        chosen.choice.graph,
-        target,
-        threads,
-        store,
-        lambda done, all_: tell(Progress("kernels", done, all_)),
-    )
-    warn_of_reference(chosen.by_reference)
-    parts = parts_of(made, target, threads, chosen.by_reference, chosen.meta)
-    return Compilation(chosen, made, parts, threads)
+    with told_as_too_large(model):
+        chosen = choose_layouts(
+            model, target, threads, tell, accuracy, layouts, settled, final=final
+        )
+        if not isinstance(chosen, Chosen):
+            return chosen
+        store = KernelStore(caches.kernels, target) if caches is not None else None
+        made = assemble(
+            chosen.choice.graph,
+            target,
+            threads,
+            store,
+            lambda done, all_: tell(Progress("kernels", done, all_)),
+        )
+        if not final:
+            warn_of_reference(chosen.by_reference)
+        about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
+        parts = parts_of(made, target, threads, *about)
+        return Compilation(chosen, made, parts, threads)
 
 
 def choose_layouts(
@@ -179,41 +269,66 @@ def choose_layouts(
     tell: Tell,
     accuracy: str = "default",
     layouts: str = AUTO,
-) -> Chosen | NotCompiled:
+    settled: Settled | None = None,
+    *,
+    final: bool = False,
+) -> Chosen | NotCompiled | Unsettled:
     """The first half of a compilation: everything before the first kernel."""
     from tilewright.frontend.onnx import import_model, read_model
     from tilewright.frontend.onnx.notes import require_reference
     from tilewright.frontend.onnx.registry import Unknown
+    from tilewright.frontend.onnx.settled import bound, needs_of
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.passes.pipeline import optimise
     from tilewright.layouts.choose import choose
     from tilewright.layouts.costs import Machine
     from tilewright.layouts.sites import Settings
+    from tilewright.model.endings import split_endings
     from tilewright.model.plan import can_plan
     from tilewright.model.whole import host_graph, reason_of
 
     form = require_layouts(layouts)
     tell(Progress("read"))
-    proto = read_model(model)
+    whole = read_model(model)
+    proto, endings = split_endings(whole)
     tell(Progress("import"))
+    graph: Graph | None = None
+    lengths: Sequence[int | None] | None = None
     try:
-        imported = import_model(proto)
-        graph, by_reference = imported.graph, imported.by_reference
-        for problem in can_plan(graph):
+        imported = import_model(proto, settled)
+        for problem in can_plan(imported.graph):
             raise Unknown(problem)
+        if not final and any(length is not None for length in imported.lengths):
+            raise Unknown("an output is not a tensor")
+        graph, by_reference = imported.graph, imported.by_reference
+        lengths = None if settled is None else imported.lengths
+        obstacles = by_reference
     except Unknown as unknown:
+        reason, obstacles = unknown, unknown.nodes
+    if (graph is None or obstacles) and not final:
+        known = {} if settled is None else settled.values
+        needs = needs_of(proto, obstacles, known)
+        if needs is not None:
+            how = Compiling(target, threads, accuracy, layouts)
+            return Unsettled(bound(whole, known) if known else whole, needs, how)
+    if graph is None:
+        proto, endings = whole, {}
+        if settled is not None:
+            proto = bound(proto, settled.values)
         require_reference(proto)
-        whole = host_graph(proto)
-        by_reference = reason_of(unknown, unknown.nodes)
-        if whole is None:
-            warn_of_reference(by_reference)
-            return NotCompiled(WholeModel(proto, str(unknown), unknown.nodes))
-        graph = whole
+        graph = host_graph(proto)
+        by_reference = reason_of(reason, obstacles)
+        if graph is None:
+            if not final:
+                warn_of_reference(by_reference)
+            return NotCompiled(WholeModel(proto, str(reason), obstacles))
     tell(Progress("optimise"))
     graph = optimise(graph)
     tell(Progress("choose"))
     settings = Settings(Machine(target, threads), strict=accuracy == "strict", fixed=form)
-    return Chosen(graph, settings, choose(graph, settings), by_reference, ModelMeta.of(proto))
+    choice = choose(graph, settings)
+    meta = ModelMeta.of(proto)
+    return Chosen(graph, settings, choice, by_reference, meta, lengths, endings)
 
 
 def _digests(model: Source, caches: Caches) -> list[str]:
@@ -226,8 +341,8 @@ def _digests(model: Source, caches: Caches) -> list[str]:
         path = Path(model)
         if not path.is_file():
             return []  # reading it says what is wrong
-        files = [path, *external_files(path)]
-        return [digest_of_file(file, caches.digests) for file in files if file.is_file()]
+        digests = [digest_of_file(path, caches.digests)]
+        return digests + [digest_of_open(file, caches.digests) for file in external_files(path)]
     return [digest_of_bytes(model.SerializeToString())]
 
 

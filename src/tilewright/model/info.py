@@ -18,6 +18,11 @@ _ELEMENTS: Final = {
     "i64": ("int64", 7), "i32": ("int32", 6), "i16": ("int16", 5), "i8": ("int8", 3),
     "u64": ("uint64", 13), "u32": ("uint32", 12), "u16": ("uint16", 4), "u8": ("uint8", 2),
     "bool": ("bool", 9),
+    "f8e4m3fn": ("float8e4m3fn", 17), "f8e4m3fnuz": ("float8e4m3fnuz", 18),
+    "f8e5m2": ("float8e5m2", 19), "f8e5m2fnuz": ("float8e5m2fnuz", 20),
+    "u4": ("uint4", 21), "i4": ("int4", 22), "f4e2m1": ("float4e2m1", 23),
+    "f8e8m0": ("float8e8m0", 24), "u2": ("uint2", 25), "i2": ("int2", 26),
+    "f6e2m3": ("float6e2m3", 27), "f6e3m2": ("float6e3m2", 28),
 }  # fmt: skip
 """The name and the number that ONNX has for an element type."""
 

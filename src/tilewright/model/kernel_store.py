@@ -17,7 +17,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tilewright.model.kernels import Compiled, KernelTask
 from tilewright.runtime.cache import Cache
@@ -78,11 +78,31 @@ def decode(data: bytes) -> Compiled:
     if len(data) < _HEAD.size or _checksum(data[16:]) != data[:16]:
         raise ValueError("a kernel that was kept is damaged")
     end = _HEAD.size + _HEAD.unpack_from(data)[1]
-    facts = json.loads(data[_HEAD.size : end])
-    packings = {int(k): _packing(*entry) for k, entry in facts.pop("packings").items()}
-    facts |= {name: tuple(facts[name]) for name in ("size_order", "remarks")}
-    facts["in_place"] = tuple((x, y) for x, y in facts["in_place"])
-    return Compiled(code=data[end:], packings=packings, **facts)
+    try:
+        return _described(json.loads(data[_HEAD.size : end]), data[end:])
+    except (LookupError, TypeError, AttributeError, RecursionError):
+        raise ValueError("a kernel that was kept does not say what it should") from None
+
+
+def _described(facts: Any, code: bytes) -> Compiled:
+    """The kernel of a description, whatever that is."""
+    match facts:
+        case {
+            "symbol": str(),
+            "scratch_symbol": str(),
+            "size_order": [*order],
+            "remarks": [*remarks],
+            "in_place": [*pairs],
+            "packings": dict() as packings,
+            "shared_bytes": int() | None,
+            "local_bytes": int() | None,
+            "parallel": bool(),
+        } if all(type(k) is int for k in order) and all(type(r) is str for r in remarks):
+            facts["size_order"], facts["remarks"] = tuple(order), tuple(remarks)
+            facts["in_place"] = tuple((int(x), int(y)) for x, y in pairs)
+            facts["packings"] = {int(k): _packing(*entry) for k, entry in packings.items()}
+            return Compiled(code=code, **facts)
+    raise ValueError("a kernel that was kept does not say what it should")
 
 
 def _read(path: Path) -> Compiled:

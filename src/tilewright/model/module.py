@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.errors import ArtefactError, Code
+from tilewright.abi import MAX_THREADS
+from tilewright.errors import ArtefactError, Code, TargetError
+from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
-from tilewright.runtime.artefact import Artefact, Parts, open_artefact, save
+from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.image import Image
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from tilewright.graph.ir import Graph
     from tilewright.model.assemble import Assembled
 
-__all__ = ["Module", "TensorInfo", "infos_of", "load_module", "parts_of", "stored_nodes"]
+__all__ = ["Module", "TensorInfo", "infos_of", "load_module", "parts_of", "stored_nodes", "tool"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
 
@@ -53,6 +55,8 @@ class Module:
         self.by_reference = tuple(by_reference)
         self.graph = graph
         self._artefact = artefact
+        endings = self._extra.get("endings", {})
+        self._endings = {name: Ending.from_dict(data) for name, data in endings.items()}
 
     @classmethod
     def of(cls, made: Assembled, parts: Parts, threads: int, graph: Graph) -> Module:
@@ -76,18 +80,54 @@ class Module:
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
-        return infos_of(self.executable.program.outputs)
+        infos = infos_of(self.executable.program.outputs)
+        if not self._endings:
+            return infos
+        types = {name: ending.type for name, ending in self._endings.items()}
+        return tuple(
+            TensorInfo(i.name, None, i.shape, types[i.name]) if i.name in types else i
+            for i in infos
+        )
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels there are."""
+        return len(self.executable.program.kernels)
 
     @property
     def meta(self) -> ModelMeta:
         """What the author of the model wrote about it."""
+        return ModelMeta.from_dict(self._extra.get("meta", {}))
+
+    @property
+    def settled(self) -> tuple[str, ...]:
+        """The inputs for whose values the model is compiled when it runs: none, mostly."""
+        return ()
+
+    @property
+    def lengths(self) -> Sequence[int | None] | None:
+        """Of outputs that are sequences, if it was compiled for some values; see `Imported`."""
+        found: Sequence[int | None] | None = self._extra.get("lengths")
+        return found
+
+    @property
+    def _extra(self) -> Mapping[str, Any]:
         parts = self._artefact
-        extra = parts.extra if isinstance(parts, Parts) else parts.metadata["extra"]
-        return ModelMeta.from_dict(extra.get("meta", {}))
+        return parts.extra if isinstance(parts, Parts) else parts.metadata["extra"]
 
     def run(self, feeds: Mapping[str, object]) -> list[Array]:
         """The outputs for these inputs, in order."""
-        return self.executable.run(feeds)
+        found = self.executable.run(feeds)
+        return self._ended(found) if self._endings else found
+
+    def _ended(self, results: list[Array]) -> list[Array]:
+        """With texts and maps where the model has them."""
+        ports = self.executable.program.outputs
+        found: list[Any] = [
+            self._endings[port.name].apply(result) if port.name in self._endings else result
+            for port, result in zip(ports, results, strict=True)
+        ]
+        return found
 
     def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
         """Run and leave results in these arrays, by output name; others are not kept."""
@@ -103,7 +143,8 @@ class Module:
 
     def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
         """`run` and `profile` in one."""
-        return self.executable.run_profiled(feeds)
+        found, profile = self.executable.run_profiled(feeds)
+        return (self._ended(found) if self._endings else found), profile
 
     def memory(self) -> MemoryUse:
         """Bytes of weights, code, arenas and scratch; calls under way are included."""
@@ -128,8 +169,22 @@ def load_module(
     and compares them with their checksum.
     """
     artefact = open_artefact(path, verify=verify)
+    try:
+        return _loaded(Path(path), artefact, threads)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, TargetError):
+        if threads is not None and threads not in range(1, MAX_THREADS + 1):
+            raise
+        # Its checksums fit, so that something else than tilewright wrote it.
+        damaged(Path(path), "the metadata do not say what they should")
+
+
+def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
     extra = artefact.metadata["extra"]
-    functions = [_function(Path(path), f["kind"], f["payload"]) for f in extra["functions"]]
+    if "settled" in extra:
+        from tilewright.model.settled_file import load_settled
+
+        return load_settled(artefact, threads)
+    functions = [_function(path, f["kind"], f["payload"]) for f in extra["functions"]]
     executable = Executable(
         from_json(artefact.program_json),
         artefact.image,
@@ -147,19 +202,25 @@ def parts_of(
     threads: int,
     by_reference: Iterable[Unsupported],
     meta: ModelMeta | None = None,
+    lengths: Sequence[int | None] | None = None,
+    endings: Mapping[str, Ending] | None = None,
 ) -> Parts:
     """What is written to a file."""
     functions = [
         {"kind": f.kind, "payload": base64.b64encode(f.payload).decode(), "title": f.title}
         for f in made.functions
     ]
-    extra = {
+    extra: dict[str, Any] = {
         "functions": functions,
         "by_reference": [node.to_dict() for node in by_reference],
         "threads": threads,
         "meta": (meta or ModelMeta()).to_dict(),
     }
-    return Parts(to_json(made.program), made.code, [made.weights], target, _tool(), extra)
+    if lengths is not None:
+        extra["lengths"] = list(lengths)
+    if endings:
+        extra["endings"] = {name: ending.to_dict() for name, ending in endings.items()}
+    return Parts(to_json(made.program), made.code, [made.weights], target, tool(), extra)
 
 
 def stored_nodes(extra: Mapping[str, Any]) -> tuple[Unsupported, ...]:
@@ -184,7 +245,8 @@ def _parts_again(artefact: Artefact) -> Parts:
     return Parts(program, code, weights, data["target"], data["tool"], data["extra"])
 
 
-def _tool() -> str:
+def tool() -> str:
+    """This compiler, for files."""
     return f"tilewright {__version__}"
 
 

@@ -18,7 +18,7 @@ from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
-from tilewright.graph.sizes import dims_equal, product, same_shape, tidy, variables
+from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, tidy, variables
 from tilewright.model.joins import joins_of
 from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
@@ -252,12 +252,13 @@ def _assumes(graph: Graph) -> bool:
     """Whether nodes of a graph rely on sizes that a run tells, or have ones that may not exist."""
     if not all(is_plain(d) for n in graph.nodes for v in n.outputs for d in v.shape):
         return True
-    types = (([v.type for v in n.inputs], [v.type for v in n.outputs]) for n in graph.nodes)
-    return any(
-        not dims_equal(a, b)
-        for node, (inputs, outputs) in zip(graph.nodes, types, strict=True)
-        for a, b in node.op.assumptions(inputs, outputs)
-    )
+    for node in graph.nodes:
+        types = [v.type for v in node.inputs], [v.type for v in node.outputs]
+        if not all(dims_equal(a, b) for a, b in node.op.assumptions(*types)):
+            return True
+        if not all(never_exceeds(a, b, shape) for a, b, shape in node.op.limits(*types)):
+            return True
+    return False
 
 
 def _is_unknown(plan: Plan, dim: tir.Expr) -> bool:

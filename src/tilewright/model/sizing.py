@@ -7,7 +7,7 @@ from typing import Final
 
 from tilewright.errors import Code, InternalError
 from tilewright.graph.ir import Shape, Value
-from tilewright.graph.sizes import dims_equal, product, tidy, variables
+from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy, variables
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -73,6 +73,7 @@ class SizeTable:
         self._numbers: dict[tir.Expr, int] = {}
         self._late: dict[tuple[tir.Expr, int], int] = {}
         self._required: set[tuple[tir.Expr, tir.Expr, int]] = set()
+        self._limited: set[tuple[tir.Expr, tir.Expr, tir.Expr, int]] = set()
 
     def bind(self, var: tir.Var) -> int:
         """A size that inputs, results or steps tell."""
@@ -110,6 +111,21 @@ class SizeTable:
             self._required.add((first, second, segment))
             equal = (*self.postfix(first), *self.postfix(second), (SizeOp.EQ, 0))
             value: SizeExpr = ((SizeOp.CONST, 1), *equal, (SizeOp.FLOORDIV, 0))
+            self.sizes.append(Size(name, value, segment))
+
+    def require_at_most(self, a: tir.Expr, b: tir.Expr, shape: Shape, since: int = 0) -> None:
+        """Refuse runs in which a exceeds b, unless a tensor of this shape has no elements."""
+        if never_exceeds(a, b, shape):
+            return
+        first, second, elements = tidy(a), tidy(b), product(shape)
+        segment = max(since, self.segment([first, second, elements]))
+        if (first, second, elements, segment) not in self._limited:
+            self._limited.add((first, second, elements, segment))
+            fits = (*self.postfix(first), *self.postfix(second), (SizeOp.LE, 0))
+            empty = (*self.postfix(elements), (SizeOp.CONST, 0), (SizeOp.EQ, 0))
+            holds = (*fits, *empty, (SizeOp.OR, 0))
+            value: SizeExpr = ((SizeOp.CONST, 1), *holds, (SizeOp.FLOORDIV, 0))
+            name = f"{print_node(first)} ≤ {print_node(second)}"
             self.sizes.append(Size(name, value, segment))
 
     def require_shape(self, shape: Shape, since: int = 0) -> None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.ir import Graph, TensorType
 
-__all__ = ["WholeModule", "host_graph", "reason_of"]
+__all__ = ["WholeModule", "host_graph", "info_of", "inputs_of"]
+__all__ += ["onnx_type_name", "outputs_of", "reason_of"]
 
 A121 = Code("A121", "`{model}` cannot be saved: {reason}")
 
@@ -42,8 +43,8 @@ def host_graph(model: onnx.ModelProto) -> Graph | None:
     from tilewright.graph import Builder
     from tilewright.graph.ops.host import Host
 
-    inputs = [(i.name, _tensor(i.type)) for i in _inputs(model)]
-    outputs = [(o.name, _tensor(o.type)) for o in _outputs(model)]
+    inputs = [(i.name, _tensor(i.type)) for i in inputs_of(model)]
+    outputs = [(o.name, _tensor(o.type)) for o in outputs_of(model)]
     kinds = [kind for _, kind in (*inputs, *outputs)]
     if not outputs or None in kinds:
         return None
@@ -59,7 +60,7 @@ def host_graph(model: onnx.ModelProto) -> Graph | None:
 
 
 def _without_weights_as_inputs(model: onnx.ModelProto) -> onnx.ModelProto:
-    inputs = _inputs(model)
+    inputs = inputs_of(model)
     if len(inputs) == len(model.graph.input):
         return model
     own = type(model)()
@@ -76,12 +77,14 @@ def _shared(kind: TensorType, sizes: dict[str, Any]) -> list[Any]:
     return [sizes.setdefault(d.name, d) if isinstance(d, tir.Var) else d for d in kind.shape]
 
 
-def _inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    weights = {tensor.name for tensor in model.graph.initializer}
-    return [info for info in model.graph.input if info.name not in weights]
+def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The inputs that callers give."""
+    from tilewright.frontend.onnx.settled import open_inputs
+
+    return open_inputs(model)
 
 
-def _outputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+def outputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     """The outputs with what ONNX's shape inference knows of them."""
     from onnx import shape_inference
 
@@ -129,12 +132,20 @@ class WholeModule(Module):
         return 1
 
     @property
+    def kernels(self) -> int:
+        return 0
+
+    @property
+    def lengths(self) -> None:
+        return None
+
+    @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        return tuple(map(_info, _inputs(self.model.model)))
+        return tuple(map(info_of, inputs_of(self.model.model)))
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
-        return tuple(map(_info, self.model.model.graph.output))
+        return tuple(map(info_of, self.model.model.graph.output))
 
     @property
     def meta(self) -> ModelMeta:
@@ -176,26 +187,27 @@ class WholeModule(Module):
         raise ArtefactError(A121, facts, hint="keep the ONNX file, and compile it where it runs")
 
 
-def _info(info: onnx.ValueInfoProto) -> TensorInfo:
+def info_of(info: onnx.ValueInfoProto) -> TensorInfo:
+    """What callers see of an input or output."""
     kind = _tensor(info.type)
     dtype: DType | None = kind.dtype if kind is not None else None
     shape = tuple(
         int(d.dim_value) if d.HasField("dim_value") else d.dim_param or f"d{k}"
         for k, d in enumerate(info.type.tensor_type.shape.dim)
     )
-    name = type_name(dtype) if dtype is not None else _onnx_type_name(info.type)
+    name = type_name(dtype) if dtype is not None else onnx_type_name(info.type)
     return TensorInfo(info.name, dtype, shape, name)
 
 
-def _onnx_type_name(proto: onnx.TypeProto) -> str:
+def onnx_type_name(proto: onnx.TypeProto) -> str:
     """`seq(tensor(float))` and the like."""
     from onnx import TensorProto
 
     which = proto.WhichOneof("value")
     if which == "sequence_type":
-        return f"seq({_onnx_type_name(proto.sequence_type.elem_type)})"
+        return f"seq({onnx_type_name(proto.sequence_type.elem_type)})"
     if which == "optional_type":
-        return f"optional({_onnx_type_name(proto.optional_type.elem_type)})"
+        return f"optional({onnx_type_name(proto.optional_type.elem_type)})"
     if which == "tensor_type":
         return f"tensor({TensorProto.DataType.Name(proto.tensor_type.elem_type).lower()})"
     return str(which or "unknown").removesuffix("_type")

@@ -2,7 +2,8 @@
 
 Known protocols, tried in this order: NumPy itself, DLPack, `__array_interface__`, the buffer
 protocol, `__array__`. Sequences and numbers are refused: their element type would be a guess. The
-buffer protocol and `__array_interface__` have no word for bfloat16: it comes as two-byte void.
+buffer protocol and `__array_interface__` have no word for bfloat16: it comes as two-byte void. What
+comes as one-byte void could be any of the small types, and is left for its reader to name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.abi import Packing
-from tilewright.dtypes import DType, Kind, bf16
+from tilewright.dtypes import DTYPES, DType, Kind, bf16
 from tilewright.runtime import _native
 
 __all__ = ["NotAnArrayError", "PackedArray", "as_array", "empty"]
@@ -26,7 +27,19 @@ Array = NDArray[Any]
 DLPACK_CPU = (1, 3, 11, 13)  # host memory, and host memory pinned or managed by CUDA and ROCm
 # What libraries raise for arrays that they do not export: on no device, with gradients, sparse.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
-DLPACK_KINDS = {0: Kind.INT, 1: Kind.UINT, 2: Kind.FLOAT, 4: Kind.BFLOAT, 6: Kind.BOOL}
+DLPACK_KINDS = {
+    0: Kind.INT,
+    1: Kind.UINT,
+    2: Kind.FLOAT,
+    4: Kind.BFLOAT,
+    6: Kind.BOOL,
+    10: Kind.E4M3FN,
+    11: Kind.E4M3FNUZ,
+    12: Kind.E5M2,
+    13: Kind.E5M2FNUZ,
+    14: Kind.E8M0,
+}
+"""Types of less than eight bits are packed in DLPack, and not here: they are refused."""
 
 
 class NotAnArrayError(Exception):
@@ -119,12 +132,14 @@ class _Borrowed:
 
     def __init__(self, capsule: object, what: str) -> None:
         address, _, code, bits, lanes, shape, strides, is_readonly = _native.read_dlpack(capsule)
-        kind = DLPACK_KINDS.get(code)
-        if kind is None or lanes != 1 or bits not in (8, 16, 32, 64):
+        dtype = _element_type(code, bits)
+        if dtype is None or lanes != 1:
             raise NotAnArrayError(f"{what} of elements with DLPack type ({code}, {bits}, {lanes})")
-        self.dtype = DType(kind, 1 if kind is Kind.BOOL else bits)
+        self.dtype = dtype
         self.capsule = capsule
-        stored = np.dtype(np.uint16) if self.dtype == bf16 else self.dtype.numpy
+        stored = self.dtype.numpy
+        if stored.isbuiltin != 1:  # an interface has no word for it: its bits are passed
+            stored = np.dtype(f"u{stored.itemsize}")
         self.__array_interface__ = {
             "version": 3,
             "data": (address, is_readonly),
@@ -135,7 +150,15 @@ class _Borrowed:
 
     def array(self) -> Array:
         array: Array = np.asarray(self)
-        return array.view(self.dtype.numpy) if self.dtype == bf16 else array
+        return array.view(self.dtype.numpy)
+
+
+def _element_type(code: int, bits: int) -> DType | None:
+    kind = DLPACK_KINDS.get(code)
+    if kind is None:
+        return None
+    dtype = DTYPES.get(DType(kind, 1 if kind is Kind.BOOL else bits).name)
+    return dtype if dtype is not None and dtype.size_bytes * 8 == bits else None
 
 
 def _restore_bf16(array: Array) -> Array:

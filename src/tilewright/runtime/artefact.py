@@ -34,7 +34,7 @@ from tilewright.runtime.image import Image
 from tilewright.target import Target
 from tilewright.target.host import present
 
-__all__ = ["Artefact", "Parts", "SUFFIX", "open_artefact", "save", "write"]
+__all__ = ["Artefact", "Parts", "SUFFIX", "damaged", "open_artefact", "save", "write"]
 
 A110 = Code("A110", "`{file}` is not a compiled model")
 A111 = Code("A111", "`{file}` is damaged: {problem}")
@@ -197,7 +197,7 @@ class Artefact:
     def verify(self) -> None:
         """Read all weights and compare them with their checksum (A111)."""
         if _checksum([self.weights]) != self._weights_checksum:
-            _damaged(self.path, "the weights do not fit their checksum")
+            damaged(self.path, "the weights do not fit their checksum")
 
 
 def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Artefact:
@@ -210,9 +210,10 @@ def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Arte
         metadata, code, weights = _read_header(path, file)
         data = _read_metadata(path, file, metadata)
         _require_fits(path, data["target"])
+        with _map(path, file, code) as content:  # readable: nothing is run before it is checked
+            if _checksum([content]) != code.checksum:
+                damaged(path, "the code does not fit its checksum")
         image = Image.from_file(file.fileno(), code.offset, code.size)
-        if _checksum([image.bytes]) != code.checksum:
-            _damaged(path, "the code does not fit its checksum")
         mapped = _map(path, file, weights)
     artefact = Artefact(path, data, image, mapped, weights.checksum)
     if verify:
@@ -220,7 +221,8 @@ def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Arte
     return artefact
 
 
-def _damaged(path: Path, problem: str) -> NoReturn:
+def damaged(path: Path, problem: str) -> NoReturn:
+    """Raise the error for a file that cannot be what was written (A111)."""
     hint = "copy the file again, or compile the model again"
     raise ArtefactError(A111, {"file": path.name, "problem": problem}, hint=hint)
 
@@ -232,7 +234,7 @@ def _read_header(path: Path, file: BinaryIO) -> Iterator[_Section]:
         hint = f"give a file that was written by tilewright, usually `*{SUFFIX}`"
         raise ArtefactError(A110, {"file": path.name}, hint=hint)
     if len(head) < _START:
-        _damaged(path, "it ends inside of its header")
+        damaged(path, "it ends inside of its header")
     _, version, abi, size = _HEADER.unpack_from(head)
     if (version, abi) != (FORMAT, ABI_VERSION):
         facts = {
@@ -243,30 +245,30 @@ def _read_header(path: Path, file: BinaryIO) -> Iterator[_Section]:
         hint = "compile the model again with this version"
         raise ArtefactError(A112, facts, hint=hint)
     if _checksum([head[:_CHECKSUM_AT]]) != head[_CHECKSUM_AT:]:
-        _damaged(path, "its header does not fit the checksum")
+        damaged(path, "its header does not fit the checksum")
     found = os.fstat(file.fileno()).st_size
     if found != size:
-        _damaged(path, f"it has {found} bytes and should have {size}")
+        damaged(path, f"it has {found} bytes and should have {size}")
     rows = _SECTION.iter_unpack(head[_HEADER.size : _CHECKSUM_AT])
     sections = [_Section(*row) for row in rows]
     offsets, end = _layout([section.size for section in sections])
     if [section.offset for section in sections] != offsets or end != size:
-        _damaged(path, "its sections are not where they should be")
+        damaged(path, "its sections are not where they should be")
     return iter(sections)
 
 
 def _read_metadata(path: Path, file: BinaryIO, section: _Section) -> dict[str, Any]:
     if section.size > MAX_METADATA:
-        _damaged(path, f"its metadata would have {section.size} bytes")
+        damaged(path, f"its metadata would have {section.size} bytes")
     content = file.read(section.size)
     if _checksum([content]) != section.checksum:
-        _damaged(path, "the metadata do not fit their checksum")
+        damaged(path, "the metadata do not fit their checksum")
     try:
         data = json.loads(content)
     except (ValueError, RecursionError):
         data = None
     if not _is_metadata(data):
-        _damaged(path, "the metadata do not say what they should")
+        damaged(path, "the metadata do not say what they should")
     return dict(data)
 
 
@@ -310,7 +312,7 @@ def _map(path: Path, file: BinaryIO, section: _Section) -> memoryview:
             offset=section.offset,
         )
     except (ValueError, OverflowError):  # it has become shorter since we looked
-        _damaged(path, "it does not have all of its weights")
+        damaged(path, "it does not have all of its sections")
     if hasattr(mmap, "MADV_WILLNEED"):
         with contextlib.suppress(OSError):
             mapped.madvise(mmap.MADV_WILLNEED)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.abi import ParamSpec, Shape
-from tilewright.dtypes import bf16, dtype_of
+from tilewright.dtypes import dtype_of
 from tilewright.errors import CallError, Code
 from tilewright.runtime.arrays import NotAnArrayError, PackedArray, as_array
 
@@ -136,15 +136,18 @@ def is_plain(array: Array) -> bool:
 
 
 def _dtype_hint(param: ParamSpec, array: Array) -> str:
-    if param.dtype == bf16 and array.dtype == np.uint16:
-        return "if these are the bits of bfloat16, pass `array.view(ml_dtypes.bfloat16)`"
+    name = _numpy_name(param)
+    size, (library, _, kind) = param.dtype.size_bytes, name.partition(".")
+    if library == "ml_dtypes" and array.dtype in (f"u{size}", f"V{size}"):
+        return f"if these are the bits of {kind}, pass `array.view({name})`"
     if param.is_output:
-        return f"pass an output of type `{_numpy_name(param)}`"
-    return f"convert it with `array.astype({_numpy_name(param)})`: kernels convert no values"
+        return f"pass an output of type `{name}`"
+    return f"convert it with `array.astype({name})`: kernels convert no values"
 
 
 def _numpy_name(param: ParamSpec) -> str:
-    return "ml_dtypes.bfloat16" if param.dtype == bf16 else f"np.{param.dtype.numpy.name}"
+    kind = param.dtype.numpy
+    return f"{'np' if kind.isbuiltin == 1 else 'ml_dtypes'}.{kind.name}"
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:

@@ -90,6 +90,9 @@ def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> s
     first, is_equation, second = name.partition(" = ")
     if outcome is Outcome.BAD_SIZE and is_equation:
         return f"`{first}` and `{second}` must be equal"
+    smaller, is_limit, larger = name.partition(" ≤ ")
+    if outcome is Outcome.BAD_SIZE and is_limit:
+        return f"`{smaller}` must not exceed `{larger}`"
     if outcome is Outcome.BAD_SIZE and name.endswith(" ≥ 0"):
         return f"`{name.removesuffix(' ≥ 0')}` must not be negative"
     if outcome is Outcome.BAD_SIZE:

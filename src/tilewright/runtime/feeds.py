@@ -20,7 +20,7 @@ from tilewright.runtime.checks import Checker, Sizes, is_plain
 from tilewright.runtime.program import Port, Program
 from tilewright.runtime.sizes import evaluate
 
-__all__ = ["FeedReader"]
+__all__ = ["FeedReader", "read_array"]
 
 Array = NDArray[Any]
 
@@ -78,15 +78,7 @@ class FeedReader:
 
     def _input(self, port: Port, value: object, sizes: Sizes) -> Array:
         spec = ParamSpec(port.name, port.dtype, self._shape(port))
-        checker = Checker(self.program.name, spec)
-        array = _from_numbers(value, spec) if _is_plain_python(value) else None
-        if array is None:
-            array = checker.as_array(value)
-        if array.dtype != array.dtype.newbyteorder("="):
-            array = array.astype(array.dtype.newbyteorder("="))
-        checker.require_fit(array, spec.shape, sizes)
-        if not is_plain(array):
-            array = np.require(array, requirements=["C", "A"])
+        array = read_array(self.program.name, spec, value, sizes)
         return array if array.dtype is port.dtype.numpy else array.view(port.dtype.numpy)
 
     def _output(
@@ -165,6 +157,18 @@ class FeedReader:
             for number, problem in enumerate(problems, 1):
                 facts[str(number)] = str(problem).replace("\n", "\n  ")
             raise CallError(C023, facts, hint="mend each as it says")
+
+
+def read_array(model: str, spec: ParamSpec, value: object, sizes: Sizes) -> Array:
+    """An array in plain order that fits an input of a model; raises `CallError`."""
+    checker = Checker(model, spec)
+    array = _from_numbers(value, spec) if _is_plain_python(value) else None
+    if array is None:
+        array = checker.as_array(value)
+    if array.dtype != array.dtype.newbyteorder("="):
+        array = array.astype(array.dtype.newbyteorder("="))
+    checker.require_fit(array, spec.shape, sizes)
+    return array if is_plain(array) else np.require(array, requirements=["C", "A"])
 
 
 def _labels(program: Program) -> Iterator[tuple[int, str]]:

@@ -16,16 +16,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from tilewright.runtime.cache import Cache
 from tilewright.target import Target
 
 __all__ = ["compile_key", "compiler_state", "digest_of_bytes", "digest_of_file"]
+__all__ += ["digest_of_open"]
 
 PACKAGE: Final = Path(__file__).parents[1]
 SETTLED_NS: Final = 2_000_000_000
 """A file that changed later than this before now may change again without a new time."""
+
+PIECE: Final = 1 << 20
+"""Bytes of a file that are read at once."""
 
 _NOT_IN_CODE: Final = ("name", "frequency_ghz")
 """What may differ between two runs on one machine, and changes no more than a choice."""
@@ -54,21 +58,24 @@ def digest_of_file(path: Path, memory: Cache | None = None) -> str:
     remembered yet.
     """
     with path.open("rb") as file:
-        before = os.fstat(file.fileno())
-        identity = _identity(before)
-        if memory is not None:
-            found = memory.load(identity, _read_digest)
-            if found is not None:
-                return found
-        digest = hashlib.file_digest(file, _blake2b).hexdigest()
-        after = os.fstat(file.fileno())
+        return digest_of_open(file, memory)
+
+
+def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
+    """The same for a file that is open, at its begin."""
+    identity = _identity(os.fstat(file.fileno()))
+    if memory is not None:
+        found = memory.load(identity, _read_digest)
+        if found is not None:
+            return found
+    state = hashlib.blake2b(digest_size=32)
+    while piece := file.read(PIECE):
+        state.update(piece)
+    digest = state.hexdigest()
+    after = os.fstat(file.fileno())
     if memory is not None and identity == _identity(after) and _is_settled(after):
         memory.put(identity, lambda draft: draft.write_text(digest, encoding="ascii"))
     return digest
-
-
-def _blake2b() -> Any:
-    return hashlib.blake2b(digest_size=32)
 
 
 def _identity(state: os.stat_result) -> str:

@@ -8,7 +8,8 @@ parameters come from the model of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from tilewright.errors import UserError
 from tilewright.schedule.recipes.attention import schedule_attentions
@@ -35,6 +36,8 @@ from tilewright.tensor.analysis.structure import Kind, kind_of
 
 __all__ = ["draft"]
 
+R = TypeVar("R")
+
 
 def draft(
     func: tir.Func,
@@ -52,7 +55,7 @@ def draft(
         return schedule
     context = Context(schedule, target, threads, frozenset(constants), loops)
     done = schedule_attentions(context)
-    inline_producers(schedule, done)
+    _together(schedule, lambda: inline_producers(schedule, done))
     groups = groups_of(schedule, done)
     for tiled in tiled_products(context, groups):
         done |= _try_blocks(context, tiled)
@@ -85,7 +88,7 @@ def _try(context: Context, group: Group) -> UserError | None:
     """Apply the recipe; a step that is refused leaves everything as it was before."""
     before = context.schedule.copy()
     try:
-        _recipe(context, group)
+        _together(context.schedule, lambda: _recipe(context, group))
     except UserError as problem:
         context.schedule.restore(before)
         return problem
@@ -96,12 +99,28 @@ def _try_blocks(context: Context, tiled: TiledProduct) -> frozenset[str]:
     """Schedule a product with its transforms in blocks of tiles; the blocks that are done then."""
     before = context.schedule.copy()
     try:
-        return schedule_tile_blocks(context, tiled)
+        return _together(context.schedule, lambda: schedule_tile_blocks(context, tiled))
     except UserError as problem:
         context.schedule.restore(before)
         names = ", ".join(tiled.product.blocks)
         context.schedule.remarks.append(f"{names}: not in blocks ({problem.code.id})")
         return frozenset()
+
+
+def _together(schedule: Schedule, recipe: Callable[[], R]) -> R:
+    """Apply a recipe and validate what it has made.
+
+    If that is refused, it is applied again with each step validated: it may know another way where
+    a step is refused.
+    """
+    before = schedule.copy()
+    try:
+        with schedule.together():
+            return recipe()
+    except UserError:
+        schedule.restore(before)
+        schedule.remarks[:] = before.remarks
+        return recipe()
 
 
 def _alone(context: Context, block: str) -> Group:

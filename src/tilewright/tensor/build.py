@@ -5,8 +5,8 @@
     C = compute("C", (m, n), lambda i, j: sum_over(A[i, r] * B[r, j], r))
     matmul = func("matmul", [A, B], [C])
 
-`f16` and `bf16` are storage types: a value read from such a buffer is widened to `f32`, and
-narrowed again when it is stored.
+`f16`, `bf16` and smaller types are storage types: a value read from such a buffer is widened (to
+`f32`, small integers to `i8`), and narrowed again when it is stored.
 """
 
 from __future__ import annotations
@@ -69,8 +69,12 @@ class Tensor:
         if len(load.indices) != len(self.buffer.shape):
             found, rank = len(load.indices), len(self.buffer.shape)
             raise IndexError(f"`{self.buffer.name}` has {rank} dimensions, found {found} indices")
-        narrow = self.dtype.is_float and self.dtype.bits < 32
-        return tir.Cast(f32, load) if narrow else load
+        return load.to(self.dtype.computed)
+
+    def stored(self, indices: Sequence[tir.Expr]) -> tir.Load:
+        """An element as it is stored, not widened."""
+        _used.append(self)
+        return tir.Load(self.buffer, tuple(indices))
 
 
 # Tensors read since the current `compute` began; they become its inputs.

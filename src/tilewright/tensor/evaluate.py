@@ -17,6 +17,7 @@ from tilewright.dtypes import DType
 from tilewright.errors import Code, ProgramError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.functions import FUNCTIONS, apply
+from tilewright.tensor.to_integer import to_integer
 
 __all__ = ["Evaluator", "Memory"]
 
@@ -138,6 +139,11 @@ class Evaluator:
 
     def _cast(self, expr: tir.Cast) -> Thunk:
         value, dtype = self.thunk(expr.value), expr.dtype.numpy
+        if expr.value.dtype.is_float and expr.dtype.is_integer and not expr.dtype.is_small:
+            return lambda: to_integer(value(), expr.dtype)[()]
+        if expr.value.dtype.is_small:  # ml_dtypes does not convert every type to every other
+            wide = expr.value.dtype.computed.numpy
+            return lambda: value().astype(wide).astype(dtype)
         return lambda: value().astype(dtype)
 
     def _reinterpret(self, expr: tir.Reinterpret) -> Thunk:

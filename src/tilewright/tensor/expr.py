@@ -14,7 +14,7 @@ import enum
 import operator
 import struct
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from tilewright.dtypes import DType, boolean, index
 from tilewright.tensor.layout import LayoutStep
@@ -106,7 +106,11 @@ class Expr(Node):
 
     def to(self, dtype: DType) -> Expr:
         """Converted to `dtype`; itself if it already has it."""
-        return self if self.dtype == dtype else Cast(dtype, self)
+        if self.dtype == dtype:
+            return self
+        if dtype.is_small and self.dtype == dtype.computed and _is_from(self, dtype):
+            return self.value  # a value that was widened stays what it is, also if it is NaN
+        return Cast(dtype, self)
 
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value while the program is built; use `select`")
@@ -133,9 +137,7 @@ class Const(Expr):
         return self.key() == other.key()
 
     def __hash__(self) -> int:
-        if type(self.value) is int:
-            return hash((self.value, self.dtype))
-        return hash((self.key(), self.dtype))
+        return hash(self.value if type(self.value) is int else self.key())
 
 
 @node
@@ -168,14 +170,7 @@ class Binary(Expr):
         OPERATIONS[cls.symbol] = cls
 
     def finish(self) -> None:
-        if self.dtype is None:  # the default, which stands for "as the parts say"
-            _set_dtype(  # type: ignore[unreachable]
-                self, boolean.vector(self.a.dtype.lanes) if _compares(self) else self.a.dtype
-            )
-
-
-def _compares(value: Binary) -> bool:
-    return isinstance(value, Compare)
+        _set_dtype(self, self.a.dtype)  # the default stands for "as the parts say"
 
 
 _set_dtype = Binary.__dict__["dtype"].__set__
@@ -184,6 +179,9 @@ _set_dtype = Binary.__dict__["dtype"].__set__
 @node
 class Compare(Binary):
     """A comparison; its dtype is bool."""
+
+    def finish(self) -> None:
+        _set_dtype(self, boolean.vector(self.a.dtype.lanes))
 
 
 @node
@@ -212,11 +210,16 @@ class Neg(Expr):
 class Cast(Expr):
     """Conversion of value: rounds to nearest even into floats, truncates into integers.
 
-    Float to integer outside the range of the integer is unspecified, as in C and NumPy.
+    `to_integer.py` says what becomes of floats outside of the range of the integer.
     """
 
     dtype: DType
     value: Expr
+
+
+def _is_from(expr: Expr, dtype: DType) -> TypeGuard[Cast]:
+    """Whether a conversion from a type is what `expr` is."""
+    return type(expr) is Cast and expr.value.dtype == dtype
 
 
 @node
@@ -249,11 +252,8 @@ class Load(Expr):
     dtype: DType = None  # type: ignore[assignment]
 
     def finish(self) -> None:
-        if self.dtype is None:
-            lanes = max(  # type: ignore[unreachable]
-                (i.dtype.lanes for i in self.indices), default=1
-            )
-            _set_load_dtype(self, self.buffer.dtype.vector(lanes))
+        lanes = max([i.dtype.lanes for i in self.indices], default=1)
+        _set_load_dtype(self, self.buffer.dtype.vector(lanes))
 
 
 _set_load_dtype = Load.__dict__["dtype"].__set__

@@ -7,45 +7,34 @@ class is several times faster than a loop over field names.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from tilewright.tensor import ir as tir
-from tilewright.tensor.node import Node
+from tilewright.tensor.node import Holds, Node, child_fields
 
 __all__ = ["LEAVES", "children_of", "rebuild", "same_or"]
 
 LEAVES = (tir.Const, tir.Var, tir.Buffer)
 """Nodes with identity or without expressions inside."""
 
-_WORDS = ("Expr", "Stmt", "Range", "Region", "Iter,", "Cover", "Var")
-
 Getter = Callable[[Any], tuple[Node, ...]]
 Rebuilder = Callable[[Any, Callable[[Any], Any]], Any]
-
-
-def _child_fields(kind: type[Node]) -> tuple[tuple[str, str], ...]:
-    """(field, text of its annotation) for each field that holds children."""
-    if issubclass(kind, LEAVES):
-        return ()
-    annotations: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        annotations |= inspect.get_annotations(base)
-    pairs = [(name, str(annotations.get(name, ""))) for name in kind.fields]
-    return tuple((n, text) for n, text in pairs if any(word in text for word in _WORDS))
 
 
 class _Getters(dict[type, Getter]):
     def __missing__(self, kind: type[Node]) -> Getter:
         parts = []
-        for name, text in _child_fields(kind):
-            if text.startswith("tuple"):
-                parts.append(f"*n.{name}")
-            elif "None" in text:
-                parts.append(f"*(() if n.{name} is None else (n.{name},))")
-            else:
-                parts.append(f"n.{name}")
+        for name, held in child_fields(kind):
+            match held:
+                case Holds.ONE:
+                    parts.append(f"n.{name}")
+                case Holds.MAYBE:
+                    parts.append(f"*(() if n.{name} is None else (n.{name},))")
+                case Holds.MANY:
+                    parts.append(f"*n.{name}")
+                case Holds.PAIRS:
+                    parts.append(f"*[child for _, child in n.{name}]")
         inside = "".join(f"{part}, " for part in parts)
         made: Getter = eval(f"lambda n: ({inside})")  # noqa: S307 (made from field names only)
         self[kind] = made
@@ -60,16 +49,19 @@ class _Rebuilders(dict[type, Rebuilder]):
 
 def _rebuilder(kind: type[Node]) -> Rebuilder:
     """`rebuild(n, change)`: the children changed; `n` itself if all stay the same."""
-    fields = _child_fields(kind)
+    fields = child_fields(kind)
     lines = ["def rebuild(n, change):"]
-    for name, text in fields:
+    for name, held in fields:
         lines.append(f"    old_{name} = {name} = n.{name}")
-        if text.startswith("tuple"):
-            lines.append(f"    {name} = same_or({name}, [change(c) for c in {name}])")
-        elif "None" in text:
-            lines.append(f"    if {name} is not None: {name} = change({name})")
-        else:
-            lines.append(f"    {name} = change({name})")
+        match held:
+            case Holds.ONE:
+                lines.append(f"    {name} = change({name})")
+            case Holds.MAYBE:
+                lines.append(f"    if {name} is not None: {name} = change({name})")
+            case Holds.MANY:
+                lines.append(f"    {name} = same_or({name}, [change(c) for c in {name}])")
+            case Holds.PAIRS:
+                lines.append(f"    {name} = same_pairs({name}, [change(c) for _, c in {name}])")
     same = " and ".join(f"{name} is old_{name}" for name, _ in fields) or "True"
     lines.append(f"    if {same}: return n")
     # A dtype that follows from the children is left to the constructor.
@@ -80,7 +72,7 @@ def _rebuilder(kind: type[Node]) -> Rebuilder:
         for name in kind.fields
     ]
     lines.append(f"    return kind({', '.join(values)})")
-    scope: dict[str, Any] = {"kind": kind, "same_or": same_or}
+    scope: dict[str, Any] = {"kind": kind, "same_or": same_or, "same_pairs": _same_pairs}
     exec("\n".join(lines), scope)  # noqa: S102  (made from field names only)
     made: Rebuilder = scope["rebuild"]
     return made
@@ -94,17 +86,16 @@ def same_or(old: tuple[Any, ...], new: list[Any]) -> tuple[Any, ...]:
     return old
 
 
-def _rebuild_cover(cover: tir.Cover, change: Callable[[Any], Any]) -> tir.Cover:
-    old = tuple([count for _, count in cover.segments])
-    new = same_or(old, [change(count) for count in old])
-    if new is old:
-        return cover
-    sizes = [size for size, _ in cover.segments]
-    return tir.Cover(tuple(zip(sizes, new, strict=True)))
+def _same_pairs(old: tuple[tuple[Any, Any], ...], new: list[Any]) -> tuple[Any, ...]:
+    """`old` with the second part of each pair replaced; itself if `new` holds the same objects."""
+    for (_, a), b in zip(old, new, strict=True):
+        if a is not b:
+            return tuple([(size, b) for (size, _), b in zip(old, new, strict=True)])
+    return old
 
 
-children_of = _Getters({tir.Cover: lambda cover: tuple([n for _, n in cover.segments])})
+children_of = _Getters()
 """The function that gives the children of a node, by its class."""
 
-rebuild = _Rebuilders({tir.Cover: _rebuild_cover})
+rebuild = _Rebuilders()
 """The function that changes the children of a node, by its class."""

@@ -13,7 +13,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.sweep import region_bounds
 from tilewright.tensor.node import Node
-from tilewright.tensor.visit import children, free_vars, substitute, walk, walk_stmts
+from tilewright.tensor.visit import children, find, free_vars, holds, substitute, walk_stmts
 
 __all__ = [
     "allocated",
@@ -112,8 +112,8 @@ class _Touched:
 
     def expressions(self, parts: Sequence[tir.Expr], loops: Loops) -> None:
         for part in parts:
-            for node in walk(part):
-                if type(node) is tir.Load and node.buffer not in self.local:
+            for node in find(part, tir.Load):
+                if node.buffer not in self.local:
                     region = self.box(node.buffer, node.indices, loops)
                     self.reads.append((region, (node.buffer, node.indices)))
 
@@ -123,7 +123,7 @@ class _Touched:
         if not loops and not self.local:
             return region
         ranges = [
-            tir.Range(ZERO, size) if any(type(n) is tir.Load for n in walk(i)) else span
+            tir.Range(ZERO, size) if holds(i, tir.Load) else span
             for i, span, size in zip(indices, region.ranges, buffer.shape, strict=False)
         ]
         return region.with_fields(ranges=tuple(ranges))
@@ -223,7 +223,7 @@ def reads_own_output(block: tir.Block) -> bool:
     while type(body) is tir.Alloc:
         body = body.body
     for stmt in body.body if type(body) is tir.Seq else (body,):
-        if any(type(n) is tir.Load and n.buffer in waiting for n in walk(stmt)):
+        if any(load.buffer in waiting for load in find(stmt, tir.Load)):
             return True
         waiting -= _prepared(block, stmt)
     return False
@@ -288,5 +288,5 @@ def sizes(func: tir.Func) -> tuple[tir.Var, ...]:
     for param in func.params:
         for dim in param.shape:
             if type(dim) is not tir.Const:
-                found.update(dict.fromkeys(n for n in walk(dim) if isinstance(n, tir.Var)))
+                found.update(dict.fromkeys(find(dim, tir.Var)))
     return tuple(found)

@@ -1,6 +1,7 @@
 """Type rules of expressions: which dtypes meet where. Part of `verify.py`.
 
-`f16` and `bf16` only move: they are loaded, stored, selected and converted, never computed with.
+Storage types (`f16`, `bf16` and smaller ones) only move: they are loaded, stored, selected and
+converted, never computed with.
 Every rule is local to one node; scopes are the caller's business (`Scope`).
 """
 
@@ -36,7 +37,6 @@ V030 = Code("V030", "a cover needs tiles of positive size and counts of the inde
 V031 = Code("V031", "the type of `{operation}` does not follow from its operands")
 V032 = Code("V032", "`{operation}` needs {expected}")
 
-WIDEN = "convert it to f32 first, for example with `.to(f32)`"
 ONE_INDEX = "give one index for each dimension"
 ONE_LENGTH = "keep vectors of one length, and repeat scalars with `broadcast`"
 OWN_TYPE = "leave the type out where the node is made: it follows from the operands"
@@ -139,9 +139,11 @@ class ExprChecker:
 
     def allowed(self, operation: str, dtype: DType, kinds: str) -> None:
         """`kinds` has a letter for each allowed kind of dtype: i(nteger), f(loat), b(ool)."""
-        if dtype.is_float and dtype.bits < 32 and "f" in kinds:
-            self.refuse(V009, WIDEN, operation=operation, found=dtype.scalar)
         kind = "f" if dtype.is_float else "b" if dtype.is_bool else "i"
+        if dtype.is_stored and kind in kinds:
+            wide = dtype.computed.scalar
+            hint = f"convert it to {wide} first, for example with `.to({wide})`"
+            self.refuse(V009, hint, operation=operation, found=dtype.scalar)
         if kind not in kinds:
             expected = " or ".join(_KIND_WORDS[k] for k in kinds)
             hint = f"convert to {expected} first, or use another operation"

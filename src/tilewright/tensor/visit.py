@@ -16,8 +16,10 @@ from tilewright.tensor.node import Node, set_free
 __all__ = [
     "children",
     "enclosing",
+    "find",
     "find_block",
     "free_vars",
+    "holds",
     "map_children",
     "replace_node",
     "rewrite",
@@ -45,6 +47,31 @@ def walk(node: Node) -> Iterator[Node]:
         inside = children_of[type(top)](top)
         if inside:
             stack += inside[::-1]
+
+
+def holds(node: Node, *kinds: type[Node]) -> bool:
+    """Whether `node` is of one of these classes or has one inside. It costs no walk."""
+    wanted = kinds[0].bit
+    for kind in kinds[1:]:
+        wanted |= kind.bit
+    return bool(node.inside & wanted)
+
+
+def find(node: Node, kind: type[T]) -> Iterator[T]:
+    """The nodes of a class among `node` and everything inside it, in the order of `walk`.
+
+    Parts that hold none are not entered.
+    """
+    bit = kind.bit
+    stack = [node] if node.inside & bit else []
+    while stack:
+        top = stack.pop()
+        if top.kinds & bit:
+            yield top  # type: ignore[misc]
+        inside = [child for child in children_of[type(top)](top) if child.inside & bit]
+        if inside:
+            inside.reverse()
+            stack += inside
 
 
 def map_children(node: T, change: Callable[[Node], Node]) -> T:
@@ -96,34 +123,47 @@ def free_vars(node: Node) -> frozenset[tir.Var]:
 
     Nodes remember theirs: the question is asked for every index in every schedule step.
     """
-    try:
-        return node._free  # type: ignore[return-value]
-    except AttributeError:
+    found: frozenset[tir.Var] | None = getattr(node, "_free", None)
+    if found is None:
         found = _free_vars(node)
         set_free(node, found)
-        return found
+    return found
 
 
 def _free_vars(node: Node) -> frozenset[tir.Var]:
+    if not node.inside & _VAR:
+        return NOTHING
+    if node.kinds & _VAR:
+        return frozenset((node,))  # type: ignore[arg-type]
+    found = _union(children_of[type(node)](node))
+    return _without_bound(node, found) if node.kinds & _BINDERS else found
+
+
+def _without_bound(node: Node, found: frozenset[tir.Var]) -> frozenset[tir.Var]:
+    """What is left of the variables inside a node that binds some of them."""
     match node:
-        case tir.Var():
-            return frozenset((node,))
-        case tir.Const() | tir.Buffer():
-            return NOTHING
-        case tir.For():
-            return free_vars(node.extent) | (free_vars(node.body) - {node.var})
-        case tir.Let():
-            return free_vars(node.value) | (free_vars(node.body) - {node.var})
+        case tir.For(var=var, extent=outside) | tir.Let(var=var, value=outside):
+            return found if var in free_vars(outside) else found - {var}
         case tir.Iter():
             return free_vars(node.extent)
         case tir.Block():
-            return _union(children(node)) - {i.var for i in node.iters}
-    return _union(children(node))
+            return found - {i.var for i in node.iters}
+    return found
+
+
+_VAR = tir.Var.bit
+_BINDERS = tir.For.bit | tir.Let.bit | tir.Iter.bit | tir.Block.bit
 
 
 def _union(nodes: tuple[Node, ...]) -> frozenset[tir.Var]:
-    sets = [s for s in map(free_vars, nodes) if s]
-    return sets[0].union(*sets[1:]) if sets else NOTHING
+    """All free variables of some nodes; one of their own sets if it holds the others."""
+    found = NOTHING
+    for node in nodes:
+        if node.inside & _VAR:
+            more = free_vars(node)
+            if not more <= found:
+                found = more if found <= more else found | more
+    return found
 
 
 def replace_node(root: T, old: Node, new: Node) -> T:

@@ -2,6 +2,7 @@ import pytest
 
 from tests.lowering import applied
 from tilewright.lower.cut_loops import cut_loops
+from tilewright.tensor.parser import parse
 
 
 def test_tiles_of_two_sizes(golden):
@@ -261,3 +262,16 @@ def test_one_stage_of_several_asks_in_its_own_loop(golden):
     found = applied(cut_loops, text)
     assert golden == found
     assert str(found).count("* 2.0") == 1
+
+
+def test_condition_on_data_stays_in_its_loop():
+    text = """
+        def f(A: f32[8], C: f32[8]):
+            for i in range(8):
+                C[i] = 1.0
+                for j in range(4):
+                    if A[i] < 0.0:
+                        C[i] = C[i] + 1.0
+    """
+    func = parse(text)
+    assert applied(cut_loops, func) == func

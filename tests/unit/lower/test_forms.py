@@ -69,3 +69,11 @@ def test_tidy_leaves_variables_and_numbers_alone():
 def test_a_remainder_keeps_the_dividend_of_its_quotient():
     assert forms.tidy((X * 32 + J) % 14) == (X * 32 + J) % 14
     assert forms.tidy((X * 28 + J) % 14) == J % 14
+
+
+def test_products_of_atoms_are_written_alike_whatever_their_hashes_are():
+    for _ in range(20):  # variables with new identities, and so new hashes
+        h, w = tir.Var("h"), tir.Var("w")
+        first, second = (h + 1) // 2, (w + 1) // 2
+        assert forms.tidy(second * first) == first * second
+        assert forms.tidy(first * second) == first * second

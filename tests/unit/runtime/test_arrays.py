@@ -190,14 +190,30 @@ def test_bf16_by_dlpack(make_kernel):
     np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize(("code", "bits", "lanes"), [(5, 64, 1), (2, 32, 4), (3, 64, 1), (0, 4, 1)])
+@pytest.mark.parametrize("code", range(10, 15))
+def test_small_floats_by_dlpack(make_kernel, code):
+    names = ["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0"]
+    dtype = DTYPES[names[code - 10]]
+    kernel = make_kernel("copy1", f"x: {dtype.name}[R, C]; -> y: {dtype.name}[R, C]")
+    x = np.arange(256, dtype=np.uint8).reshape(2, 128)
+    y = np.zeros_like(x)
+    kernel(HandMade(x, code, 8), HandMade(y, code, 8))
+    np.testing.assert_array_equal(x, y)
+    assert kernel(HandMade(x, code, 8)).dtype == dtype.numpy
+
+
+WHOLE_BYTES = [t for t in DTYPES.values() if t.is_bool or t.bits % 8 == 0]
+OTHERS = [(5, 64, 1), (2, 32, 4), (3, 64, 1), (0, 4, 1), (2, 8, 1), (10, 16, 1), (17, 4, 2)]
+
+
+@pytest.mark.parametrize(("code", "bits", "lanes"), OTHERS)
 def test_dlpack_rejects_other_elements(add, code, bits, lanes):
     x = np.ones(3, np.float32)
     with raises_code("C002", text=f"DLPack type ({code}, {bits}, {lanes})"):
         add(HandMade(x, code, bits, lanes), x)
 
 
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+@pytest.mark.parametrize("dtype", WHOLE_BYTES, ids=str)
 def test_torch_tensors(make_kernel, dtype):
     torch = pytest.importorskip("torch")
     kernel = make_kernel(

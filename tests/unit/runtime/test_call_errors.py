@@ -55,7 +55,7 @@ REFUSED = {
     "C003-bytes": ("C003", (b"abcd", floats(3))),
     "C003-bool": ("C003", (np.ones(3, bool), floats(3))),
     "C003-bfloat16": ("C003", (floats(3).astype(ml_dtypes.bfloat16), floats(3))),
-    "C003-float8": ("C003", (floats(3).astype(ml_dtypes.float8_e5m2), floats(3))),
+    "C003-float8": ("C003", (floats(3).astype(ml_dtypes.float8_e3m4), floats(3))),
     "C003-structured": ("C003", (np.zeros(3, [("re", "f4"), ("im", "f4")]), floats(3))),
     "C003-text": ("C003", (np.array(["a", "b"]), floats(2))),
     "C003-dates": ("C003", (np.zeros(3, "M8[s]"), floats(3))),

@@ -97,8 +97,8 @@ def test_every_element_type_passes(make_kernel, rng, dtype):
     x = rng.integers(0, 2, (5, 6)).astype(dtype.numpy)
     y = np.zeros_like(x)
     kernel(x, y)
-    np.testing.assert_array_equal(x, y)
-    np.testing.assert_array_equal(kernel(x[:, ::-1]), x[:, ::-1])
+    assert x.tobytes() == y.tobytes()
+    assert kernel(x[:, ::-1]).tobytes() == x[:, ::-1].tobytes()
     assert kernel(x).dtype == dtype.numpy
 
 

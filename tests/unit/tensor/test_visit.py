@@ -1,11 +1,15 @@
+import pytest
+
 from tests.unit.tensor import samples
 from tilewright.dtypes import f32
 from tilewright.tensor import ir as tir
 from tilewright.tensor import library
 from tilewright.tensor.visit import (
     enclosing,
+    find,
     find_block,
     free_vars,
+    holds,
     map_children,
     replace_node,
     rewrite,
@@ -27,6 +31,47 @@ def test_walk_enters_covers_and_regions():
     assert {i, j} <= set(walk(tir.TileStart(cover, tir.Const(0))))
     block = find_block(library.matmul(2, 2, 2), "C")
     assert sum(isinstance(n, tir.Region) for n in walk(block)) == 3
+
+
+SOUGHT = (
+    tir.Call,
+    tir.Load,
+    tir.Var,
+    tir.Const,
+    tir.Select,
+    tir.Compare,
+    tir.TileSize,
+    tir.Store,
+    tir.Block,
+)
+ROOTS = {
+    **samples.EXPRESSIONS,
+    "stages": samples.stages(3, 4),
+    "matmul": library.matmul(2, 2, 2),
+    "cover": tir.TileSize(tir.Cover(((4, i), (1, j * 2))), tir.Const(0)),
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_find_is_walk_for_one_class(name):
+    for kind in SOUGHT:
+        expected = [part for part in walk(ROOTS[name]) if isinstance(part, kind)]
+        found = list(find(ROOTS[name], kind))
+        assert len(found) == len(expected)
+        assert all(a is b for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_every_part_knows_what_it_holds(name):
+    for part in walk(ROOTS[name]):
+        for kind in SOUGHT:
+            assert holds(part, kind) == any(isinstance(n, kind) for n in walk(part))
+    assert holds(ROOTS[name], *SOUGHT)
+
+
+def test_what_no_pass_looks_for_cannot_be_asked_for():
+    with pytest.raises(TypeError):
+        holds(i // 2, tir.FloorDiv)
 
 
 def test_rewrite_keeps_what_does_not_change():

@@ -5,6 +5,7 @@ from tilewright.explain.examples import (
     artefacts,
     calls,
     copying,
+    files,
     graphs,
     inference,
     instructions,
@@ -26,7 +27,7 @@ from tilewright.explain.examples import (
 
 __all__ = ["EXAMPLES"]
 
-_MODELS = (artefacts, graphs, inference, models, sessions)
+_MODELS = (artefacts, graphs, inference, models, files, sessions)
 _STEPS = (loops, moving, copying, reductions, softmaxes, layouts, instructions)
 _PROGRAMS = (well_formed, levels, meaning, running)
 

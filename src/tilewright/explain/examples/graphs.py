@@ -68,6 +68,22 @@ EXAMPLES = (
         right="b.concat([x, y], 1)",
     ),
     example(
+        "G012",
+        """Where a tensor is read follows from shapes or from data. Places that data says are
+        brought inside of the tensor when the model runs; those that follow from shapes must be
+        inside of it: the indices of a gather have no more rows than the data, for example.""",
+        given=f"""{BUILDER}
+from tilewright.graph.ops import Gather, axis, picked
+
+
+def elements(indices):
+    places = (axis(0), picked(0))
+    return b.add(Gather(indices.shape, ((1, (axis(0), axis(1))),), places), x, indices)
+""",
+        wrong='elements(b.input("indices", tw.i64, (7, 2)))',
+        right='elements(b.input("indices", tw.i64, (3, 2)))',
+    ),
+    example(
         "G020",
         """In a contraction each letter names one size, in whichever operand it stands.""",
         given=f"""{BUILDER}

@@ -117,6 +117,29 @@ EXAMPLES = (
         right="loaded()",
     ),
     example(
+        "A122",
+        """The model in the file is compiled when it runs, for the values of some inputs, and what
+        the file says about that is not complete, or is about other inputs than the model has.""",
+        given=f"""{MODEL}
+from tempfile import TemporaryDirectory
+from pathlib import Path
+
+from tilewright.model.settled_file import save_settled
+from tilewright.model.compiler import Compiling, Unsettled
+from tilewright.frontend.onnx.settled import Needs
+
+
+def saved(*names):
+    how = Compiling(tw.Target.host(), 1, "default", "auto")
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "model.tw")
+        save_settled(file, Unsettled(model, Needs(names), how))
+        return tw.load(file)
+""",
+        wrong='saved("axes")',
+        right='saved("x")',
+    ),
+    example(
         "A121",
         """A file of a compiled model holds tensors and what is computed of them. This model has
         other values, such as sequences or strings, and runs on the ONNX reference implementation

@@ -13,7 +13,7 @@ from tilewright.graph import Builder, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__: list[str] = []
+__all__ = ["gelu_tanh"]
 
 SELU_ALPHA: Final = 1.67326319217681884765625
 SELU_GAMMA: Final = 1.05070102214813232421875
@@ -35,7 +35,7 @@ def _mish(x: tir.Expr) -> tir.Expr:
     return x * (n / (n + 2))
 
 
-def _gelu_tanh(x: tir.Expr) -> tir.Expr:
+def gelu_tanh(x: tir.Expr) -> tir.Expr:
     """0.5·x·(1 + tanh(u)) is x·sigmoid(2u)."""
     inner = x * (1 + x * x * 0.044715)
     return x * call("sigmoid", inner * (2 * math.sqrt(2 / math.pi)))
@@ -122,14 +122,14 @@ def swish(b: Builder, node: OnnxNode, x: Value) -> Value:
 def gelu(b: Builder, node: OnnxNode, x: Value) -> Value:
     """x·Φ(x), or its approximation by tanh."""
     if node.string("approximate", "none") == "tanh":
-        return b.map(_gelu_tanh, x)
+        return b.map(gelu_tanh, x)
     return b.map(lambda v: call("gelu", v), x)
 
 
 @onnx_op("Gelu", "BiasGelu", "FastGelu", domain="com.microsoft")
 def biased_gelu(b: Builder, node: OnnxNode, x: Value, bias: Value | None = None) -> Value:
     """`Gelu` of x + bias; the fast one is the approximation by tanh."""
-    function = _gelu_tanh if node.op == "FastGelu" else (lambda v: call("gelu", v))
+    function = gelu_tanh if node.op == "FastGelu" else (lambda v: call("gelu", v))
     if bias is None:
         return b.map(function, x)
     return b.map(lambda v, w: function(v + w), x, bias)

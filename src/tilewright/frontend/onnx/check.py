@@ -9,7 +9,8 @@ error can name everything at once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -17,9 +18,10 @@ from onnx import defs
 
 from tilewright.frontend.onnx.functions import LocalFunctions
 from tilewright.frontend.onnx.registry import HANDLERS
+from tilewright.shown import shown
 
 __all__ = ["Found", "below", "contradiction", "domain_of", "graphs_of"]
-__all__ += ["nested", "opsets_of", "sweep", "unknown"]
+__all__ += ["left_out", "mismatch", "nested", "opsets_of", "sweep", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,55 @@ def contradiction(proto: onnx.NodeProto, opset: int) -> str:
             expected = f"at least {least}" if most >= _MANY else limits
             problems.append(f"{len(names)} {what}s, where {expected} are expected")
     given = {k for k, name in enumerate(proto.input) if name}
-    missing = [name for k, name in definition.required.items() if k not in given]
+    missing = left_out(proto, opset, given)
     if missing and len(proto.input) >= definition.inputs[0]:
-        problems.append(f"the input `{missing[0]}` is left out")
+        problems.append(missing)
     return "; ".join(problems)
+
+
+def left_out(proto: onnx.NodeProto, opset: int, given: Container[int]) -> str:
+    """Which input is not `given`, though the operator needs it; empty if all are."""
+    definition = _definition(proto.op_type, domain_of(proto), opset)
+    required = definition.required if definition is not None else {}
+    missing = [name for position, name in required.items() if position not in given]
+    return f"the input `{missing[0]}` is left out" if missing else ""
+
+
+def mismatch(proto: onnx.NodeProto, opset: int, types: Sequence[str]) -> str:
+    """What the element types of inputs have against the operator; empty if they fit.
+
+    `types` are names of ONNX, empty where there is no input or it is no tensor. Kernels take more
+    than the operator's definition says; only its sorts (floats, integers, bools) must be right,
+    and integers may stand where floats do.
+    """
+    domain, first = domain_of(proto), dict[str, tuple[str, str]]()
+    definition = _definition(proto.op_type, domain, opset)
+    newest = _definition(proto.op_type, domain, _MANY)
+    for position, kind in enumerate(types):
+        if definition is None or newest is None or not kind:
+            continue
+        name, letter = shown(proto.input[position]), definition.letter(position)
+        allowed = {_sort(t) for t in newest.allowed(position)}
+        if allowed and not {_sort(f"tensor({kind})"), *_stand_in(kind)} & allowed:
+            return f"`{name}` is of type {kind}, which it does not take"
+        other, known = first.setdefault(letter, (name, kind))
+        if letter and known != kind:
+            return f"`{other}` is of type {known} and `{name}` of {kind}, and must be alike"
+    return ""
+
+
+def _sort(kind: str) -> str:
+    """The sort of a type such as `tensor(float16)`."""
+    found = re.fullmatch(r"tensor\((b?float|double|u?int|bool)\w*\)", kind)
+    return (
+        {"bfloat": "float", "double": "float", "uint": "int"}.get(found[1], found[1])
+        if found
+        else kind
+    )
+
+
+def _stand_in(kind: str) -> tuple[str, ...]:
+    return ("float",) if "int" in kind else ()
 
 
 _MANY = 2**31 - 1
@@ -139,6 +186,24 @@ class _Definition:
     outputs: tuple[int, int]
     required: Mapping[int, str]
     """Inputs by position that cannot be left out."""
+    letters: tuple[str, ...] = ()
+    """What stands for the type of each input: those with one letter have one type."""
+    takes: tuple[frozenset[str], ...] = ()
+    """Types that each input may have."""
+    repeats: bool = False
+    """Whether inputs behind the last are like it."""
+
+    def letter(self, position: int) -> str:
+        """What stands for the type of an input; empty if nothing does."""
+        if position < len(self.letters):
+            return self.letters[position]
+        return self.letters[-1] if self.letters and self.repeats else ""
+
+    def allowed(self, position: int) -> frozenset[str]:
+        """The types that an input may have; empty if nothing says so."""
+        if position < len(self.takes):
+            return self.takes[position]
+        return self.takes[-1] if self.takes and self.repeats else frozenset()
 
 
 @functools.cache
@@ -154,7 +219,15 @@ def _definition(op: str, domain: str, opset: int) -> _Definition | None:
     inputs, outputs = (schema.min_input, schema.max_input), (schema.min_output, schema.max_output)
     single = defs.OpSchema.FormalParameterOption.Single
     required = {k: i.name for k, i in enumerate(schema.inputs) if i.option == single}
-    return _Definition(attributes, inputs, outputs, required)
+    known = {constraint.type_param_str for constraint in schema.type_constraints}
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    letters = tuple(
+        i.type_str if i.type_str in known and (i.option != variadic or i.is_homogeneous) else ""
+        for i in schema.inputs
+    )
+    repeats = bool(schema.inputs) and schema.inputs[-1].option == variadic
+    takes = tuple(frozenset(i.types) for i in schema.inputs)
+    return _Definition(attributes, inputs, outputs, required, letters, takes, repeats)
 
 
 def _attribute_problems(proto: onnx.NodeProto, definition: _Definition) -> Iterator[str]:

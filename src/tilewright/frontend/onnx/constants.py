@@ -11,6 +11,8 @@ from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
+from tilewright.graph.builder import MAX_SYMBOLIC
+from tilewright.graph.folding import MAX_KNOWN
 from tilewright.graph.ir import Array
 from tilewright.graph.ops.count import Count
 from tilewright.graph.sizes import fixed, tidy
@@ -25,7 +27,9 @@ def constant(b: Builder, node: OnnxNode) -> Value:
     """One of the attributes that hold a value."""
     name = node.proto.output[0]
     if node.has("value"):
-        return b.constant(_known_type(node, "value"), name)
+        held = _known_type(node, "value")
+        b.purse.fill(held.size)
+        return b.constant(held, name)
     for attribute, dtype in (("value_int", np.int64), ("value_float", np.float32)):
         for form in (attribute, f"{attribute}s"):
             if node.has(form):
@@ -83,7 +87,8 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
     held = [b.contents(v) for v in (start, limit, step)]
     if all(h is not None and h.dtype != object for h in held):
         first, end, by = (b.constants[v].item() for v in (start, limit, step))
-        return b.constant(_numbers(first, end, by), "range", start.dtype)
+        if _count(first, end, by) <= MAX_KNOWN:
+            return b.constant(_numbers(first, end, by), "range", start.dtype)
     parts = [p for v in (start, limit, step) if (p := b.integers(v)) is not None]
     if len(parts) == 3:
         return _counted(b, parts[0][0], parts[1][0], parts[2][0], start.dtype)
@@ -107,12 +112,15 @@ def _steps(start: tir.Expr, limit: tir.Expr, step: tir.Expr) -> tir.Expr:
 def _counted(b: Builder, start: tir.Expr, limit: tir.Expr, step: tir.Expr, dtype: DType) -> Value:
     length = tidy(tir.maximum(-((start - limit) // step), 0))
     count = fixed(length)
-    if count is not None:
+    if count is not None and count <= MAX_SYMBOLIC:
         return b.sizes([start + step * i for i in range(count)], dtype)
     return b.tabulate((length,), lambda i: start + step * i, dtype)
 
 
 def _numbers(start: float, limit: float, step: float) -> Array:
     """In the widest type, so that their number is exact."""
-    count = max(math.ceil((limit - start) / step), 0)
-    return np.asarray(start + np.arange(count) * step)
+    return np.asarray(start + np.arange(_count(start, limit, step)) * step)
+
+
+def _count(start: float, limit: float, step: float) -> int:
+    return max(math.ceil((limit - start) / step), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 import onnx
@@ -19,6 +20,9 @@ from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 
 __all__ = ["Following", "RanksDiffer"]
+
+MAX_WALKED: Final = 1024
+"""Nodes that the iterations of a loop over sequences may have together."""
 
 Following = Callable[[Builder, Outside, Sequence[Item]], Sequence[Item]]
 """Imports the rest of a graph with a builder, behind the results of a node."""
@@ -85,11 +89,13 @@ def fails(b: Builder, message: str, kinds: Sequence[TensorType]) -> list[Value]:
     return list(b.add_all(op, fold=False))
 
 
-@onnx_op("Loop")
+@onnx_op("Loop", sequences=True)
 def loop_(
     b: Builder, node: OnnxNode, limit: Value | None, condition: Value | None, *carried: Item
-) -> Sequence[Value]:
+) -> Sequence[Item]:
     """A body again and again, as long as it says so and at most as often as the limit."""
+    if any(not isinstance(item, Value) for item in carried):
+        return _walked(b, node, limit, condition, carried)
     graph = node.graph("body")
     initial = tensors(carried)
 
@@ -99,6 +105,38 @@ def loop_(
         return Turn(found[1 : 1 + len(values)], found[1 + len(values) :], found[0])
 
     return _looped(b, node, body, limit, initial, condition)
+
+
+def _walked(
+    b: Builder,
+    node: OnnxNode,
+    limit: Value | None,
+    condition: Value | None,
+    carried: Sequence[Item],
+) -> Sequence[Item]:
+    """A loop over sequences, one iteration after another: in each, their lengths are known."""
+    graph = node.graph("body")
+    goes_on, rows = bool(_told(b, condition, 1)), list[list[Value]]()
+    while goes_on and len(rows) < _told(b, limit, MAX_WALKED + 1):
+        if len(rows) * len(graph.node) >= MAX_WALKED:
+            raise Unknown("a long loop over sequences")
+        begin = [b.constant(np.int64(len(rows))), b.constant(np.bool_(1))]
+        found = node.build(graph, b, lambda v: v, [*begin, *carried])
+        goes_on = bool(_told(b, found[0], 1))
+        carried = found[1 : 1 + len(carried)]
+        rows.append([b.reshape(v, (1, *v.shape)) for v in tensors(found[1 + len(carried) :])])
+    columns = list(zip(*rows, strict=True))
+    if len(columns) < len(graph.output) - 1 - len(carried):
+        raise Unknown("a loop over sequences that collects nothing")
+    return [*carried, *(b.concat(column, 0) for column in columns)]
+
+
+def _told(b: Builder, value: Item, default: int) -> int:
+    """The number that a loop over sequences must know."""
+    known = [default] if value is None else b.numbers(tensors([value])[0])
+    if known is None:
+        raise Unknown("how often a loop over sequences runs depends on data")
+    return known[0]
 
 
 def _looped(

@@ -11,7 +11,7 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.types import type_proto
 from tilewright.graph import Value
 
-__all__ = ["function_body"]
+__all__ = ["LocalFunctions", "function_body", "with_attributes"]
 
 LocalFunctions = Mapping[tuple[str, str], onnx.FunctionProto]
 
@@ -44,4 +44,31 @@ def _with_defaults(body: onnx.FunctionProto, schema: defs.OpSchema) -> onnx.Func
     made.CopyFrom(body)
     defaults = [a.default_value for a in schema.attributes.values()]
     made.attribute_proto.extend(value for value in defaults if value.name)
+    return made
+
+
+def _graphs(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
+    return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+
+
+def with_attributes(
+    proto: onnx.NodeProto, call: onnx.NodeProto, body: onnx.FunctionProto
+) -> onnx.NodeProto:
+    """A node of a function with the attributes that it takes from the call."""
+    given = {a.name: a for a in body.attribute_proto} | {a.name: a for a in call.attribute}
+    made = onnx.NodeProto()
+    made.CopyFrom(proto)
+    del made.attribute[:]
+    for attribute in proto.attribute:
+        if not attribute.ref_attr_name:
+            copy = made.attribute.add()
+            copy.CopyFrom(attribute)
+            for graph in _graphs(copy):
+                inner = [with_attributes(n, call, body) for n in graph.node]
+                del graph.node[:]
+                graph.node.extend(inner)
+        elif attribute.ref_attr_name in given:
+            copy = made.attribute.add()
+            copy.CopyFrom(given[attribute.ref_attr_name])
+            copy.name = attribute.name
     return made

@@ -23,7 +23,7 @@ from tilewright.graph.ops.gather import Gather
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__: list[str] = []
+__all__ = ["as_floats", "as_small", "fused_matmul"]
 
 DOMAIN: Final = "com.microsoft"
 
@@ -31,11 +31,18 @@ DOMAIN: Final = "com.microsoft"
 @onnx_op("FusedMatMul", "TransposeMatMul", domain=DOMAIN)
 def fused_matmul(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
     """A product times alpha, either operand transposed in its last two dimensions."""
-    if node.int("transBatchA") or node.int("transBatchB"):
-        node.decline("transposed batches")
+    x, y = (
+        _rows_first(b, v) if node.int(f"transBatch{name}") and v.rank > 2 else v
+        for v, name in ((x, "A"), (y, "B"))
+    )
     left = _swapped(b, x) if node.int("transA") and x.rank > 1 else x
     right = _swapped(b, y) if node.int("transB") and y.rank > 1 else y
     return combined(b, b.matmul(left, right), None, node.float("alpha", 1.0), 0)
+
+
+def _rows_first(b: Builder, x: Value) -> Value:
+    """The first dimension moved behind the other ones of the batch."""
+    return b.transpose(x, [*range(1, x.rank - 1), 0, x.rank - 1])
 
 
 def _swapped(b: Builder, x: Value) -> Value:
@@ -162,9 +169,9 @@ def quantized_binary(b: Builder, node: OnnxNode, *inputs: Value | None) -> Value
     """The sum or product of quantised tensors, quantised."""
     pair = QuantizedPair.of(inputs)
     is_sum = node.op == "QLinearAdd"
-    floats = [_floats(b, part) for part in (pair.x, pair.y)]
+    floats = [as_floats(b, part) for part in (pair.x, pair.y)]
     result = b.map(lambda v, w: v + w if is_sum else v * w, *floats)
-    return _small(b, result, pair.scale, pair.zero, pair.x.values)
+    return as_small(b, result, pair.scale, pair.zero, pair.x.values)
 
 
 @onnx_op("QLinearSigmoid", "QLinearLeakyRelu", domain=DOMAIN)
@@ -180,11 +187,12 @@ def quantized_unary(
     """A function of a quantised tensor, quantised."""
     body = _activation(node.op.removeprefix("QLinear"), node.float("alpha", 0.01))
     assert body is not None
-    floats = _floats(b, Quantized(x, x_scale, x_zero))
-    return _small(b, b.map(body, floats), scale, zero, x)
+    floats = as_floats(b, Quantized(x, x_scale, x_zero))
+    return as_small(b, b.map(body, floats), scale, zero, x)
 
 
-def _floats(b: Builder, x: Quantized) -> Value:
+def as_floats(b: Builder, x: Quantized) -> Value:
+    """What quantised numbers stand for."""
     parts = [aligned(b, p, x.values, 0) for p in (x.scale, x.zero) if p is not None]
 
     def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
@@ -193,7 +201,8 @@ def _floats(b: Builder, x: Quantized) -> Value:
     return b.map(body, x.values, *parts)
 
 
-def _small(b: Builder, x: Value, scale: Value, zero: Value | None, like: Value) -> Value:
+def as_small(b: Builder, x: Value, scale: Value, zero: Value | None, like: Value) -> Value:
+    """Floats quantised, in the type of the zero point, or of `like`."""
     offset = b.constant(0, "zero", like.dtype) if zero is None else zero
     dtype = offset.dtype
     parts = [aligned(b, p, x, 0) for p in (scale, offset)]

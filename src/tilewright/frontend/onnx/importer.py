@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import onnx
-from onnx import numpy_helper
 
-from tilewright.errors import Code, InternalError, ModelError, TilewrightError
+from tilewright.errors import InternalError, TilewrightError
 from tilewright.frontend.onnx import families
 from tilewright.frontend.onnx.check import (
     Found,
@@ -22,24 +20,36 @@ from tilewright.frontend.onnx.check import (
     contradiction,
     domain_of,
     graphs_of,
+    left_out,
+    mismatch,
     nested,
     opsets_of,
     unknown,
 )
 from tilewright.frontend.onnx.control import Following, RanksDiffer
-from tilewright.frontend.onnx.functions import function_body
+from tilewright.frontend.onnx.extent import expanded_nodes, too_large
+from tilewright.frontend.onnx.functions import function_body, with_attributes
+from tilewright.frontend.onnx.limits import MAX_COPIES, SPARE_NODES
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.notes import Notes, Stuck, about_model, reference_refuses
 from tilewright.frontend.onnx.reference import reference_node
 from tilewright.frontend.onnx.registry import HANDLERS, TAKE_SEQUENCES, Declined, Unknown
 from tilewright.frontend.onnx.scope import Item, Lost, Nested, Scope, Tensors
+from tilewright.frontend.onnx.settled import (
+    NOTHING,
+    Dims,
+    Form,
+    Settled,
+    element_type,
+    part_name,
+)
+from tilewright.frontend.onnx.tensors import array_of
+from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
 
-__all__ = ["Imported", "external_files", "import_model", "read_model"]
-
-M001 = Code("M001", "`{what}` is not an ONNX model: {problem}")
+__all__ = ["Imported", "import_model"]
 
 MODEL_PROBLEMS = (ValueError, TypeError, LookupError, ArithmeticError)
 """What handlers may run into when a model contradicts itself; anything else is a bug of theirs."""
@@ -53,72 +63,60 @@ class Refused(Exception):  # noqa: N818  (a signal, noted with its node)
 
 @dataclass
 class Imported:
-    """The graph of a model, and which of its nodes run on the reference implementation and why."""
+    """The graph of a model, and which of its nodes run on the reference implementation and why.
+
+    `lengths` are those of outputs that are sequences, whose tensors are outputs of the graph;
+    NOTHING for an optional one without a value, None for a tensor.
+    """
 
     graph: Graph
     by_reference: tuple[Unsupported, ...] = ()
+    lengths: tuple[int | None, ...] = ()
 
 
-def read_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
-    """The model in a file, in bytes, or as it is."""
-    if isinstance(source, onnx.ModelProto):
-        return source
-    shown = source if not isinstance(source, bytes) else f"{len(source)} bytes"
-    hint = "give a file that an exporter for ONNX wrote"
-    try:
-        if isinstance(source, bytes):
-            model = onnx.load_model_from_string(source)
-        else:
-            model = onnx.load(str(source))
-    except FileNotFoundError:
-        facts = {"what": source, "problem": "there is no such file"}
-        raise ModelError(M001, facts, hint="check the path") from None
-    except Exception as problem:  # whatever the parser raises, the file is not a model
-        raise ModelError(M001, {"what": shown, "problem": problem}, hint=hint) from problem
-    if not model.HasField("graph"):  # as an empty file, which the parser takes for a message
-        raise ModelError(M001, {"what": shown, "problem": "it has no graph"}, hint=hint)
-    return model
+def import_model(model: onnx.ModelProto, settled: Settled | None = None) -> Imported:
+    """The graph of a model; `Unknown` if it has none.
 
-
-def import_model(model: onnx.ModelProto) -> Imported:
-    """The graph of a model; `Unknown` if it has none."""
-    importer = Importer(model)
+    What is `settled` of inputs is part of the graph. Outputs may be sequences then.
+    """
+    importer = Importer(model, settled)
     return importer.run()
 
 
 class Importer:
     """Walks a model; `scope` holds the values of the names seen so far."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self.model = model
+    def __init__(self, model: onnx.ModelProto, settled: Settled | None = None) -> None:
+        self.model, self.settled = model, settled
         self.opsets = {"": 1, **opsets_of(model.opset_import)}
         self.local_functions = {(f.domain, f.name): f for f in model.functions}
         self.builder = Builder(model.graph.name or "model")
+        self.imports_left = MAX_COPIES * expanded_nodes(model) + SPARE_NODES
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
-        self.size_vars: dict[str, tir.Var] = {}
+        self.size_vars: dict[str, tir.Expr] = {}
 
     def run(self) -> Imported:
         """Import the whole model; raises with everything that is in the way."""
         proto = self.model.graph
         scope: Scope = {}
-        outputs: list[Value] = []
+        outputs: list[tuple[str, Item]] = []
         try:
             self._initializers(proto, scope)
-            for info in proto.input:
-                if info.name not in scope:
-                    scope[info.name] = self._input(info)
-            found = self.walk(proto.node, [o.name for o in proto.output], scope)
-            outputs = [v for v in found if isinstance(v, Value)]
-            if len(outputs) < len(found):
+            self._inputs(scope)
+            names = [o.name for o in proto.output]
+            outputs = list(zip(names, self.walk(proto.node, names, scope), strict=True))
+            if self.settled is None and not all(isinstance(v, Value) for _, v in outputs):
                 raise Unknown("an output is not a tensor")
         except Stuck:
             pass  # what is behind it has been noted
         except Unknown as reason:
             self.notes.formless["", ""] = about_model(str(reason))
         self.notes.settle()
-        graph = self.builder.graph(outputs, [o.name for o in proto.output])
-        return Imported(graph, tuple(self.notes.by_reference.values()))
+        flat = [pair for name, item in outputs for pair in _flat(name, item)]
+        graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
+        lengths = tuple(_length(item) for _, item in outputs)
+        return Imported(graph, tuple(self.notes.by_reference.values()), lengths)
 
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
@@ -189,10 +187,13 @@ class Importer:
             dtype_of_onnx(tensor.data_type)
         except Declined as problem:
             raise Unknown(f"`{tensor.name}`: {problem}") from None
-        return self.builder.constant(numpy_helper.to_array(tensor), tensor.name)
+        array = array_of(tensor)
+        self.builder.purse.fill(array.size)
+        return self.builder.constant(array, tensor.name)
 
     def _import_node(self, proto: onnx.NodeProto, scope: Scope) -> None:
         """Import a node; what is in the way is noted, and its results are lost then."""
+        self._count()
         found = Found(proto, self.inside, self.opsets)
         builder, label = self.builder, self.builder.label
         results: Sequence[Item | Lost] = [Lost()] * len(proto.output)
@@ -215,6 +216,12 @@ class Importer:
             if name:
                 scope[name] = value
 
+    def _count(self) -> None:
+        """Graphs inside of each other may be imported again and again, but not without end."""
+        self.imports_left -= 1
+        if self.imports_left < 0:
+            raise too_large(self.model, "branches or loops multiply its nodes beyond measure")
+
     def _imported(self, found: Found, scope: Scope) -> Sequence[Item]:
         proto, domain = found.proto, domain_of(found.proto)
         opset = self.opsets.get(domain, 1)
@@ -226,6 +233,11 @@ class Importer:
         if wrong:
             raise Refused(wrong)
         inputs = [self._found(name, scope) if name else None for name in proto.input]
+        types = [type_name(v.dtype) if isinstance(v, Value) else "" for v in inputs]
+        given = [k for k, v in enumerate(inputs) if v is not None]
+        wrong = left_out(proto, opset, given) or mismatch(proto, opset, types)
+        if wrong:
+            raise Refused(wrong)
         node = OnnxNode.of(proto, opset, self._building(found, scope))
         self.builder.label = node.label
         return self._results(found, node, inputs, scope)
@@ -303,13 +315,45 @@ class Importer:
         opsets, self.opsets = self.opsets, {**self.opsets, **opsets_of(body.opset_import)}
         self.inside = below(found.inside, found.name)
         try:
-            nodes = [_with_attributes(proto, found.proto, body) for proto in body.node]
+            nodes = [with_attributes(proto, found.proto, body) for proto in body.node]
             made = {name for proto in nodes for name in proto.output} | set(scope)
             wanted = [name for name in body.output if name in made]  # a call may want fewer
             made_of = dict(zip(wanted, self.walk(nodes, wanted, scope), strict=True))
         finally:
             self.opsets, self.inside = opsets, found.inside
         return [made_of.get(name) for name in body.output]
+
+    def _inputs(self, scope: Scope) -> None:
+        """The inputs, those first whose values are settled: they tell sizes."""
+        settled = self.settled or Settled()
+        infos = [info for info in self.model.graph.input if info.name not in scope]
+        for info in infos:
+            if info.name in settled.values:
+                array = settled.values[info.name]
+                scope[info.name] = self.builder.constant(array, info.name)
+                for d, extent in zip(info.type.tensor_type.shape.dim, array.shape, strict=False):
+                    if d.dim_param:
+                        self.size_vars[d.dim_param] = tir.Const(extent)
+        for info in infos:
+            if info.name in settled.forms:
+                scope[info.name] = self._formed(info, settled.forms[info.name])
+            elif info.name not in settled.values:
+                scope[info.name] = self._input(info)
+
+    def _formed(self, info: onnx.ValueInfoProto, form: Form) -> Item:
+        """An input of which only the form is settled."""
+        if form is None:
+            return None
+        dtype = dtype_of_onnx(element_type(info.type) or 0)
+
+        def tensor(name: str, dims: Dims) -> Value:
+            labels = enumerate(dims)
+            shape = [tir.Var(f"{name}_{k}") if d is None else tir.Const(d) for k, d in labels]
+            return self.builder.input(name, dtype, shape)
+
+        if not isinstance(form, list):
+            return tensor(info.name, form)
+        return Tensors(tuple(tensor(part_name(info.name, k), d) for k, d in enumerate(form)))
 
     def _input(self, info: onnx.ValueInfoProto) -> Value:
         kind = info.type.WhichOneof("value") or "nothing"
@@ -324,13 +368,13 @@ class Importer:
             raise Unknown(f"the input `{info.name}`: {problem}") from None
         dims = [
             tir.Const(int(d.dim_value))
-            if d.HasField("dim_value")
+            if d.HasField("dim_value") and d.dim_value >= 0  # negative ones are unknown
             else self._size(d.dim_param or f"{info.name}_{position}")
             for position, d in enumerate(tensor.shape.dim)
         ]
         return self.builder.input(info.name, dtype, dims)
 
-    def _size(self, name: str) -> tir.Var:
+    def _size(self, name: str) -> tir.Expr:
         return self.size_vars.setdefault(name, tir.Var(name))
 
     def _found(self, name: str, scope: Scope) -> Item:
@@ -347,6 +391,18 @@ def _reason(problem: BaseException) -> str:
     return str(problem) if isinstance(problem, Refused) else f"{type(problem).__name__}: {problem}"
 
 
+def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:
+    """The tensors of an output with names of their own."""
+    if isinstance(item, Tensors):
+        yield from ((part_name(name, k), value) for k, value in enumerate(item.items))
+    elif item is not None:
+        yield name, item
+
+
+def _length(item: Item) -> int | None:
+    return len(item.items) if isinstance(item, Tensors) else NOTHING if item is None else None
+
+
 def _captured_names(node: onnx.NodeProto) -> Iterator[str]:
     """The names that graphs inside of a node read from around it, each once."""
     free: dict[str, None] = {}
@@ -358,43 +414,3 @@ def _captured_names(node: onnx.NodeProto) -> Iterator[str]:
             own.update(inner.output)
         free.update(dict.fromkeys(o.name for o in graph.output if o.name not in own))
     yield from free
-
-
-def _graphs(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
-    return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
-
-
-def _with_attributes(
-    proto: onnx.NodeProto, call: onnx.NodeProto, body: onnx.FunctionProto
-) -> onnx.NodeProto:
-    """A node of a function with the attributes that it takes from the call."""
-    given = {a.name: a for a in body.attribute_proto} | {a.name: a for a in call.attribute}
-    made = onnx.NodeProto()
-    made.CopyFrom(proto)
-    del made.attribute[:]
-    for attribute in proto.attribute:
-        if not attribute.ref_attr_name:
-            copy = made.attribute.add()
-            copy.CopyFrom(attribute)
-            for graph in _graphs(copy):
-                inner = [_with_attributes(n, call, body) for n in graph.node]
-                del graph.node[:]
-                graph.node.extend(inner)
-        elif attribute.ref_attr_name in given:
-            copy = made.attribute.add()
-            copy.CopyFrom(given[attribute.ref_attr_name])
-            copy.name = attribute.name
-    return made
-
-
-def external_files(path: Path) -> list[Path]:
-    """The files in which a model keeps large tensors, beside its own."""
-    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
-
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception:  # noqa: BLE001  (reading it says what is wrong)
-        return []
-    tensors = (t for t in model.graph.initializer if uses_external_data(t))
-    names = dict.fromkeys(ExternalDataInfo(t).location for t in tensors)
-    return [path.parent / name for name in names]

@@ -5,9 +5,11 @@ Places that are known when the model is read, and evenly spaced, make a plain sl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
-from tilewright.dtypes import i64
+from tilewright.dtypes import i64, u8
+from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
@@ -26,6 +28,12 @@ FOLDS = {
     "mul": tir.Fold.MUL,
     "max": tir.Fold.MAX,
     "min": tir.Fold.MIN,
+}
+TRUTHS = {
+    tir.Fold.ADD: tir.Fold.MAX,
+    tir.Fold.MUL: tir.Fold.MIN,
+    tir.Fold.MAX: tir.Fold.MAX,
+    tir.Fold.MIN: tir.Fold.MIN,
 }
 
 
@@ -96,6 +104,18 @@ def _depth(node: OnnxNode, indices: Value) -> int:
     return node.decline("the length of index vectors is not known") if depth is None else depth
 
 
+def _scattered(b: Builder, node: OnnxNode, op: Scatter, *values: Value) -> Value:
+    """Data with updates at indices, combined as the node says.
+
+    Sums of truth values are `or`, products `and`: greatest and least values of numbers.
+    """
+    fold, (data, updates, indices) = FOLDS[node.string("reduction", "none")], values
+    if fold is None or not data.dtype.is_bool:
+        return b.add(replace(op, fold=fold), data, updates, indices)
+    numbers = (converted(b, value, u8) for value in (data, updates))
+    return converted(b, b.add(replace(op, fold=TRUTHS[fold]), *numbers, indices), data.dtype)
+
+
 @onnx_op("ScatterElements", "Scatter")
 def scatter_elements(
     b: Builder, node: OnnxNode, data: Value, indices: Value, updates: Value
@@ -104,8 +124,7 @@ def scatter_elements(
     along = normal_axis(node.int("axis"), data.rank)
     o = tuple(axis(k) for k in range(data.rank))
     places = (*o[:along], picked(0), *o[along + 1 :])
-    fold = FOLDS[node.string("reduction", "none")]
-    return b.add(Scatter(((2, o),), places, fold), data, updates, indices)
+    return _scattered(b, node, Scatter(((2, o),), places), data, updates, indices)
 
 
 @onnx_op("ScatterND")
@@ -116,8 +135,7 @@ def scatter_nd(b: Builder, node: OnnxNode, data: Value, indices: Value, updates:
     behind = indices.rank - 1
     reads = tuple((2, (*o[:behind], tir.Const(n))) for n in range(depth))
     places = (*(picked(n) for n in range(depth)), *o[behind:])
-    fold = FOLDS[node.string("reduction", "none")]
-    return b.add(Scatter(reads, places, fold), data, updates, indices)
+    return _scattered(b, node, Scatter(reads, places), data, updates, indices)
 
 
 @onnx_op("TensorScatter")

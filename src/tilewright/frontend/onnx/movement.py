@@ -245,14 +245,28 @@ def space_to_depth(b: Builder, node: OnnxNode, x: Value) -> Value:
 @onnx_op("Trilu")
 def trilu(b: Builder, node: OnnxNode, x: Value, k: Value | None = None) -> Value:
     """The triangle on one side of a diagonal; zero elsewhere."""
-    (diagonal,) = known_integers(b, node, "k", k) or [tir.Const(0)]
     upper = bool(node.int("upper", 1))
+    known = [tir.Const(0)] if k is None else b.integers(k)
+    if known is None and k is not None:
+        return _triangle(b, x, b.reshape(k, ()), upper=upper)
+    (diagonal,) = known or [tir.Const(0)]
 
     def inside(*o: tir.Expr) -> tir.Expr:
         row, column = o[-2] + diagonal, o[-1]
         return row <= column if upper else column <= row
 
     return b.remap(x, x.shape, lambda *o: list(o), inside)
+
+
+def _triangle(b: Builder, x: Value, diagonal: Value, *, upper: bool) -> Value:
+    """The same, where data says which diagonal it is."""
+    places = b.tabulate(x.shape[-2:], lambda row, column: column - row)
+
+    def element(value: tir.Expr, place: tir.Expr, k: tir.Expr) -> tir.Expr:
+        inside = k <= place if upper else place <= k
+        return tir.Select(inside, value, tir.const(0, value.dtype))
+
+    return b.map(element, x, places, diagonal, dtype=x.dtype)
 
 
 @onnx_op("Col2Im")

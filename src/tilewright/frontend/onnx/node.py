@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from tilewright.dtypes import DType, dtype_of
 from tilewright.frontend.onnx.registry import Declined
 from tilewright.frontend.onnx.scope import Item
+from tilewright.frontend.onnx.tensors import array_of
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 
@@ -24,12 +23,15 @@ def dtype_of_onnx(element_type: int) -> DType:
     try:
         return dtype_of(onnx.helper.tensor_dtype_to_np_dtype(element_type))
     except (TypeError, KeyError, ValueError):
-        name = onnx.TensorProto.DataType.Name(element_type).lower()
+        known = onnx.TensorProto.DataType
+        name = known.Name(element_type).lower() if element_type in known.values() else element_type
         raise Declined(f"element type {name}") from None
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """An axis counted from the front."""
+    """An axis counted from the front; it may be the one behind the last."""
+    if not -rank <= axis <= max(rank, 1):
+        raise ValueError(f"axis {axis} of a tensor with {rank} dimensions")
     return axis + rank if axis < 0 else axis
 
 
@@ -112,5 +114,5 @@ class OnnxNode:
 def _converted(attribute: onnx.AttributeProto) -> Any:
     value = onnx.helper.get_attribute_value(attribute)
     if attribute.type == onnx.AttributeProto.TENSOR:
-        return np.asarray(numpy_helper.to_array(value))
+        return array_of(value)
     return value

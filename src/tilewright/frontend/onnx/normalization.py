@@ -16,10 +16,11 @@ from tilewright.frontend.onnx.reductions import mean, widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
+from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["layer_norm", "rms_norm"]
+__all__ = ["layer_norm", "rms_norm", "softmax_over"]
 
 
 def _on_channels(b: Builder, vector: Value, rank: int) -> Value:
@@ -61,10 +62,10 @@ def softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Along one axis; before opset 13 along all from that axis on."""
     axis = normal_axis(node.int("axis", -1 if node.opset >= 13 else 1), x.rank)
     axes = (axis,) if node.opset >= 13 else tuple(range(axis, x.rank))
-    return _softmax(b, x, axes, logarithm=node.op == "LogSoftmax")
+    return softmax_over(b, x, axes, logarithm=node.op == "LogSoftmax")
 
 
-def _softmax(b: Builder, x: Value, axes: Sequence[int], *, logarithm: bool) -> Value:
+def softmax_over(b: Builder, x: Value, axes: Sequence[int], *, logarithm: bool) -> Value:
     """With the greatest element taken out, so that nothing overflows."""
     wide = computed_as(x.dtype)
     top = b.reduce(tir.Fold.MAX, x, axes)
@@ -79,18 +80,41 @@ def _softmax(b: Builder, x: Value, axes: Sequence[int], *, logarithm: bool) -> V
 @onnx_op("BatchNormalization")
 def batch_normalization(
     b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value, middle: Value, variance: Value
-) -> Value:
-    """x·factor + shift for each channel; both follow from constants."""
-    if node.int("training_mode") or node.wants(1):
-        node.decline("training mode")
+) -> Value | Sequence[Value]:
+    """x·factor + shift for each channel; both follow from constants, or from x in training."""
     if not node.int("spatial", 1):
         node.decline("statistics for each element")
+    if node.int("training_mode"):
+        return _in_training(b, node, x, scale, bias, middle, variance)
+    if node.wants(1):
+        node.decline("training mode of an opset before 14")
     epsilon = node.float("epsilon", 1e-5)
     wide = [widened(b, v) for v in (scale, bias, middle, variance)]
     factor = b.map(lambda s, v: s * call("rsqrt", v + epsilon), wide[0], wide[3])
     shift = b.map(lambda c, m, f: c - m * f, wide[1], wide[2], factor)
     factor, shift = (_on_channels(b, v, x.rank) for v in (factor, shift))
     return b.map(lambda v, f, s: v * f.to(v.dtype) + s.to(v.dtype), x, factor, shift, dtype=x.dtype)
+
+
+def _in_training(
+    b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value, middle: Value, variance: Value
+) -> Sequence[Value]:
+    """By the mean and variance of x itself; also gives those of all batches so far."""
+    axes = [0, *range(2, x.rank)]
+    centred, mean_here = _centred(b, widened(b, x), axes)
+    spread = _variance(b, centred, axes)
+    factor = _inverse_deviation(b, spread, node.float("epsilon", 1e-5))
+    scale, bias = (_on_channels(b, v, x.rank) for v in (scale, bias))
+    y = _scaled(b, centred, factor, scale, bias, x.dtype)
+    kept = node.float("momentum", 0.9)
+
+    def updated(before: Value, here: Value) -> Value:
+        new = b.reshape(here, before.shape)
+        return b.map(
+            lambda v, w: v * kept + w.to(v.dtype) * (1 - kept), before, new, dtype=before.dtype
+        )
+
+    return y, updated(middle, mean_here), updated(variance, spread)
 
 
 @onnx_op("InstanceNormalization")
@@ -176,13 +200,20 @@ def mean_variance_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
     return b.map(lambda v, s: v / (call("sqrt", s) + 1e-9), centred, variance, dtype=x.dtype)
 
 
+MAX_AROUND = 256
+"""Channels on each side that a local normalisation sums up, where their number is not known."""
+
+
 @onnx_op("LRN")
 def local_response_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Divided by (bias + alpha·mean square of the channels around) ** beta."""
     size, bias = node.int("size"), node.float("bias", 1.0)
     alpha, beta = node.float("alpha", 1e-4) / size, node.float("beta", 0.75)
-    first = -((size - 1) // 2)
-    others = [_shifted(b, x, k) for k in range(first, first + size) if k]
+    first, most = -((size - 1) // 2), fixed(x.shape[1]) or MAX_AROUND
+    if size > 2 * most and fixed(x.shape[1]) is None:
+        node.decline(f"{size} channels around")
+    around = range(max(first, 1 - most), min(first + size, most))
+    others = [_shifted(b, x, k) for k in around if k]
 
     def body(v: tir.Expr, *around: tir.Expr) -> tir.Expr:
         base = reduce(lambda total, w: total + w * w, around, v * v) * alpha + bias

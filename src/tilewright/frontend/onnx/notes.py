@@ -21,6 +21,7 @@ from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.scope import Lost, Scope, Tensors
 from tilewright.graph import Value
 from tilewright.graph.sizes import fixed
+from tilewright.shown import shown
 from tilewright.tensor.printer import print_node
 from tilewright.unsupported import Operand, Unsupported, listing
 
@@ -120,7 +121,7 @@ class Notes:
         """Raise the error that names all broken nodes."""
         nodes = tuple(self.broken.values())
         lines = "".join(f"\n    {line}" for line in listing(nodes, groups=16, each=8))
-        name = self.model.graph.name or "model"
+        name = shown(self.model.graph.name) or "model"
         count = "1 node is" if len(nodes) == 1 else f"{len(nodes)} nodes are"
         error = ModelError(
             M004,
@@ -155,8 +156,9 @@ def reference_refuses(
     proto: onnx.NodeProto, opsets: Mapping[str, int], functions: Sequence[onnx.FunctionProto] = ()
 ) -> str:
     """Why the reference implementation has no code for a node; empty if it has."""
-    from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import RuntimeContextError
+
+    from tilewright.frontend.onnx.ml_reference import evaluator_of
 
     if any(attribute.HasField("g") for attribute in proto.attribute):
         return ""  # control flow is there, and what stands inside is looked at by itself
@@ -164,7 +166,7 @@ def reference_refuses(
     graph = onnx.helper.make_graph([proto], "node", [], [])
     model = onnx.helper.make_model(graph, opset_imports=imports, functions=functions)
     try:
-        ReferenceEvaluator(model)
+        evaluator_of(model)
     except RuntimeContextError:
         return ""  # it is a function of its input types, which were not given
     except Exception:  # noqa: BLE001  (whatever it raises, it cannot take the node)

@@ -1,4 +1,4 @@
-"""Numbers as small integers: value = (integer - zero point)·scale."""
+"""Numbers as small integers or floats: value = (small - zero point)·scale."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tilewright.dtypes import DType, f32, i8, i16, i32, u8, u16
+from tilewright.dtypes import DTYPES, DType, f8e8m0, f32, i8, i16, i32, u8, u16
+from tilewright.frontend.onnx.conversions import held
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
@@ -17,7 +18,7 @@ from tilewright.tensor.build import call, select
 __all__ = ["Quantized", "QuantizedPair", "aligned", "quantized_dynamically", "requantized"]
 __all__ += ["saturated"]
 
-QUANTIZED: Final = (i8, u8, i16, u16)
+QUANTIZED: Final = (i8, u8, i16, u16, *(t for t in DTYPES.values() if t.is_small and t != f8e8m0))
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def saturated(value: tir.Expr, dtype: DType) -> tir.Expr:
 
 
 def _quantized(v: tir.Expr, scale: tir.Expr, zero: tir.Expr | None, dtype: DType) -> tir.Expr:
+    if dtype.is_float:  # rounded when it is stored
+        return v / scale if zero is None else v / scale + zero.to(v.dtype)
     whole = call("round", v / scale)
     return saturated(whole if zero is None else whole + zero.to(v.dtype), dtype)
 
@@ -85,7 +88,11 @@ def _quantized(v: tir.Expr, scale: tir.Expr, zero: tir.Expr | None, dtype: DType
 def quantize_linear(
     b: Builder, node: OnnxNode, x: Value, scale: Value, zero: Value | None = None
 ) -> Value:
-    """round(x / scale) + zero point, ties to even, held in the range of the type."""
+    """round(x / scale) + zero point, ties to even, held in the range of the type.
+
+    Small floats are rounded to their own digits. They may turn into NaN or infinity where they
+    do not saturate.
+    """
     if zero is not None:
         dtype = zero.dtype
     else:
@@ -97,10 +104,13 @@ def quantize_linear(
     axis, block = normal_axis(node.int("axis", 1), x.rank), node.int("block_size")
     parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
 
-    def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
-        return _quantized(v.to(s.dtype), s, z, dtype)
+    form = dtype.format if node.int("saturate", 1) else None
 
-    return b.map(body, x, *parts)
+    def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
+        value = _quantized(v.to(s.dtype), s, z, dtype)
+        return value if form is None else held(value, form)
+
+    return b.map(body, x, *parts, dtype=dtype)
 
 
 @onnx_op("DequantizeLinear")
@@ -116,7 +126,8 @@ def dequantize_linear(
     parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
 
     def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
-        moved = v.to(i32) if z is None else v.to(i32) - z.to(i32)
+        wide = f32 if v.dtype.is_float else i32
+        moved = v.to(wide) if z is None else v.to(wide) - z.to(wide)
         return moved.to(f32) * s.to(f32)
 
     return b.map(body, x, *parts, dtype=dtype)

@@ -19,7 +19,7 @@ from tilewright.graph.sizes import dims_equal, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
-__all__: list[str] = []
+__all__ = ["INPUTS", "Cell", "Layer", "lstm_layer"]
 
 INPUTS = 8
 """Inputs of an LSTM; the others have fewer."""
@@ -82,6 +82,10 @@ class Layer:
         if bias:
             found = b.map(lambda v, c: v + c, found, b.concat(list(bias), 0))
         return b.reshape(found, (*x.shape[:-1], found.shape[-1]))
+
+    def recurrence(self, b: Builder, state: Value, weights: Value, outside: Outside) -> Value:
+        """The hidden state times its weights, which are those of one direction."""
+        return _recurrence(b, state, outside(weights))
 
     def run(
         self,
@@ -275,7 +279,15 @@ def _gru_before(layer: Layer, weights: Value, bias: Value | None, f: Gate, g: Ga
 def lstm(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     """Input, output, forget and cell gates; gates may see the cell through peepholes."""
     layer, (initial_h, initial_c, peepholes) = _layer(b, node, inputs, 4)
-    functions = activations(node, ["Sigmoid", "Tanh", "Tanh"], layer.directions)
+    return lstm_layer(layer, initial_h, initial_c, peepholes)
+
+
+def lstm_layer(
+    layer: Layer, initial_h: Value | None, initial_c: Value | None, peepholes: Value | None
+) -> list[Value]:
+    """The results of an LSTM whose products are those of `layer`."""
+    b = layer.b
+    functions = activations(layer.node, ["Sigmoid", "Tanh", "Tanh"], layer.directions)
 
     def cell(direction: int) -> Cell:
         weights = layer.of_direction(layer.r, direction)
@@ -294,7 +306,8 @@ def _lstm_cell(
 
     def step(b: Builder, here: Value, states: Sequence[Value], outside: Outside) -> list[Value]:
         hidden, cell = states
-        x, s = layer.parts(here, 4, b), layer.parts(_recurrence(b, hidden, outside(weights)), 4, b)
+        found = layer.recurrence(b, hidden, weights, outside)
+        x, s = layer.parts(here, 4, b), layer.parts(found, 4, b)
         sums = [b.map(lambda u, v: u + v, p, q) for p, q in zip(x, s, strict=True)]
         seen = layer.parts(outside(peepholes), 3, b) if peepholes is not None else None
         if seen is not None:

@@ -145,4 +145,7 @@ def cumulative(b: Builder, node: OnnxNode, x: Value, axis: Value) -> Value:
         node.decline("the axis depends on data")
     fold = tir.Fold.ADD if node.op == "CumSum" else tir.Fold.MUL
     exclusive, reverse = bool(node.int("exclusive")), bool(node.int("reverse"))
-    return b.add(Cumulate(fold, normal_axis(named[0], x.rank), exclusive, reverse), x)
+    along = normal_axis(named[0], x.rank)
+    if fixed(x.shape[along]) == 0:
+        return x  # lines without an element have no first one
+    return b.add(Cumulate(fold, along, exclusive, reverse), x)

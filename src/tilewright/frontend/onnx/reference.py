@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 
 import numpy as np
 import onnx
 from onnx import numpy_helper, shape_inference
 
+from tilewright.errors import CallError
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.types import SizeNames, tensor_type, type_proto
 from tilewright.graph import Builder, TensorType, Value
 from tilewright.graph.ir import Array
-from tilewright.graph.ops.host import Host
+from tilewright.graph.ops.host import C302, Host
+from tilewright.shown import shown
 from tilewright.tensor import ir as tir
 
-__all__ = ["KIND", "Unknown", "host_function", "reference_node"]
+__all__ = ["KIND", "Unknown", "host_function", "reference_node", "told_as_call_error"]
 
 KIND = "onnx"
 _fresh_numbers = count()
@@ -50,14 +53,28 @@ def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
     def run(*arrays: Array) -> Sequence[Array]:
         from onnx.reference import ReferenceEvaluator
 
+        from tilewright.frontend.onnx.ml_reference import evaluator_of
+
         if not made:
-            made.append(ReferenceEvaluator(onnx.load_model_from_string(payload)))
+            made.append(evaluator_of(onnx.load_model_from_string(payload)))
         evaluator = made[0]
         assert isinstance(evaluator, ReferenceEvaluator)
         feeds = dict(zip(evaluator.input_names, arrays, strict=True))
-        return [np.asarray(a) for a in evaluator.run(None, feeds)]
+        with told_as_call_error():
+            return [np.asarray(a) for a in evaluator.run(None, feeds)]
 
     return run
+
+
+@contextmanager
+def told_as_call_error() -> Iterator[None]:
+    """Say as C302 what the reference implementation stumbles over while it runs."""
+    try:
+        yield
+    except Exception as problem:  # it raises whatever NumPy does
+        reason = f"the ONNX reference implementation failed ({type(problem).__name__}: {problem})"
+        hint = "the model was not made for such inputs"
+        raise CallError(C302, {"problem": shown(reason, 400)}, hint=hint) from problem
 
 
 def _single_node_model(

@@ -21,6 +21,10 @@ class Tensors:
 
     items: tuple[Value, ...]
 
+    def __post_init__(self) -> None:
+        if not all(isinstance(item, Value) for item in self.items):
+            raise TypeError("a sequence holds tensors, and nothing else")
+
 
 @dataclass(frozen=True)
 class Lost:

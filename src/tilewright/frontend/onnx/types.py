@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import onnx
@@ -12,12 +13,18 @@ from tilewright.graph import TensorType, Value
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 
-__all__ = ["SizeNames", "onnx_dtype", "tensor_type", "type_proto"]
+__all__ = ["SizeNames", "onnx_dtype", "tensor_type", "type_name", "type_proto"]
 
 
 def onnx_dtype(dtype: DType) -> int:
     """The TensorProto data type of an element type."""
     return int(onnx.helper.np_dtype_to_tensor_dtype(dtype.numpy))
+
+
+@functools.cache
+def type_name(dtype: DType) -> str:
+    """The name that ONNX has for an element type, as in `tensor(float)`."""
+    return str(onnx.TensorProto.DataType.Name(onnx_dtype(dtype))).lower()
 
 
 class SizeNames:

@@ -42,9 +42,9 @@ class WholeModel:
 
     @cached_property
     def _evaluator(self) -> Any:
-        from onnx.reference import ReferenceEvaluator
+        from tilewright.frontend.onnx.ml_reference import evaluator_of
 
-        return ReferenceEvaluator(self.model)
+        return evaluator_of(self.model)
 
     def run(self, feeds: Mapping[str, object]) -> list[Any]:
         """The outputs for these inputs, in order."""
@@ -52,7 +52,10 @@ class WholeModel:
             if name not in feeds:
                 hint = f"pass all of {', '.join(self.inputs)} by name"
                 raise CallError(C301, {"input": name, "model": self.name}, hint=hint)
-        found = self._evaluator.run(None, dict(feeds))
+        from tilewright.frontend.onnx.reference import told_as_call_error
+
+        with told_as_call_error():
+            found = self._evaluator.run(None, dict(feeds))
         return [_held(v, o.type) for v, o in zip(found, self.model.graph.output, strict=True)]
 
     def __repr__(self) -> str:
@@ -84,7 +87,9 @@ def _type_text(kind: onnx.TypeProto) -> str:
     if which != "tensor_type":
         return str(which or "unknown").removesuffix("_type")
     tensor = kind.tensor_type
-    element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    known = onnx.TensorProto.DataType
+    number = tensor.elem_type
+    element = known.Name(number).lower() if number in known.values() else f"type {number}"
     if not tensor.HasField("shape"):
         return f"{element}[...]"
     dims = [

@@ -78,6 +78,9 @@ def place_windows(
     node: OnnxNode, space: Sequence[tir.Expr], kernel: Sequence[int], *, ceil: bool = False
 ) -> Windows:
     """The windows that the attributes of a node say."""
+    steps = [*(node.ints("strides") or ()), *(node.ints("dilations") or ())]
+    if min([*kernel, *steps], default=1) < 1:
+        raise ValueError("windows, strides and dilations are 1 or more")
     rank = len(kernel)
     if len(space) != rank or rank > 3:
         node.decline(f"windows of {rank} dimensions over {len(space)}")

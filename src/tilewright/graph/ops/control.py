@@ -29,6 +29,8 @@ class If(Op):
     is a size variable of its own in `results`; only a run tells it.
     """
 
+    folds = False  # how much work it is, nothing tells before it is done
+
     then: Graph
     otherwise: Graph
     results: tuple[TensorType, ...]
@@ -63,6 +65,8 @@ class Loop(Op):
     iteration, then 2, …. A loop that is not `tested` runs to its limit. A dimension of a carried
     value that iterations change is a size variable of its own, in the body and in `results`.
     """
+
+    folds = False  # likewise; it may never end
 
     body: Graph
     counter: tir.Var

@@ -37,5 +37,8 @@ class Count(Op):
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.arange(int(arrays[0].item()), dtype=np.int64)]
 
+    def unforeseen(self, arrays: Sequence[Array]) -> int:
+        return int(arrays[0].item())
+
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         return [compute(names[0], (self.size,), lambda i: i, i64)]

@@ -7,7 +7,7 @@ sampled image differ in nothing but these expressions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,14 +15,15 @@ import numpy as np
 
 from tilewright.dtypes import index
 from tilewright.graph.ir import Array, Shape, TensorType
+from tilewright.graph.ops.ends import require_limits
 from tilewright.graph.ops.map import evaluate_expr
 from tilewright.graph.ops.movement import axis
-from tilewright.graph.ops.op import Op, Role, SizeOf
+from tilewright.graph.ops.op import Limit, Op, Role, SizeOf
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute
 from tilewright.tensor.visit import substitute, walk
 
-__all__ = ["Gather", "Read", "inside", "picked", "places_in", "values_at"]
+__all__ = ["Gather", "Read", "inside", "limits_of", "picked", "places_in", "values_at"]
 
 Read = tuple[int, tuple[tir.Expr, ...]]
 """An element of an index tensor: the number of the input, and the place in it."""
@@ -39,8 +40,9 @@ class Gather(Op):
     """`out[o0, o1, …] = in0[places]`; `places` are expressions over `axis(k)` and `picked(n)`.
 
     `picked(n)` is the element of an integer input at the place `reads[n]`, over `axis(k)`. A
-    negative place counts from the end. Places outside of the tensor are undefined in ONNX; here
-    the nearest element is taken, so that nothing else is ever read.
+    negative place counts from the end. For a place outside of the tensor, that data says, the
+    nearest element is taken; what shapes say must be inside, or nothing runs. So nothing else is
+    ever read.
     """
 
     role = Role.MOVE
@@ -50,7 +52,14 @@ class Gather(Op):
     places: tuple[tir.Expr, ...]
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
-        return [TensorType(inputs[0].dtype, self.shape)]
+        result = [TensorType(inputs[0].dtype, self.shape)]
+        require_limits(self.limits(inputs, result))
+        return result
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        yield from limits_of(inputs[0].shape, self.shape, self.reads, self.places, inputs)
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         data = arrays[0]
@@ -97,15 +106,34 @@ def values_at(
     """What the variables of places stand for at one point, in a tensor program."""
     values: dict[tir.Var, tir.Expr] = {axis(k): i for k, i in enumerate(indices)}
     for number, (source, where) in enumerate(reads):
-        at = tuple(substitute(w, values) for w in where)
+        dims = inputs[source].shape
+        at = tuple(inside(w, d, values) for w, d in zip(where, dims, strict=True))
         values[picked(number)] = inputs[source][at].to(index)
     return values
 
 
+def limits_of(
+    target: Shape,
+    shape: Shape,
+    reads: Sequence[Read],
+    places: Sequence[tir.Expr],
+    types: Sequence[TensorType],
+) -> Iterator[Limit]:
+    """What keeps reads and places inside, for the points of a space of `shape`."""
+    extents: dict[tir.Expr, tir.Expr] = {axis(k): d for k, d in enumerate(shape)}
+    pairs = list(zip(places, target, strict=True))
+    for source, where in reads:
+        pairs += zip(where, types[source].shape, strict=True)
+    for place, dim in pairs:
+        most = extents.get(place, tir.Const(1))
+        yield (place + 1 if isinstance(place, tir.Const) else most), dim, shape
+
+
 def inside(place: tir.Expr, dim: tir.Expr, values: Mapping[tir.Var, tir.Expr]) -> tir.Expr:
-    """A place in a tensor program; what depends on data is brought inside of the dimension."""
+    """A place in a tensor program, brought inside of the dimension unless shapes say that it is."""
     at = substitute(place, values)
-    if not any(isinstance(part, tir.Load) for part in walk(at)):
+    is_plain = isinstance(place, tir.Var | tir.Const)
+    if is_plain and not any(isinstance(part, tir.Load) for part in walk(at)):
         return at
     counted = tir.Select(at < 0, at + dim, at)
     return tir.maximum(tir.minimum(counted, dim - 1), 0)

@@ -1,7 +1,8 @@
 """`Map`: any elementwise function of any number of tensors, with NumPy's broadcasting.
 
 The function is a scalar expression of the tensor IR over the variables `argument(0)`,
-`argument(1)`, …: relu is `max(arg0, 0)`. All activations, arithmetic, comparisons, casts and
+`argument(1)`, …: relu is `max(arg0, 0)`. An argument of a storage type is what is stored, without
+being widened: bits are reinterpreted that way. All activations, arithmetic, comparisons, casts and
 selections are maps, and a chain of maps is a map again.
 """
 
@@ -83,7 +84,10 @@ class Map(Op):
             values: dict[tir.Var, tir.Expr] = {}
             for position, tensor in enumerate(inputs):
                 var = argument(position, computed_as(tensor.dtype))
-                values[var] = tensor[broadcast_index(tensor.shape, indices)]
+                where = broadcast_index(tensor.shape, indices)
+                values[var] = tensor[where]
+                if tensor.dtype.is_stored:
+                    values[argument(position, tensor.dtype)] = tensor.stored(where)
             return substitute(self.body, values).to(self.dtype)
 
         return [compute(names[0], shape, element, self.dtype)]

@@ -16,9 +16,10 @@ import numpy as np
 
 from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, Shape, TensorType
+from tilewright.graph.ops.ends import ends, require_limits
 from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
-from tilewright.graph.ops.op import Op, Role, SizeOf, computed_as
-from tilewright.graph.sizes import as_shape, dims_equal, fixed, product
+from tilewright.graph.ops.op import Limit, Op, Role, SizeOf, computed_as
+from tilewright.graph.sizes import as_shape, dims_equal, fixed, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, seq
 from tilewright.tensor.printer import print_node
@@ -179,7 +180,7 @@ class Expand(Op):
 class Remap(Op):
     """`out[o0, o1, …] = in[indices] if inside else fill`; `indices` are expressions over `axis(k)`.
 
-    Where `inside` does not hold the indices may lie anywhere.
+    Where `inside` does not hold the indices may lie anywhere; elsewhere they are inside.
     """
 
     role = Role.MOVE
@@ -190,7 +191,20 @@ class Remap(Op):
     fill: float | bool = 0
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
-        return [TensorType(inputs[0].dtype, self.shape)]
+        result = [TensorType(inputs[0].dtype, self.shape)]
+        require_limits(self.limits(inputs, result))
+        return result
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        if self.inside != tir.TRUE:
+            return
+        extents = {axis(k): d for k, d in enumerate(self.shape)}
+        for place, dim in zip(self.indices, inputs[0].shape, strict=True):
+            least, most = ends(place, extents) or (tir.Const(0), tir.Const(0))
+            yield tir.Const(0), least, self.shape
+            yield as_shape([most + 1])[0], dim, self.shape
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         (source,) = arrays
@@ -214,32 +228,34 @@ class Remap(Op):
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         (source,) = inputs
         always = self.inside == tir.TRUE
+        within = [
+            self._is_within(i, dim) for i, dim in zip(self.indices, source.shape, strict=True)
+        ]
 
         def element(*indices: tir.Expr) -> tir.Expr:
             values = {axis(k): i for k, i in enumerate(indices)}
             places = [substitute(i, values) for i in self.indices]
             if always:
                 return source[tuple(places)]
-            last = [d - 1 for d in source.shape]
             held = [
-                i if _is_plain(i) else tir.maximum(tir.minimum(i, end), 0)
-                for i, end in zip(places, last, strict=True)
+                i if safe else tir.maximum(tir.minimum(i, dim - 1), 0)
+                for i, dim, safe in zip(places, source.shape, within, strict=True)
             ]
             fill = tir.const(self.fill, computed_as(source.dtype))
             return tir.Select(substitute(self.inside, values), source[tuple(held)], fill)
 
         return [_copied(names[0], self.shape, element, source)]
 
+    def _is_within(self, index: tir.Expr, dim: tir.Expr) -> bool:
+        """Whether an index is an output dimension as it is, none longer than the source's."""
+        own = next((d for k, d in enumerate(self.shape) if index is axis(k)), None)
+        return own is not None and tidy(own <= dim) == tir.TRUE
+
     def attributes(self) -> dict[str, object]:
         shown: dict[str, object] = {"shape": self.shape, "indices": self.indices}
         if self.inside != tir.TRUE:
             shown |= {"inside": self.inside, "fill": self.fill}
         return shown
-
-
-def _is_plain(index: tir.Expr) -> bool:
-    """Whether an index is an output dimension as it is, which is never outside."""
-    return isinstance(index, tir.Var)
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from tilewright.dtypes import DType, f32
-from tilewright.graph.ir import Array, TensorType
+from tilewright.dtypes import DType
+from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor
 from tilewright.tensor.printer import print_node
 
-__all__ = ["Op", "Role", "SizeOf", "computed_as"]
+__all__ = ["Limit", "Op", "Role", "SizeOf", "computed_as"]
 
 SizeOf = Callable[[tir.Expr], int]
 """The value of a dimension for the sizes of this run."""
 
+Limit = tuple[tir.Expr, tir.Expr, Shape]
+"""(a, b, shape): a must not exceed b where a tensor of this shape has elements."""
+
 
 def computed_as(dtype: DType) -> DType:
-    """The type in which values of a type are computed: narrow floats are storage only."""
-    return f32 if dtype.is_float and dtype.bits < 32 else dtype
+    """The type in which values of a type are computed: narrow ones are storage only."""
+    return dtype.computed
 
 
 class Role(enum.Enum):
@@ -40,12 +43,19 @@ class Role(enum.Enum):
     VIEW = "view"  # nothing to do: the same memory with another shape
     ALONE = "alone"  # a kernel of its own
 
+    @property
+    def is_light(self) -> bool:
+        """Whether an element costs about as much as reading what it is made of."""
+        return self not in (Role.ANCHOR, Role.ALONE)
+
 
 @dataclass(frozen=True)
 class Op(abc.ABC):
     """An operator of the core set."""
 
     role: ClassVar[Role] = Role.ALONE
+    folds: ClassVar[bool] = True
+    """Whether it may be computed while a model is compiled, if its inputs are known."""
 
     @property
     def name(self) -> str:
@@ -60,6 +70,10 @@ class Op(abc.ABC):
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         """The results in NumPy."""
 
+    def unforeseen(self, arrays: Sequence[Array]) -> int:
+        """Elements that `evaluate` makes of these arrays, where the types of results hide it."""
+        return 0
+
     @abc.abstractmethod
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         """The results as stages of a tensor program; `names` are for their buffers."""
@@ -68,6 +82,12 @@ class Op(abc.ABC):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
         """Dimensions that must be equal when the model runs, because the lowering relies on it."""
+        yield from ()
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        """What must hold when the model runs, so that the lowering stays inside of tensors."""
         yield from ()
 
     def attributes(self) -> dict[str, object]:

@@ -31,6 +31,8 @@ class Cumulate(Op):
     reverse: bool = False
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        if self.axis >= inputs[0].rank:
+            raise IndexError(f"axis {self.axis} of a tensor with {inputs[0].rank} dimensions")
         return [inputs[0]]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:

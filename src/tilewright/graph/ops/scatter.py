@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.graph.ir import Array, TensorType
-from tilewright.graph.ops.gather import Read, inside, places_in, values_at
-from tilewright.graph.ops.op import Op, SizeOf, computed_as
+from tilewright.graph.ops.ends import require_limits
+from tilewright.graph.ops.gather import Read, inside, limits_of, places_in, values_at
+from tilewright.graph.ops.op import Limit, Op, SizeOf, computed_as
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, combine, compute, make_block, seq
 
@@ -28,8 +29,8 @@ class Scatter(Op):
     """A copy of in0; then for each point u of in1 in order `out[places] = in1[u]`.
 
     With a fold, `out[places] = fold(out[places], in1[u])`. `places` and `reads` are as in `Gather`,
-    over `axis(k)` of in1. Of several updates of one element the last counts. Places outside of the
-    tensor are undefined in ONNX; here the nearest element is updated, nothing else ever.
+    over `axis(k)` of in1. Of several updates of one element the last counts. For a place outside of
+    the tensor the nearest element is updated, nothing else ever.
     """
 
     reads: tuple[Read, ...]
@@ -37,7 +38,15 @@ class Scatter(Op):
     fold: tir.Fold | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        require_limits(self.limits(inputs, [inputs[0]]))
         return [inputs[0]]
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        data, updates = inputs[0].shape, inputs[1].shape
+        for most, dim, shape in limits_of(data, updates, self.reads, self.places, inputs):
+            yield most, dim, (*shape, *data)
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         result, updates = np.array(arrays[0]), arrays[1]

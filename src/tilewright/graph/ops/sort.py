@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from tilewright.dtypes import DType, i32, i64, index, u8, u16, u32, u64
 from tilewright.graph.ir import Array, TensorType
-from tilewright.graph.ops.op import Op, SizeOf, computed_as
+from tilewright.graph.ops.ends import require_limits
+from tilewright.graph.ops.op import Limit, Op, SizeOf, computed_as
 from tilewright.graph.ops.serial import Row
 from tilewright.graph.sizes import count
 from tilewright.tensor import ir as tir
@@ -40,7 +41,14 @@ class Order(Op):
     descending: bool = False
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
-        return [TensorType(i64, (*inputs[0].shape[:-1], self.length))]
+        result = [TensorType(i64, (*inputs[0].shape[:-1], self.length))]
+        require_limits(self.limits(inputs, result))
+        return result
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        yield self.length, inputs[0].shape[-1], outputs[0].shape
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         (source,) = arrays

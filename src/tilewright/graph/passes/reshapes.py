@@ -80,11 +80,18 @@ def _through_map(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | 
 
 def _importance(b: Rewriter, value: Value) -> tuple[bool, int]:
     """Results of heavy work first, so that maps run in its registers; then fewer dimensions."""
-    node = b.producer(value)
-    while node is not None and isinstance(node.op, Map):
-        behind = [v for v in node.inputs if same_shape(v.shape, value.shape)]
-        node = b.producer(behind[0]) if behind else None
-    return node is not None and node.op.role is Role.ANCHOR, -value.rank
+    passed, at = [], value
+    while at not in b.heavy:
+        passed.append(at)
+        node = b.producer(at)
+        is_map = node is not None and isinstance(node.op, Map)
+        behind = [v for v in node.inputs if same_shape(v.shape, at.shape)] if is_map else []  # type: ignore[union-attr]
+        if not behind:
+            b.heavy[at] = node is not None and node.op.role is Role.ANCHOR
+            break
+        at = behind[0]
+    b.heavy.update(dict.fromkeys(passed, b.heavy[at]))
+    return b.heavy[value], -value.rank
 
 
 def _as_source(b: Rewriter, x: Value, before: Shape, after: Shape) -> Value | None:

@@ -28,10 +28,11 @@ class Rewriter(Builder):
     """
 
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph.name)
+        super().__init__(graph.name, graph.purse)
         self.before = graph
         self.new: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
+        self.heavy: dict[Value, bool] = {}  # what maps of these values share a kernel with
         self._made: dict[Value, Node] = {}
         self._seen = 0
 

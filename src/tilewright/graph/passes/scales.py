@@ -95,7 +95,7 @@ def _factors(b: Rewriter, scale: tir.Expr, inputs: tuple[Value, ...], data: Valu
     if width is None:
         return None
     if isinstance(scale, tir.Const):
-        return np.full(width, scale.value)
+        return np.broadcast_to(np.float64(scale.value), (width,))
     position = _position(scale)
     assert position is not None
     value = inputs[position]

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guard.h"
 #include "platform.h"
 #include "recall.h"
 
@@ -184,11 +185,30 @@ static bool place_weights(tw_frame *frame, const tw_scope *scope) {
     return true;
 }
 
+/* For tests: every buffer, and a copy of weights, in pages of its own. `made` owns them. */
+static bool point_apart(tw_frame *frame, const tw_scope *scope) {
+    for (int64_t k = 0; k < scope->buffer_count; k++) {
+        int64_t i = scope->buffers[k], place = frame->program->tables.buffers[i].place;
+        if (place != TW_ARENA && place != TW_WEIGHTS)
+            continue;
+        tw_free(frame->made[i]);
+        frame->made[i] = frame->pointers[i] = tw_alloc((size_t)frame->bytes[i]);
+        if (frame->made[i] == NULL)
+            return tw_fail(frame, TW_OUT_OF_MEMORY, i, frame->bytes[i]);
+        if (place == TW_WEIGHTS)
+            memcpy(frame->made[i], frame->program->weights + frame->offsets[i],
+                   (size_t)frame->bytes[i]);
+    }
+    return true;
+}
+
 /* The buffers of a segment are where their offsets say. */
 static bool point_buffers(tw_frame *frame, int64_t number) {
     const tw_program *program = frame->program;
     const tw_scope *scope = &program->scopes[number];
     tw_segment *segment = &frame->segments[number];
+    if (tw_is_guarded())
+        return point_apart(frame, scope);
     if (!tw_arena_reserve(&segment->arena, (size_t)segment->arena_bytes)) {
         int64_t largest = -1;
         for (int64_t i = 0; i < segment->item_count; i++)
@@ -338,7 +358,8 @@ bool tw_frame_enter(tw_frame *frame, int64_t number) {
     tw_recalled found = tw_recall(frame, number);
     if (found == TW_UNKNOWN && !plan_segment(frame, number))
         return false;
-    if (found == TW_RECALLED && (!point_buffers(frame, number) || !reserve_scratch(frame))) {
+    bool moves = found == TW_RECALLED || (found == TW_UNCHANGED && tw_is_guarded());
+    if (moves && (!point_buffers(frame, number) || !reserve_scratch(frame))) {
         tw_unsettle(frame, number);
         return false;
     }

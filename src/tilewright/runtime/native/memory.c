@@ -10,10 +10,13 @@
 #endif
 
 #include "abi.h"
+#include "guard.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
 void *tw_alloc(size_t bytes) {
+    if (tw_is_guarded())
+        return tw_guarded_alloc(bytes);
     bool large = bytes >= 2 * HUGE_PAGE;
     size_t alignment = large ? HUGE_PAGE : TW_ALIGNMENT;
     if (bytes > PTRDIFF_MAX - alignment)
@@ -27,10 +30,15 @@ void *tw_alloc(size_t bytes) {
     return data;
 }
 
-void tw_free(void *data) { free(data); }
+void tw_free(void *data) {
+    if (!tw_guarded_free(data))
+        free(data);
+}
 
 bool tw_arena_reserve(tw_arena *arena, size_t bytes) {
-    if (bytes <= arena->bytes)
+    if (tw_is_guarded())
+        bytes += (TW_ALIGNMENT - bytes % TW_ALIGNMENT) % TW_ALIGNMENT;
+    if (bytes == arena->bytes || (bytes < arena->bytes && !tw_is_guarded()))
         return true;
     tw_arena_release(arena);
     arena->data = tw_alloc(bytes);

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "guard.h"
 #include "pool.h"
 #include "timer.h"
 #include "wait.h"
@@ -39,6 +40,18 @@ static PyObject *shut_down(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *guard_memory(PyObject *module, PyObject *value) {
+    (void)module;
+    long mode = PyLong_AsLong(value);
+    if (mode == -1 && PyErr_Occurred())
+        return NULL;
+    if (mode < TW_UNGUARDED || mode > TW_GUARD_START) {
+        PyErr_SetString(PyExc_ValueError, "a guard is 0 (none), 1 (behind) or 2 (before)");
+        return NULL;
+    }
+    return PyLong_FromLong(atomic_exchange(&tw_guard_mode, (int)mode));
+}
+
 static PyObject *clock_overhead_ns(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyFloat_FromDouble(tw_clock_overhead_ns());
@@ -66,6 +79,8 @@ static PyMethodDef METHODS[] = {
     {"get_cpus", get_cpus, METH_NOARGS, "The processors that waiting threads reckon with."},
     {"count_workers", count_workers, METH_NOARGS, "Worker threads that exist now."},
     {"shut_down", shut_down, METH_NOARGS, "End the workers and free scratch memory."},
+    {"guard_memory", guard_memory, METH_O,
+     "For tests: put memory between forbidden pages; 0: no, 1: they follow it, 2: it follows one."},
     {"clock_overhead_ns", clock_overhead_ns, METH_NOARGS, "Cost of reading the clock."},
     {"describe_abi", describe_abi, METH_NOARGS, "Constants and offsets of the kernel ABI."},
     {"read_dlpack", tw_read_dlpack, METH_O,

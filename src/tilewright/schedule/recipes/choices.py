@@ -21,7 +21,7 @@ from tilewright.schedule.recipes.context import (
 from tilewright.schedule.recipes.contraction.roles import names_of
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
-from tilewright.tensor.visit import free_vars, walk
+from tilewright.tensor.visit import find, free_vars
 
 __all__ = ["choices_of", "schedule_choices"]
 
@@ -38,8 +38,8 @@ def choices_of(block: tir.Block) -> dict[tir.Var, int]:
         return {}
     extents = {it.var: tir.int_value(it.extent) or _MOST + 1 for it in block.iters}
     found: dict[tir.Var, int] = {}
-    for part in walk(block.body):
-        if not isinstance(part, tir.Select) or not free_vars(part.cond) & extents.keys():
+    for part in find(block.body, tir.Select):
+        if not free_vars(part.cond) & extents.keys():
             continue  # for example a choice by the sign of a value
         period = _period(part.cond, extents)
         if period is None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import free_vars, walk
+from tilewright.tensor.visit import find, free_vars, walk
 
 __all__ = [
     "Contraction",
@@ -218,7 +218,7 @@ def loads_of(block: tir.Block) -> list[tir.Load]:
     """What the block reads, without the accumulator of a reduction."""
     found = folding(block) if block.init is not None else None
     root = found.value if found else block.body
-    return [part for part in walk(root) if isinstance(part, tir.Load)]
+    return list(find(root, tir.Load))
 
 
 def is_in_order(indices: Sequence[tir.Expr], iters: Sequence[tir.Iter]) -> bool:

@@ -98,6 +98,8 @@ _PACKED_TILES = 16
 
 # Longer blocks of keys gain nothing.
 _LONGEST_BLOCK = 384
+_MOST_COUNTS = 4096
+"""Numbers of blocks that are tried; longer rows of keys leave little over with any of them."""
 
 
 def plan_attention(context: Context, attention: Attention) -> AttentionPlan:
@@ -254,7 +256,7 @@ def _block(shape: AttentionShape, target: Target, queries: int, keys: int) -> tu
     fewest = math.ceil(tiles / most)
     # Of about as many blocks, those that leave no key over (then no index needs a limit), or else
     # as few as possible.
-    counts = range(fewest, 2 * fewest + 1)
+    counts = range(fewest, min(2 * fewest, fewest + _MOST_COUNTS) + 1)
     blocks = min(counts, key=lambda n: (math.ceil(tiles / n) * n * keys - known, n))
     return math.ceil(tiles / blocks) * keys, shape.causal
 

@@ -1,0 +1,144 @@
+"""Random valid models: a seed gives the same case wherever the packages are the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import defs, helper, numpy_helper
+
+from fuzz.case import Case, Setting
+from fuzz.grow import IR_VERSION, Growth, Value, tensor_of
+from fuzz.rules import RULES
+from fuzz.stepwise import free_names
+
+__all__ = ["OLDEST", "generate", "operators_of"]
+
+OLDEST: Final = 7
+NODES: Final = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 12)
+EXTENTS: Final = (1, 2, 3, 4, 5, 8, 9, 17)
+FLAVOURS: Final = ("plain",) * 15 + ("wide",) * 2 + ("special",) * 3
+LAYOUTS: Final = ("auto",) * 7 + ("nhwc", "nchw", "nchw8c")
+ATTEMPTS: Final = 12
+
+
+def operators_of(opset: int) -> list[str]:
+    """The operators with a rule that an opset has."""
+    found = []
+    for op in sorted(RULES):
+        try:
+            schema = defs.get_schema(op, opset, "")
+        except defs.SchemaError:
+            continue
+        if not schema.deprecated:
+            found.append(op)
+    return found
+
+
+def generate(
+    seed: int, ops: Sequence[str] | None = None, opset: int | None = None, part: int = 0
+) -> Case:
+    """A case; `ops` names the operators it may have, besides those that help them."""
+    draw = random.Random(f"{seed}/{part}")
+    chosen = draw.randint(OLDEST, defs.onnx_opset_version()) if opset is None else opset
+    known = [op for op in operators_of(chosen) if ops is None or op in ops]
+    g = _start(draw, chosen)
+    for _ in range(draw.choice(NODES) if known else 0):
+        for _ in range(ATTEMPTS):
+            op = draw.choice(known)
+            if g.attempt(RULES[op], op):
+                break
+    if not g.nodes or any(len({a.ndim for a in v.arrays}) > 1 for v in g.values):
+        if part > 50:
+            raise ValueError(f"no model of {ops} at opset {opset}: {g.rejected[-1:]}")
+        return generate(seed, ops, opset, part + 1)
+    threads = 2 if draw.random() < 0.3 else 1
+    accuracy = "strict" if draw.random() < 0.2 else "default"
+    setting = Setting(accuracy, threads, draw.choice(LAYOUTS))
+    model = _finish(g)
+    names = [i.name for i in model.graph.input]
+    known_inputs = {value.name: value for value, _ in g.inputs}
+    runs = [{n: known_inputs[n].arrays[r] for n in names} for r in range(g.runs)]
+    return Case(model, runs if names else runs[:1], setting, f"graphs seed {seed}")
+
+
+def _start(draw: random.Random, opset: int) -> Growth:
+    runs, sizes = 1, {}
+    if draw.random() < 0.45:
+        runs = draw.choice((2, 3))
+        for name in ("n", "m")[: draw.choice((1, 1, 2))]:
+            sizes[name] = draw.sample(EXTENTS, runs)
+            if draw.random() < 0.08:
+                sizes[name][-1] = 0
+    return Growth(draw, opset, sizes, runs, draw.choice(FLAVOURS))
+
+
+def _finish(g: Growth) -> onnx.ModelProto:
+    """The model: what nobody reads is an output, and a few other values are, too."""
+    read = {name for node in g.nodes for name in (*node.input, *free_names(node))}
+    made = {name for node in g.nodes for name in node.output if name}
+    outputs = [
+        v for v in g.values if v.name in made and (v.name not in read or g.draw.random() < 0.15)
+    ]
+    inputs = [(v, dims) for v, dims in g.inputs if v.name in read]
+    constants = [v for v in g.constants if v.name in read]
+    storable = g.types("Constant", "T")
+    as_nodes = [v for v in constants if v.type in storable and g.draw.random() < 0.15]
+    nodes = [
+        helper.make_node("Constant", [], [v.name], value=numpy_helper.from_array(v.arrays[0]))
+        for v in as_nodes
+    ] + g.nodes
+    functions: list[onnx.FunctionProto] = []
+    if g.draw.random() < 0.12:
+        functions = _with_function(g, nodes)
+    graph = helper.make_graph(
+        nodes,
+        "random",
+        [helper.make_tensor_value_info(v.name, v.type, dims) for v, dims in inputs],
+        [_output(g, v) for v in outputs],
+        [tensor_of(v) for v in constants if v not in as_nodes],
+    )
+    imports = [helper.make_opsetid("", g.opset)]
+    imports += [helper.make_opsetid("local", 1)] if functions else []
+    return helper.make_model(
+        graph, opset_imports=imports, ir_version=IR_VERSION, functions=functions
+    )
+
+
+def _output(g: Growth, value: Value) -> onnx.ValueInfoProto:
+    """The checker wants a rank; sizes are told now and then, as far as all runs agree."""
+    sizes = np.array([a.shape for a in value.arrays]).reshape(len(value.arrays), -1)
+    shape = [int(s[0]) if (s == s[0]).all() else None for s in sizes.T]
+    tells = g.draw.random() < 0.5 and g.runs == 1 and not _counts(g)
+    shape = [s if tells and g.draw.random() < 0.8 else None for s in shape]
+    return helper.make_tensor_value_info(value.name, value.type, shape)
+
+
+def _counts(g: Growth) -> bool:
+    """Whether sizes may depend on values: with other inputs the shapes would be wrong."""
+    return any(node.op_type in {"NonZero", "Unique", "Compress", "Loop"} for node in g.nodes)
+
+
+def _needs_context(g: Growth, node: onnx.NodeProto) -> bool:
+    """Whether a node reads names around it, or types that the reference does not know there."""
+    bodies = any(a.type in {a.GRAPH, a.GRAPHS} for a in node.attribute)
+    return bodies or g.schema(node.op_type).has_context_dependent_function
+
+
+def _with_function(g: Growth, nodes: list[onnx.NodeProto]) -> list[onnx.FunctionProto]:
+    """Put one node into a local function that is called in its place."""
+    places = [k for k, node in enumerate(nodes) if node.input and not _needs_context(g, node)]
+    if not places:
+        return []
+    at = g.draw.choice(places)
+    node = nodes[at]
+    inputs = list(dict.fromkeys(n for n in node.input if n))
+    outputs = [n for n in node.output if n]
+    function = helper.make_function(
+        "local", "Local", inputs, outputs, [node], [helper.make_opsetid("", g.opset)]
+    )
+    nodes[at] = helper.make_node("Local", inputs, outputs, domain="local")
+    return [function]

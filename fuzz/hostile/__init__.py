@@ -1,0 +1,5 @@
+"""Hostile files: damaged and malicious models, artefacts and cache entries."""
+
+from fuzz.hostile.run import main
+
+__all__ = ["main"]

@@ -1,0 +1,195 @@
+"""Small models that are right, to be damaged: together they have all that a model file can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import external_data_helper, numpy_helper, parser
+
+__all__ = ["SEEDS", "write_seed"]
+
+HEAD: Final = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
+
+CONV: Final = """
+conv (float[n, 3, 8, 8] x) => (float[n, 5] y) {
+  a = Conv <pads = [1, 1, 1, 1], kernel_shape = [3, 3]> (x, w, b)
+  r = Relu (a)
+  p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
+  n1 = BatchNormalization <epsilon = 0.001> (p, scale, bias, mean, var)
+  g = GlobalAveragePool (n1)
+  f = Flatten <axis = 1> (g)
+  h = Gemm <transB = 1> (f, v, c)
+  y = Softmax <axis = -1> (h)
+}"""
+BLOCK: Final = """
+block (float[n, s, 8] x) => (float[n, s, 8] y) {
+  l = LayerNormalization <axis = -1> (x, g, be)
+  q = MatMul (l, wq)
+  k = MatMul (l, wk)
+  v = MatMul (l, wv)
+  qh = Reshape (q, heads)
+  kh = Reshape (k, heads)
+  vh = Reshape (v, heads)
+  qt = Transpose <perm = [0, 2, 1, 3]> (qh)
+  kt = Transpose <perm = [0, 2, 3, 1]> (kh)
+  vt = Transpose <perm = [0, 2, 1, 3]> (vh)
+  sc = MatMul (qt, kt)
+  sd = Div (sc, root)
+  sm = Softmax <axis = -1> (sd)
+  o = MatMul (sm, vt)
+  ot = Transpose <perm = [0, 2, 1, 3]> (o)
+  of = Reshape (ot, flat)
+  r = Add (x, of)
+  ge = Gelu (r)
+  y = Add (ge, r)
+}"""
+LSTM: Final = """
+lstm (float[t, n, 4] x) => (float[t, 2, n, 3] y, float[2, n, 3] h) {
+  y, h, c = LSTM <hidden_size = 3, direction = "bidirectional"> (x, w, r, b)
+}"""
+CONTROL: Final = """
+control (float[n, 4] x, bool c, int64 trips) => (float[n, 4] y, float[n, 4] z, float[k, n, 4] all) {
+  y = If (c) <
+    then_branch = yes () => (float[n, 4] p) { p = Relu (x) },
+    else_branch = no () => (float[n, 4] q) { q = Neg (x) }
+  >
+  z, all = Loop (trips, c, x) <
+    body = turn (int64 i, bool go, float[n, 4] v) => (bool on, float[n, 4] w, float[n, 4] seen) {
+      on = Identity (go)
+      w = Mul (v, half)
+      seen = Add (w, y)
+    }
+  >
+}"""
+QUANTISED: Final = """
+quantised (float[n, 4] x) => (float[n, 3] y) {
+  q = QuantizeLinear (x, s, zp)
+  d = DequantizeLinear (q, s, zp)
+  wd = DequantizeLinear <axis = 1> (w, ws, wz)
+  m = MatMul (d, wd)
+  u, us, uz = DynamicQuantizeLinear (m)
+  i = MatMulInteger (u, v, uz)
+  f = Cast <to = 1> (i)
+  y = Mul (f, us)
+}"""
+FUNCTIONS: Final = """
+calls (float[n, 4] x) => (float[n, 4] y) {
+  a = own.twice <by = 2.0> (x)
+  y = own.both <amount = 3.0> (a, x)
+}
+<domain: "own", opset_import: ["" : 20]>
+twice <by> (v) => (w) {
+  k = Constant <value_float: float = @by> ()
+  w = Mul (v, k)
+}
+<domain: "own", opset_import: ["" : 20, "own" : 1]>
+both <amount> (p, q) => (r) {
+  s = Add (p, q)
+  r = own.twice <by: float = @amount> (s)
+}"""
+SHAPES: Final = """
+shapes (float[n, m] x, int64[k] at) => (float[a, b] y, int64[c] i, float[d, e] z, float[f] v) {
+  s = Shape (x)
+  first = Gather <axis = 0> (s, zero)
+  doubled = Concat <axis = 0> (one, s)
+  wide = Expand (x, doubled)
+  part = Slice (wide, zeros, ends)
+  flat = Reshape (part, minus)
+  tiled = Tile (flat, two)
+  padded = Pad (tiled, pads)
+  v = CumSum (padded, zero)
+  numbers = Range (zero, four, step)
+  filled = ConstantOfShape <value = int64[1] {7}> (two)
+  i0 = Add (numbers, step)
+  i = Concat <axis = 0> (i0, filled, at)
+  y = GatherElements <axis = 0> (x, where)
+  hot = OneHot <axis = -1> (at, four, values)
+  r = ReduceSum <keepdims = 0> (hot, one)
+  big = Einsum <equation = "i,j->ij"> (r, r)
+  t, ti = TopK <axis = 0> (big, one)
+  z = Trilu (t)
+}"""
+IMAGES: Final = """
+images (float[1, 2, h, w] x) => (float[1, 2, a, b] y, float[1, 2, c, d] z) {
+  y = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel"> (x, , scales)
+  t = ConvTranspose <strides = [2, 2], group = 2> (x, k)
+  p = AveragePool <kernel_shape = [2, 2], ceil_mode = 1> (t)
+  z = Clip (p, low, high)
+}"""
+LISTS: Final = """
+lists (float[n, 2] x, float[n, 2] u) => (float[m, 2] y) {
+  s = SequenceConstruct (x, u)
+  t = SequenceInsert (s, x)
+  y = ConcatFromSequence <axis = 0> (t)
+}"""
+
+
+def _floats(*shape: int) -> np.ndarray:
+    size = int(np.prod(shape))
+    return np.linspace(-1, 1, size, dtype=np.float32).reshape(shape)
+
+
+def _integers(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def _bytes(*shape: int) -> np.ndarray:
+    return np.arange(int(np.prod(shape)), dtype=np.int8).reshape(shape)
+
+
+WEIGHTS: Final[Mapping[str, dict[str, np.ndarray]]] = {
+    "conv": {"w": _floats(4, 3, 3, 3), "b": _floats(4), "scale": _floats(4), "bias": _floats(4)}
+    | {"mean": _floats(4), "var": np.ones(4, np.float32), "v": _floats(5, 4), "c": _floats(5)},
+    "block": {"wq": _floats(8, 8), "wk": _floats(8, 8), "wv": _floats(8, 8)}
+    | {"g": _floats(8), "be": _floats(8), "root": np.array(2, np.float32)}
+    | {"heads": _integers(0, -1, 2, 4), "flat": _integers(0, -1, 8)},
+    "lstm": {"w": _floats(2, 12, 4), "r": _floats(2, 12, 3), "b": _floats(2, 24)},
+    "control": {"half": np.array(0.5, np.float32)},
+    "quantised": {"s": np.array(0.1, np.float32), "ws": _floats(3)}
+    | {"zp": np.array(128, np.uint8)}
+    | {"w": _bytes(4, 3), "wz": _bytes(3), "v": _bytes(3, 3)},
+    "functions": {},
+    "shapes": {"zero": np.array(0), "one": _integers(1), "two": _integers(2), "four": np.array(4)}
+    | {"zeros": _integers(0, 0, 0), "ends": _integers(9, 9, 9), "minus": _integers(-1)}
+    | {"pads": _integers(1, 2), "step": np.array(1), "values": _floats(2)}
+    | {"where": np.zeros((1, 2), np.int64)},
+    "images": {"scales": np.array([1, 1, 2, 1.5], np.float32), "k": _floats(2, 1, 3, 3)}
+    | {"low": np.array(0, np.float32), "high": np.array(6, np.float32)},
+    "lists": {},
+}
+
+
+def _text_seed(name: str, text: str) -> Callable[[], onnx.ModelProto]:
+    def make() -> onnx.ModelProto:
+        model = parser.parse_model(HEAD + text.strip())
+        tensors = [numpy_helper.from_array(a, n) for n, a in WEIGHTS[name].items()]
+        model.graph.initializer.extend(tensors)
+        return model
+
+    return make
+
+
+TEXTS: Final = {"conv": CONV, "block": BLOCK, "lstm": LSTM, "control": CONTROL}
+TEXTS_MORE: Final = {"quantised": QUANTISED, "functions": FUNCTIONS, "shapes": SHAPES}
+TEXTS_LAST: Final = {"images": IMAGES, "lists": LISTS}
+
+SEEDS: Final[Mapping[str, Callable[[], onnx.ModelProto]]] = {
+    name: _text_seed(name, text) for name, text in {**TEXTS, **TEXTS_MORE, **TEXTS_LAST}.items()
+}
+"""Models by name; `write_seed` also knows `external`, the first of them with data beside it."""
+
+
+def write_seed(name: str, folder: Path) -> onnx.ModelProto:
+    """A seed with what must lie beside it."""
+    if name != "external":
+        return SEEDS[name]()
+    model = SEEDS["conv"]()
+    external_data_helper.convert_model_to_external_data(
+        model, location="weights.bin", size_threshold=0, convert_attribute=True
+    )
+    external_data_helper.write_external_data_tensors(model, str(folder))
+    return model

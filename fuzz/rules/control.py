@@ -1,0 +1,99 @@
+"""`If`, `Loop` and `Scan` with small bodies that also read values from outside."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from fuzz.grow import Growth, Value, require
+
+__all__ = ["RULES"]
+
+KINDS: Final = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
+UNARY: Final = ("Abs", "Neg", "Identity")
+FLOAT_UNARY: Final = ("Tanh", "Sigmoid", "Relu", "Sqrt", "Floor")
+BINARY: Final = ("Add", "Sub", "Mul", "Max", "Min")
+
+
+def _chain(
+    g: Growth, start: str, kind: int, outside: list[str]
+) -> tuple[list[onnx.NodeProto], str]:
+    """One to three nodes that keep shape and type; some read values from outside."""
+    nodes, current = [], start
+    floats = kind in {TensorProto.FLOAT, TensorProto.DOUBLE}
+    for _ in range(g.draw.randint(1, 3)):
+        made = g.name("b")
+        if outside and g.draw.random() < 0.5:
+            op = g.draw.choice(BINARY[:3] if g.opset < 12 else BINARY)
+            nodes.append(helper.make_node(op, [current, g.draw.choice(outside)], [made]))
+        else:
+            op = g.draw.choice(UNARY + FLOAT_UNARY if floats else UNARY)
+            nodes.append(helper.make_node(op, [current], [made]))
+        current = made
+    return nodes, current
+
+
+def _body(
+    nodes: list[onnx.NodeProto], inputs: dict[str, int], outputs: dict[str, int]
+) -> onnx.GraphProto:
+    infos = [
+        [helper.make_tensor_value_info(n, t, None) for n, t in side.items()]
+        for side in (inputs, outputs)
+    ]
+    return helper.make_graph(nodes, "body", *infos)
+
+
+def if_(g: Growth, op: str) -> None:
+    x = g.pick(KINDS)
+    outside = [x.name, g.like(x).name]
+    condition = Value(g.name("x"), [np.array(g.draw.random() < 0.5) for _ in range(g.runs)])
+    g.inputs.append((condition, []))
+    branches = {}
+    for branch in ("then_branch", "else_branch"):
+        nodes, last = _chain(g, x.name, x.type, outside)
+        branches[branch] = _body(nodes, {}, {last: x.type})
+    g.add(op, [condition], **branches)
+
+
+def loop(g: Growth, op: str) -> None:
+    """A carried value, and what it is in each turn; a condition may end the loop early."""
+    x = g.pick(KINDS, high=3)
+    count = g.parameter(np.array(g.draw.randint(1, 4), np.int64))
+    require(g.opset >= 11)
+    turn, going, carried = (g.name("b") for _ in range(3))
+    nodes, last = _chain(g, carried, x.type, [g.like(x).name])
+    more, seen = g.name("b"), g.name("b")
+    if g.draw.random() < 0.5:
+        nodes.append(helper.make_node("Identity", [going], [more]))
+    else:
+        limit = g._constant(np.array(g.draw.randint(0, 3), np.int64))
+        nodes.append(helper.make_node("Less", [turn, limit.name], [more]))
+    nodes.append(helper.make_node("Identity", [last], [seen]))
+    inputs = {turn: TensorProto.INT64, going: TensorProto.BOOL, carried: x.type}
+    body = _body(nodes, inputs, {more: TensorProto.BOOL, last: x.type, seen: x.type})
+    for info in (*body.input[:2], body.output[0]):  # onnxruntime wants to know
+        info.type.tensor_type.shape.SetInParent()
+    start = g.parameter(np.array(1, np.bool_)) if g.draw.random() < 0.7 else None
+    g.add(op, [count, start, x], 2, body=body)
+
+
+def scan(g: Growth, op: str) -> None:
+    """A state that takes in slices of an input, forwards or backwards."""
+    require(g.opset >= 11)
+    x = g.pick(KINDS, low=1, high=4, where=lambda v: v.all(lambda a: a.shape[0] > 0))
+    dims = g.dims_of(x)
+    state = g.new(x.type, dims[1:])
+    held, part, kept, seen = (g.name("b") for _ in range(4))
+    first = g.draw.choice(BINARY if g.opset >= 12 else BINARY[:3])
+    nodes = [helper.make_node(first, [held, part], [kept])]
+    inner, last = _chain(g, kept, x.type, [state.name])
+    nodes += [*inner, helper.make_node("Identity", [last], [seen])]
+    body = _body(nodes, {held: x.type, part: x.type}, {kept: x.type, seen: x.type})
+    backwards = {"scan_input_directions": [1]} if g.draw.random() < 0.3 else {}
+    g.add(op, [state, x], 2, body=body, num_scan_inputs=1, **backwards)
+
+
+RULES: Final = {"If": if_, "Loop": loop, "Scan": scan}

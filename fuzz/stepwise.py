@@ -1,0 +1,205 @@
+"""A model node by node: what each gives, with rounding errors added on request.
+
+The generator grows graphs by it, since it tells shapes and values while a graph is being made; the
+reducer cuts graphs by it; and results with errors added tell how far a difference between two
+engines may come from rounding alone, in whatever way a graph amplifies or hides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.shape_inference import infer_shapes
+
+from fuzz.case import Feeds
+from fuzz.engines import ORACLES
+from fuzz.values import UNIT, is_float, numpy_type, onnx_type, wide
+
+__all__ = ["Noise", "evaluate_node", "free_names", "run_stepwise"]
+
+EXACT: Final = frozenset({
+    "Abs", "And", "ArgMax", "ArgMin", "BitCast", "BitShift", "BitwiseAnd", "BitwiseNot",
+    "BitwiseOr", "BitwiseXor", "Ceil", "CenterCropPad", "Clip", "Compress", "Concat", "Constant",
+    "ConstantOfShape", "DepthToSpace", "Equal", "Expand", "EyeLike", "Flatten", "Floor", "Gather",
+    "GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax",
+    "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Neg", "NonZero",
+    "Not", "OneHot", "Or", "Pad", "ReduceMax", "ReduceMin", "Relu", "Reshape", "ReverseSequence",
+    "Round", "Scatter", "ScatterND", "Shape", "Sign", "Size", "Slice", "SpaceToDepth", "Split",
+    "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
+})  # fmt: skip
+"""Operators that round nothing."""
+
+ORDER: Final = ("reference", "onnxruntime")
+
+DOUBTFUL: Final = frozenset({"LRN", "Loop", "LpNormalization"})
+"""Operators that the reference gets wrong (`fuzz.known`): onnxruntime is asked first."""
+
+ROWWISE: Final = frozenset({"Hardmax", "LogSoftmax", "Softmax"})
+"""Before opset 13 they see a matrix; the reference knows only what came later."""
+
+CANCELLING: Final = frozenset({"BlackmanWindow", "DFT", "HammingWindow", "HannWindow"})
+"""Operators whose results may be small beside what they sum up."""
+
+Value = Any  # an array, a list of arrays, or None
+
+
+class Noise:
+    """Errors of a few units of the last place, after every operator that rounds."""
+
+    def __init__(self, seed: int, units: float = 2.0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.units = units
+
+    def on(self, value: Value, units: float = 1.0, floor: float = 0.0) -> Value:
+        """The value with errors of up to `units` times the usual number of them.
+
+        Errors are relative to each element, and to `floor`.
+        """
+        if isinstance(value, list):
+            return [self.on(v, units, floor) for v in value]
+        if not isinstance(value, np.ndarray) or not is_float(value.dtype):
+            return value
+        unit = UNIT[value.dtype] * self.units * units
+        exact = value.astype(np.float64)
+        errors = self.rng.uniform(-unit, unit, exact.shape)
+        return (exact + errors * (exact + floor)).astype(value.dtype)
+
+
+def run_stepwise(
+    model: onnx.ModelProto,
+    feeds: Feeds,
+    noise: Noise | None = None,
+    order: Sequence[str] = ORDER,
+) -> dict[str, Value]:
+    """All values of the main graph by name."""
+    values: dict[str, Value] = {"": None, **feeds}
+    values.update((t.name, numpy_helper.to_array(t)) for t in model.graph.initializer)
+    for node in model.graph.node:
+        needed = {name: values[name] for name in (*node.input, *free_names(node))}
+        rounds = noise is not None and node.op_type not in EXACT
+        if noise is not None and rounds:
+            results = evaluate_node(
+                model, node, {n: noise.on(v, 0.5) for n, v in needed.items()}, order
+            )
+            floor = 1.0 if node.op_type in CANCELLING else 0.0
+            results = [noise.on(v, floor=floor) for v in results]
+        else:
+            results = evaluate_node(model, node, needed, order)
+        values.update(zip(node.output, results, strict=False))
+    return values
+
+
+def evaluate_node(
+    model: onnx.ModelProto,
+    node: onnx.NodeProto,
+    values: Mapping[str, Value],
+    order: Sequence[str] = ORDER,
+) -> list[Value]:
+    """The results of a node of a model by the first oracle of `order` that gives any.
+
+    Shapes and types that contradict the inference of the onnx package do not count. Raises what
+    the first one said, or what makes the node invalid.
+    """
+    names = [n for n in dict.fromkeys((*node.input, *free_names(node))) if n]
+    feeds = {name: values[name] for name in names}
+    single = _single(model, node, feeds)
+    inferred = infer_shapes(single, check_type=True, strict_mode=True)
+    problems: list[Exception] = []
+    opset = next(o.version for o in model.opset_import if not o.domain)
+    if order == ORDER and (node.op_type in DOUBTFUL or (opset < 13 and node.op_type in ROWWISE)):
+        order = ORDER[::-1]
+    for name in order:
+        try:
+            found = RUNS[name](single, inferred, feeds)
+            _require_consistent(inferred, found)
+        except Exception as problem:  # noqa: BLE001  (the next one is asked)
+            problems.append(problem)
+        else:
+            return found
+    raise problems[0]
+
+
+def _run_wide(single: onnx.ModelProto, inferred: onnx.ModelProto, feeds: Feeds) -> list[Value]:
+    """By the reference with floats of 64 bits, and rounded once: it sums up in the type it gets."""
+    wider = onnx.ModelProto()
+    wider.CopyFrom(single)
+    for info in wider.graph.input:
+        if is_float(np.asarray(feeds[info.name]).dtype):
+            info.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    infer_shapes(wider, check_type=True, strict_mode=True)
+    exact = ORACLES["reference"](wider, [{name: wide(np.asarray(a)) for name, a in feeds.items()}])
+    kinds = [info.type.tensor_type.elem_type for info in inferred.graph.output]
+    with np.errstate(all="ignore"):
+        return [
+            np.asarray(a).astype(numpy_type(k)) if k and np.asarray(a).dtype == np.float64 else a
+            for a, k in zip(exact[0], kinds, strict=True)
+        ]
+
+
+RUNS: Final = {
+    "reference": lambda single, _, feeds: ORACLES["reference"](single, [feeds])[0],
+    "onnxruntime": lambda single, _, feeds: ORACLES["onnxruntime"](single, [feeds])[0],
+    "wide": _run_wide,
+}
+"""Ways to run one node."""
+
+
+def _require_consistent(model: onnx.ModelProto, found: Sequence[Value]) -> None:
+    """The reference knows no schemas, and has shapes of its own for some operators."""
+    for info, value in zip(model.graph.output, found, strict=True):
+        kind = info.type.tensor_type
+        if not info.type.HasField("tensor_type") or not isinstance(value, np.ndarray | np.generic):
+            continue
+        same = not kind.elem_type or kind.elem_type == onnx_type(np.asarray(value))
+        dims = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
+        if kind.HasField("shape"):
+            same &= len(dims) == np.ndim(value) and all(
+                d is None or d == n for d, n in zip(dims, np.shape(value), strict=True)
+            )
+        if not same:
+            raise ValueError(f"{info.name}: {np.shape(value)} instead of what is inferred")
+
+
+def free_names(node: onnx.NodeProto) -> list[str]:
+    """Names from outside that the subgraphs of a node use."""
+    return list(dict.fromkeys(n for a in node.attribute for g in _graphs(a) for n in _free(g)))
+
+
+def _free(graph: onnx.GraphProto) -> Iterator[str]:
+    own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+    for node in graph.node:
+        yield from (n for n in (*node.input, *free_names(node)) if n and n not in own)
+        own.update(node.output)
+    yield from (o.name for o in graph.output if o.name not in own)
+
+
+def _graphs(attribute: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
+    return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+
+
+def _single(
+    model: onnx.ModelProto, node: onnx.NodeProto, values: Mapping[str, Value]
+) -> onnx.ModelProto:
+    """A model of one node; texts and sequences have their types, too."""
+    graph = helper.make_graph(
+        [node],
+        "single",
+        [helper.make_value_info(name, _type(value)) for name, value in values.items()],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
+    )
+    return helper.make_model(
+        graph,
+        opset_imports=model.opset_import,
+        ir_version=model.ir_version,
+        functions=model.functions,
+    )
+
+
+def _type(value: Value) -> onnx.TypeProto:
+    if isinstance(value, list):
+        return helper.make_sequence_type_proto(_type(value[0]))
+    return helper.make_tensor_type_proto(onnx_type(np.asarray(value)), np.asarray(value).shape)

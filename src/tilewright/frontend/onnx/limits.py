@@ -1,0 +1,36 @@
+"""What a model may ask for before it is refused: bounds that keep a stranger's file harmless.
+
+They are far beyond what exporters write, and in proportion to the file wherever work can be: a
+model of ten nodes must not make a compiler import a million. SECURITY.md explains each of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+__all__ = ["MAX_COPIES", "MAX_DEPTH", "MAX_EXPANDED", "MAX_FILE", "MAX_NAME", "MAX_NODES"]
+__all__ += ["MAX_RANK", "SPARE_NODES", "memory_bytes"]
+
+MAX_FILE: Final = (1 << 31) - 1
+"""Bytes of a model without its external data; no protobuf message can be larger."""
+MAX_NODES: Final = 1 << 20
+"""Nodes of all graphs and functions of a file together."""
+MAX_EXPANDED: Final = 1 << 18
+"""Nodes after every call of a function of the model is replaced by its body; files that have more
+nodes than that without any call may."""
+MAX_DEPTH: Final = 32
+"""Graphs inside of graphs, and functions that call functions, on one way."""
+MAX_NAME: Final = 1 << 12
+"""Characters of a name."""
+MAX_RANK: Final = 32
+"""Dimensions of a tensor."""
+MAX_COPIES: Final = 16
+"""How often all nodes may be imported, on average: branches and loops import their graphs again."""
+SPARE_NODES: Final = 4096
+"""Imports on top of that, for small models."""
+
+
+def memory_bytes() -> int:
+    """Bytes of memory that this machine has: no weights can be larger."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

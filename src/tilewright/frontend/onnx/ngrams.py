@@ -1,0 +1,184 @@
+"""`TfIdfVectorizer` of numbers: how often the sequences of a list occur in each row.
+
+Every place of a row is the beginning of sequences, with steps of one or more between their
+elements. What is known of a sequence is the number of its first elements in a sorted table of all
+beginnings; with the next element it is looked up in the table of beginnings that are one longer.
+The time is linear in the elements, and grows with the logarithm of the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tilewright.dtypes import f32, i64
+from tilewright.frontend.onnx.conversions import converted
+from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.graph import Builder, Value
+from tilewright.graph.ir import Array
+from tilewright.graph.ops import axis, picked
+from tilewright.graph.ops.gather import Gather
+from tilewright.graph.ops.scatter import Scatter
+from tilewright.graph.sizes import fixed
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import select
+
+__all__: list[str] = []
+
+NONE: Final = -1
+"""The number of what is not in a table."""
+
+
+@onnx_op("TfIdfVectorizer")
+def tf_idf(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """A number for each sequence of the list: how often, whether, or both by a weight."""
+    if node.has("pool_strings"):
+        node.decline("sequences of texts")
+    rows = b.reshape(x, (1, x.shape[0] if x.rank else 1)) if x.rank < 2 else x
+    columns = node.ints("ngram_indexes") or [0]
+    width = max(columns) + 1
+    grams = _grams(node)
+    counts = _counted(b, node, rows, grams, columns, width)
+    mode = node.string("mode", "TF")
+    weights = np.array(node.floats("weights") or [1.0] * width, np.float32)[:width]
+    if mode == "TF":
+        found = converted(b, counts, f32)
+    else:
+        by = b.constant(weights, "weights")
+        once = mode == "IDF"
+
+        def weighted(c: tir.Expr, w: tir.Expr) -> tir.Expr:
+            return select(c > 0, w, tir.const(0, f32)) if once else c.to(f32) * w
+
+        found = b.map(weighted, counts, by, dtype=f32)
+    return found if x.rank == 2 else b.reshape(found, (width,))
+
+
+def _grams(node: OnnxNode) -> dict[int, list[tuple[int, ...]]]:
+    """The sequences of each length, in the order of their numbers."""
+    pool = node.ints("pool_int64s") or []
+    starts = [*(node.ints("ngram_counts") or []), len(pool)]
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for length in range(1, len(starts)):
+        part = pool[starts[length - 1] : starts[length]]
+        whole = len(part) // length * length
+        found[length] = [tuple(part[k : k + length]) for k in range(0, whole, length)]
+    return found
+
+
+def _counted(
+    b: Builder,
+    node: OnnxNode,
+    rows: Value,
+    grams: dict[int, list[tuple[int, ...]]],
+    columns: Sequence[int],
+    width: int,
+) -> Value:
+    """(row, column): how many sequences were found; what is not in the list has a column, too."""
+    shortest, longest = node.int("min_gram_length", 1), node.int("max_gram_length", 1)
+    lengths = [n for n in grams if shortest <= n <= longest]
+    column_of: dict[tuple[int, ...], int] = {}
+    number = 0
+    for n, several in grams.items():
+        for gram in several:
+            if n in lengths:
+                column_of[gram] = columns[number]
+            number += 1
+    hits: list[Value] = []
+    if column_of and fixed(rows.shape[1]) != 0:
+        tables = _Tables(column_of, width)
+        tokens = tables.tokens_of(b, rows)
+        for step in range(1, node.int("max_skip_count") + 2):
+            hits += tables.columns_of(b, tokens, step, lengths)
+    zeros = b.expand(b.constant(0, "zero", i64), (rows.shape[0], width + 1))
+    if hits:
+        every = b.concat(hits, 1)
+        ones = b.expand(b.constant(1, "one", i64), every.shape)
+        place = Scatter(((2, (axis(0), axis(1))),), (axis(0), picked(0)), tir.Fold.ADD)
+        zeros = b.add(place, zeros, ones, every)
+    return b.remap(zeros, (rows.shape[0], width), lambda r, c: (r, c))
+
+
+class _Tables:
+    """Sorted tables of the elements of sequences, and of their beginnings of each length."""
+
+    def __init__(self, column_of: dict[tuple[int, ...], int], width: int) -> None:
+        self.width = width
+        self.tokens = np.unique(np.array([t for gram in column_of for t in gram], np.int64))
+        rank = {int(t): k for k, t in enumerate(self.tokens)}
+        self.keys: list[Array] = []
+        self.columns: list[Array] = []
+        before: dict[tuple[int, ...], int] = {(): 0}
+        for n in range(1, max(map(len, column_of)) + 1):
+            key_of = {g[:n]: before[g[: n - 1]] for g in column_of if len(g) >= n}
+            key_of = {g: k * len(rank) + rank[g[-1]] for g, k in key_of.items()}
+            order = sorted(key_of, key=lambda g: key_of[g])
+            before = {g: k for k, g in enumerate(order)}
+            self.keys.append(np.array([key_of[g] for g in order], np.int64))
+            self.columns.append(np.array([column_of.get(g, width) for g in order], np.int64))
+
+    def tokens_of(self, b: Builder, rows: Value) -> Value:
+        """The number of each element, or `NONE`."""
+        return _looked_up(b, converted(b, rows, i64), self.tokens)
+
+    def columns_of(
+        self, b: Builder, tokens: Value, step: int, lengths: Sequence[int]
+    ) -> list[Value]:
+        """For each length where the sequences that begin at each place belong.
+
+        Single elements have no steps between them: they count once.
+        """
+        found: list[Value] = []
+        known = tokens
+        several, size = len(self.tokens), tokens.shape[1]
+        for n, (keys, columns) in enumerate(zip(self.keys, self.columns, strict=True), 1):
+            if n == 1:
+                known = _looked_up(b, tokens, keys)
+            else:
+                shift = (n - 1) * step
+                following = b.remap(
+                    tokens,
+                    tokens.shape,
+                    lambda r, p, by=shift: (r, p + by),
+                    inside=lambda _, p, by=shift: p + by < size,
+                    fill=NONE,
+                )
+                longer = b.map(
+                    lambda k, t: select((k < 0) | (t < 0), tir.Const(NONE), k * several + t),
+                    known,
+                    following,
+                )
+                known = _looked_up(b, longer, keys)
+            if n in lengths and (n > 1 or step == 1):
+                table = b.constant([*columns, self.width], "columns", i64)
+                found.append(_read(b, table, known))
+        return found
+
+
+def _looked_up(b: Builder, values: Value, table: Array) -> Value:
+    """The place of each value in a sorted table, or `NONE`: halves of it are left out in turn."""
+    held = b.constant(table, "table", i64)
+    count = len(table)
+    before = b.expand(b.constant(0, "zero", i64), values.shape)
+    half = 1 << count.bit_length() - 1
+    while half:
+        reach = b.map(lambda p, by=half: tir.minimum(p + by, count) - 1, before)
+        there = _read(b, held, reach)
+        before = b.map(
+            lambda p, e, v, by=half: select((p + by <= count) & (e < v), p + by, p),
+            before,
+            there,
+            values,
+        )
+        half //= 2
+    here = _read(b, held, b.map(lambda p: tir.minimum(p, count - 1), before))
+    return b.map(lambda p, e, v: select(e.eq(v), p, tir.Const(NONE)), before, here, values)
+
+
+def _read(b: Builder, table: Value, places: Value) -> Value:
+    """Elements of a vector; `NONE` is the last one."""
+    o = (axis(0), axis(1))
+    return b.add(Gather(places.shape, ((1, o),), (picked(0),)), table, places)

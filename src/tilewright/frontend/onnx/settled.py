@@ -1,0 +1,256 @@
+"""Inputs that must be known before a model can be a graph: what of them, and which they are.
+
+Axes, shapes, scales and the like are inputs of operators, and a model may hand them through from
+its own inputs. A graph cannot wait for them, so such a model is compiled for their values once
+these are there. Tensors of any rank, sequences and optionals need less: ranks, a length, whether
+there is something at all.
+
+Which inputs matter is read off the model: a walk along its nodes says on which inputs each value
+depends (`Shape` depends on none), and `PARAMETERS` says where operators ask for what must be known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from tilewright.frontend.onnx.check import domain_of, graphs_of
+from tilewright.frontend.onnx.node import dtype_of_onnx
+from tilewright.frontend.onnx.registry import Declined
+from tilewright.unsupported import Unsupported
+
+__all__ = ["MAX_ELEMENTS", "NOTHING", "Dims", "Form", "Needs", "Settled", "bound", "element_type"]
+__all__ += ["needs_of", "open_inputs", "part_name", "restored"]
+
+MAX_ELEMENTS: Final = 64
+"""Elements of an input whose values a model may be compiled for."""
+
+NOTHING: Final = -1
+"""The length of an optional output without a value."""
+
+Array = NDArray[Any]
+Dims = tuple[int | None, ...]
+"""The dimensions of a tensor, as far as they are known."""
+Form = Dims | list[Dims] | None
+"""What is known of an input that is no tensor of known rank: a tensor, a sequence, or nothing."""
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+PARAMETERS: Final[Mapping[str, tuple[int, ...]]] = {
+    **{f"Reduce{name}": (1,) for name in _REDUCTIONS},
+    "AffineGrid": (1,),
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
+    "ConstantOfShape": (0,),
+    "CumProd": (1,),
+    "CumSum": (1,),
+    "DFT": (1, 2),
+    "Dropout": (2,),
+    "Expand": (1,),
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
+    "NonMaxSuppression": (2, 3, 4),
+    "OneHot": (1,),
+    "Pad": (1, 3),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "STFT": (1, 3),
+    "SequenceAt": (1,),
+    "SequenceErase": (1,),
+    "SequenceInsert": (2,),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "SplitToSequence": (1,),
+    "Squeeze": (1,),
+    "Tile": (1, 2),
+    "TopK": (1,),
+    "Unsqueeze": (1,),
+    "Upsample": (1,),
+    "If": (0,),
+    "Loop": (0, 1),
+}
+"""Where operators ask for what must be known before they run."""
+
+SOMETIMES: Final = frozenset(
+    {"ConstantOfShape", "DFT", "Dropout", "If", "Loop", "MaxUnpool", "MelWeightMatrix"}
+    | {"NonMaxSuppression", "STFT"}
+)
+"""Operators that can wait for their parameters, but not always."""
+
+SHAPE_ONLY: Final = ("Shape", "Size", "OptionalHasElement", "SequenceLength")
+"""Operators whose results follow from shapes, whatever the elements are."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Inputs whose `values` must be known, and those of which the `forms` must."""
+
+    values: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.values, *self.forms)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What is known of inputs: contents, or forms."""
+
+    values: Mapping[str, Array] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """The same for equal ones, and for no others."""
+        facts = [(n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(self.values.items())]
+        text = repr((facts, sorted(self.forms.items(), key=lambda item: item[0])))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def open_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The inputs that callers give: those that are no weights."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [info for info in model.graph.input if info.name not in weights]
+
+
+def needs_of(
+    model: onnx.ModelProto, obstacles: Sequence[Unsupported], known: Collection[str] = ()
+) -> Needs | None:
+    """What must be known of a model that is no graph as it is; None if nothing would help.
+
+    `obstacles` are the nodes that were in the way: some operators can wait for parameters
+    otherwise. `known` are inputs whose values are settled already.
+    """
+    failing = {node.op for node in obstacles if node.op}
+    if not failing:  # what has no form, or cannot be planned, are branches and loops
+        failing = {"If", "Loop"}
+    inputs = [info for info in open_inputs(model) if info.name not in known]
+    outputs = [o for o in model.graph.output if o.type.WhichOneof("value")]
+    if any(element_type(info.type) is None for info in (*inputs, *outputs)):
+        return None  # elements that no graph has
+    forms = [info.name for info in inputs if not _has_rank(info.type)]
+    small = {info.name for info in inputs if _is_small(info.type)}
+    wanted = set(_Walk(model, failing).wanted(small))
+    values = tuple(info.name for info in inputs if info.name in wanted)
+    needs = Needs(values, tuple(name for name in forms if name not in wanted))
+    plain = all(o.type.WhichOneof("value") == "tensor_type" for o in outputs)
+    return needs if needs.names or not plain else None
+
+
+class _Walk:
+    """Follows values along the nodes of a model: a name stands for the inputs behind its value."""
+
+    def __init__(self, model: onnx.ModelProto, failing: Collection[str]) -> None:
+        self.model, self.failing = model, failing
+        self.functions = {(f.domain, f.name): f for f in model.functions}
+        self.asked: list[frozenset[str]] = []
+
+    def wanted(self, small: Collection[str]) -> Iterable[str]:
+        """The inputs that parameters depend on, where all of these are `small`."""
+        graph = self.model.graph
+        origins = {info.name: frozenset({info.name}) for info in graph.input}
+        origins |= {tensor.name: frozenset[str]() for tensor in graph.initializer}
+        self._graph(graph.node, origins)
+        return (name for found in self.asked if found <= set(small) for name in found)
+
+    def _graph(
+        self, nodes: Iterable[onnx.NodeProto], origins: dict[str, frozenset[str]]
+    ) -> dict[str, frozenset[str]]:
+        for node in nodes:
+            found = self._node(node, origins)
+            origins.update((name, found) for name in node.output)
+        return origins
+
+    def _node(self, node: onnx.NodeProto, origins: dict[str, frozenset[str]]) -> frozenset[str]:
+        domain = domain_of(node)
+        given = [origins.get(name, frozenset[str]()) for name in node.input]
+        if not domain and self._asks(node.op_type):
+            places = PARAMETERS[node.op_type]
+            self.asked += [given[k] for k in places if k < len(given) and given[k]]
+        found = frozenset[str]().union(*given)
+        for _, graph in graphs_of(node):
+            inner = {**origins, **{info.name: found for info in graph.input}}
+            inner |= {tensor.name: frozenset[str]() for tensor in graph.initializer}
+            inner = self._graph(graph.node, inner)
+            found = found.union(*(inner.get(o.name, found) for o in graph.output))
+        body = self.functions.get((domain, node.op_type))
+        if body is not None:
+            inner = self._graph(body.node, dict(zip(body.input, given, strict=False)))
+            found = found.union(*(inner.get(name, found) for name in body.output))
+        return frozenset() if not domain and node.op_type in SHAPE_ONLY else found
+
+    def _asks(self, operator: str) -> bool:
+        return operator in (self.failing if operator in SOMETIMES else PARAMETERS)
+
+
+def element_type(kind: onnx.TypeProto) -> int | None:
+    """The type of the elements, of a sequence or an optional, too; None if no graph has such."""
+    match kind.WhichOneof("value"):
+        case "sequence_type":
+            return element_type(kind.sequence_type.elem_type)
+        case "optional_type":
+            return element_type(kind.optional_type.elem_type)
+        case "tensor_type":
+            number = int(kind.tensor_type.elem_type)
+            try:
+                dtype_of_onnx(number)
+            except Declined:
+                return None
+            return number
+    return None
+
+
+def _has_rank(kind: onnx.TypeProto) -> bool:
+    if kind.WhichOneof("value") != "tensor_type":
+        return False
+    return bool(kind.tensor_type.HasField("shape"))
+
+
+def _is_small(kind: onnx.TypeProto) -> bool:
+    """Whether a tensor has few elements, or may have: a vector of any length, a tensor of any rank.
+
+    Values that turn out to have more are not compiled for.
+    """
+    if kind.WhichOneof("value") != "tensor_type":
+        return False
+    tensor = kind.tensor_type
+    if not tensor.HasField("shape"):
+        return True
+    dims = [int(d.dim_value) if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    known = [d for d in dims if d is not None]
+    return len(dims) <= 1 if len(known) < len(dims) else int(np.prod(known)) <= MAX_ELEMENTS
+
+
+def bound(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProto:
+    """A model with some of its inputs as weights, for whoever runs it by reference."""
+    own = onnx.ModelProto()
+    own.CopyFrom(model)
+    kept = [info for info in model.graph.input if info.name not in values]
+    del own.graph.input[:]
+    own.graph.input.extend(kept)
+    own.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in values.items())
+    return own
+
+
+def part_name(name: str, number: int) -> str:
+    """The input or output of a graph that is a tensor of a sequence."""
+    return f"{name}[{number}]"
+
+
+def restored(results: Sequence[Any], lengths: Sequence[int | None]) -> list[Any]:
+    """Results as the outputs declare them: the tensors of a sequence become a list."""
+    left = iter(results)
+    return [_value(left, length) for length in lengths]
+
+
+def _value(results: Iterator[Any], length: int | None) -> Any:
+    if length is None:
+        return next(results)
+    return None if length == NOTHING else [next(results) for _ in range(length)]

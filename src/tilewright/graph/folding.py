@@ -1,0 +1,101 @@
+"""How much is computed while a model is compiled, instead of when it runs.
+
+A constant of a few bytes can stand for as many elements as somebody likes: a shape of 10¹² in front
+of a tensor with one value. What is folded is therefore paid for from a purse, in proportion to the
+weights that a model really has; what the purse does not pay for is left to the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tilewright.errors import Code, GraphError
+from tilewright.tensor import ir as tir
+
+if TYPE_CHECKING:
+    from tilewright.graph.ir import TensorType
+    from tilewright.graph.ops.op import Op
+
+__all__ = [
+    "FREE_ELEMENTS",
+    "MAX_ELEMENTS",
+    "MAX_KNOWN",
+    "MAX_RANK",
+    "Purse",
+    "products_of",
+    "require_possible",
+]
+
+G070 = Code("G070", "a tensor cannot have {what}: {shape}")
+
+MAX_RANK: Final = 32
+"""Dimensions of a tensor; NumPy and the runtime would take some more."""
+MAX_ELEMENTS: Final = 1 << 56
+"""Elements of a tensor of known sizes, beyond which offsets in bytes would overflow."""
+MAX_KNOWN: Final = 1 << 16
+"""Elements of a tensor whose contents are looked at one by one: shapes, axes, lengths."""
+
+FREE_ELEMENTS: Final = 1 << 22
+FREE_WORK: Final = 1 << 28
+ELEMENTS_EACH: Final = 16
+WORK_EACH: Final = 256
+
+
+@dataclass(slots=True, eq=False)
+class Purse:
+    """Elements that may still be made, and operations that may be spent; shared by all passes."""
+
+    elements: int = FREE_ELEMENTS
+    work: int = FREE_WORK
+
+    def fill(self, weights: int) -> None:
+        """Add what so many elements of weights allow."""
+        self.elements += ELEMENTS_EACH * weights
+        self.work += WORK_EACH * weights
+
+    def pays(self, made: Sequence[TensorType], read: Sequence[TensorType], products: int) -> bool:
+        """Pay for results and for reading, with `products` if there are more; False if it cannot.
+
+        Dimensions that are not known cost nothing: such results are not folded.
+        """
+        elements = sum(map(_elements, made))
+        work = max(elements + sum(map(_elements, read)), products)
+        if elements > self.elements or work > self.work:
+            return False
+        self.elements -= elements
+        self.work -= work
+        return True
+
+
+def _elements(kind: TensorType) -> int:
+    return math.prod(tir.int_value(dim) or 0 for dim in kind.shape)
+
+
+def products_of(op: Op, read: Sequence[TensorType], made: Sequence[TensorType]) -> int:
+    """Multiplications of an operator at most: each element of a result may need a whole operand."""
+    from tilewright.graph.ops.contract import Contract
+
+    if isinstance(op, Contract):
+        dims = zip(op.left + op.right, (*read[0].shape, *read[1].shape), strict=True)
+        return math.prod(tir.int_value(d) or 0 for d in dict(dims).values())
+    if op.role.is_light or not read:
+        return 0
+    return sum(map(_elements, made)) * min(map(_elements, read))
+
+
+def require_possible(kinds: Sequence[TensorType]) -> None:
+    """Refuse types that no memory can hold (G070)."""
+    for kind in kinds:
+        if kind.rank > MAX_RANK:
+            facts = {"what": f"more than {MAX_RANK} dimensions", "shape": f"it has {kind.rank}"}
+            raise GraphError(G070, facts, hint="give it fewer dimensions")
+        known = [size for dim in kind.shape if (size := tir.int_value(dim)) is not None]
+        if min(known, default=0) < 0:
+            facts = {"what": "a negative dimension", "shape": str(kind)}
+            raise GraphError(G070, facts, hint="look at what its shape is computed from")
+        if math.prod(known) > MAX_ELEMENTS or max(known, default=0) > MAX_ELEMENTS:
+            facts = {"what": "as many elements as this one", "shape": str(kind)}
+            raise GraphError(G070, facts, hint="make it smaller")

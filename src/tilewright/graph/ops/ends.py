@@ -1,0 +1,56 @@
+"""How far an index expression reaches, so that shapes alone show whether it stays inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tilewright.errors import Code, GraphError
+from tilewright.graph.ops.op import Limit
+from tilewright.graph.sizes import fixed
+from tilewright.tensor import ir as tir
+from tilewright.tensor.printer import print_node
+from tilewright.tensor.visit import walk
+
+__all__ = ["ends", "require_limits"]
+
+G012 = Code("G012", "places up to {most} of a dimension of {size} elements are asked for")
+
+
+def ends(place: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> tuple[tir.Expr, tir.Expr] | None:
+    """The least and the greatest value of an index, if it is a sum of steps along dimensions.
+
+    `extents` are the lengths of these. None for what takes remainders, quotients or limits of them,
+    or one of them twice: such indices are written to stay inside.
+    """
+    used = [part for part in walk(place) if isinstance(part, tir.Var) and part in extents]
+    return _ends(place, extents) if len(used) == len(set(used)) else None
+
+
+def _ends(place: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> tuple[tir.Expr, tir.Expr] | None:
+    match place:
+        case tir.Var() if place in extents:
+            return tir.Const(0), extents[place] - 1
+        case tir.Add(a=a, b=b) | tir.Sub(a=a, b=b):
+            first, second = _ends(a, extents), _ends(b, extents)
+            if first is None or second is None:
+                return None
+            if isinstance(place, tir.Sub):
+                return first[0] - second[1], first[1] - second[0]
+            return first[0] + second[0], first[1] + second[1]
+        case tir.Mul(a=a, b=tir.Const(value=factor)):
+            found = _ends(a, extents)
+            if found is None:
+                return None
+            low, high = (end * int(factor) for end in found)
+            return (low, high) if factor >= 0 else (high, low)
+    moves = any(isinstance(part, tir.Var) and part in extents for part in walk(place))
+    return None if moves else (place, place)
+
+
+def require_limits(limits: Iterable[Limit]) -> None:
+    """Refuse what is outside for all sizes."""
+    for most, size, shape in limits:
+        a, b = fixed(most), fixed(size)
+        if a is not None and b is not None and a > b and all(fixed(d) != 0 for d in shape):
+            hint = "indices and data agree in the dimensions that are not indexed"
+            raise GraphError(G012, {"most": print_node(most), "size": print_node(size)}, hint=hint)

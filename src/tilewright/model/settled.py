@@ -1,0 +1,323 @@
+"""Models that are compiled for the values of some inputs, when these are first seen.
+
+Axes, shapes and scales that are inputs of a model decide what there is to compile. Callers give the
+same few again and again: each is compiled for once, and the last ones are kept. Where values keep
+changing, compiling for them would never end; what is new then runs as the model is without them,
+parts of it by reference, and one warning says so.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tilewright.errors import TilewrightWarning, UserError
+from tilewright.model.compiler import K020, Source, Unsettled, warn_of_reference
+from tilewright.model.given import Key, Reader
+from tilewright.model.info import ModelMeta, TensorInfo
+from tilewright.model.module import Module
+from tilewright.model.whole import info_of, inputs_of, outputs_of
+from tilewright.runtime.executable import MemoryUse
+from tilewright.runtime.profile import Profile
+from tilewright.unsupported import Unsupported
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tilewright.frontend.onnx.settled import Settled
+
+__all__ = ["SettledModule", "settled_values"]
+
+KEPT: Final = 32
+"""Compiled versions of a model that are kept, the last ones used."""
+KEPT_BYTES: Final = 1 << 30
+"""Bytes of their weights, unless a single version has more."""
+FREE: Final = (4, 16)
+"""Versions that are compiled whatever happens: few of a large model, more of a small one."""
+FREE_NODES: Final = 2048
+"""Nodes of all these versions together, within these bounds."""
+RUNS_EACH: Final = 16
+"""Runs of what is kept that pay for a version beyond these."""
+MOST: Final = 64
+"""Versions that are ever compiled."""
+
+
+class _Version:
+    """The model for some values; `lock` is held while it is compiled.
+
+    `sequences` are the lengths of its outputs if some are no tensors.
+    """
+
+    __slots__ = ("lock", "module", "sequences")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.module: Module | None = None
+        self.sequences: Sequence[int | None] = ()
+
+    def restored(self, results: list[Any]) -> list[Any]:
+        """Results as the outputs of the model declare them."""
+        if not self.sequences:
+            return results
+        from tilewright.frontend.onnx.settled import restored
+
+        return restored(results, self.sequences)
+
+
+class SettledModule(Module):
+    """A module that compiles itself for the values of some inputs (`settled`).
+
+    `by_reference` are the nodes that run so in any version that was made.
+    """
+
+    def __init__(self, source: Unsettled) -> None:  # no executable: each version has its own
+        self.source = source
+        self.graph = None
+        self.by_reference: tuple[Unsupported, ...] = ()
+        self._reader = Reader(source.model, source.needs)
+        self._versions: OrderedDict[Key, _Version] = OrderedDict()
+        self._general = _Version()
+        self._lock = threading.Lock()
+        self._compiled = self._hits = 0
+        self._is_told = False
+        self._outputs: tuple[TensorInfo, ...] | None = None
+        least, most = FREE
+        self._free = min(max(FREE_NODES // max(len(source.model.graph.node), 1), least), most)
+        _alive.add(self)
+        if not source.needs.names:  # only outputs are no tensors: nothing to wait for
+            self.version({})
+
+    @property
+    def name(self) -> str:
+        return self._reader.model
+
+    @property
+    def threads(self) -> int:
+        return self.source.how.threads
+
+    @property
+    def settled(self) -> tuple[str, ...]:
+        """The inputs for whose values, or forms, the model is compiled."""
+        return self.source.needs.names
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        return tuple(map(info_of, inputs_of(self.source.model)))
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        if self._outputs is None:  # what ONNX infers takes a while
+            self._outputs = tuple(map(info_of, outputs_of(self.source.model)))
+        return self._outputs
+
+    @property
+    def meta(self) -> ModelMeta:
+        return ModelMeta.of(self.source.model)
+
+    @property
+    def kernels(self) -> int:
+        """Those of all versions."""
+        return sum(module.kernels for module in self._modules())
+
+    @property
+    def lengths(self) -> None:
+        return None
+
+    def run(self, feeds: Mapping[str, object]) -> list[Any]:
+        """The outputs for these inputs, in order; new values are compiled for first."""
+        version, module, rest = self._version(feeds)
+        return version.restored(module.run(rest))
+
+    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+        """Run and leave results in these arrays, by output name; others are not kept."""
+        version, module, rest = self._version(feeds)
+        if not version.sequences:
+            module.run_into(rest, outputs)
+            return
+        results = version.restored(module.run(rest))
+        for info, result in zip(self.outputs, results, strict=True):
+            if info.name in outputs and isinstance(result, np.ndarray):
+                np.copyto(np.asarray(outputs[info.name]), result)
+
+    def profile(self, feeds: Mapping[str, object]) -> Profile:
+        """Run once and note how long each kernel takes."""
+        return self.run_profiled(feeds)[1]
+
+    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Any], Profile]:
+        """`run` and `profile` in one."""
+        version, module, rest = self._version(feeds)
+        results, profile = module.run_profiled(rest)
+        return version.restored(results), profile
+
+    def version(self, feeds: Mapping[str, object]) -> Module:
+        """The module for the values among these feeds, compiled now if it is new.
+
+        It takes the other inputs, the tensors of a sequence one by one.
+        """
+        return self._version(feeds)[1]
+
+    def memory(self) -> MemoryUse:
+        """The bytes of all versions, and of the model itself among the weights."""
+        used = [module.memory() for module in self._modules()]
+        return MemoryUse(
+            sum(use.frames for use in used),
+            sum(use.arena_bytes for use in used),
+            sum(use.scratch_bytes for use in used),
+            sum(use.weights_bytes for use in used) + self.source.model.ByteSize(),
+            sum(use.image_bytes for use in used),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file; whoever loads it compiles it for the values that come."""
+        from tilewright.model.settled_file import save_settled
+
+        save_settled(path, self.source)
+
+    def _modules(self) -> list[Module]:
+        with self._lock:
+            versions = [*self._versions.values(), self._general]
+        return [version.module for version in versions if version.module is not None]
+
+    def _version(
+        self, feeds: Mapping[str, object]
+    ) -> tuple[_Version, Module, Mapping[str, object]]:
+        """The version for these feeds, its module, and what that takes of them."""
+        key = self._reader.key(feeds)
+        with self._lock:
+            version = self._versions.get(key)
+            if version is not None:
+                self._versions.move_to_end(key)
+                self._hits += 1
+        if version is not None and version.module is not None:
+            return version, version.module, self._rest(version.module, feeds)
+        if version is None:
+            self._reader.require_known(feeds)
+            version = self._new_version(key, feeds)
+        if version is self._general:
+            return version, self._made(version, lambda: self.source.compiled(None)), feeds
+        try:
+            module = self._made(version, lambda: self._compile(feeds))
+        except BaseException:
+            with self._lock:
+                if self._versions.get(key) is version:
+                    del self._versions[key]
+                    self._compiled -= 1
+            raise
+        with self._lock:
+            self._versions.setdefault(self._reader.key(feeds), version)
+        return version, module, self._rest(module, feeds)
+
+    def _rest(self, module: Module, feeds: Mapping[str, object]) -> Mapping[str, object]:
+        """What a version takes of the feeds; as a whole by reference, it takes sequences."""
+        reader = self._reader
+        return reader.rest(feeds, flat=bool(reader.forms) and module.lengths is not None)
+
+    def _new_version(self, key: Key, feeds: Mapping[str, object]) -> _Version:
+        """A version to be compiled, or the general one if there are too many, or too much of it."""
+        from tilewright.frontend.onnx.settled import MAX_ELEMENTS
+
+        values = self._reader.settled(feeds).values.values()
+        if any(value.size > MAX_ELEMENTS for value in values):
+            return self._general
+        with self._lock:
+            if key in self._versions:  # another thread was here first
+                return self._versions[key]
+            is_many = self._compiled >= min(MOST, self._free + self._hits // RUNS_EACH)
+            if not is_many:
+                self._compiled += 1
+                version = self._versions[key] = _Version()
+                return version
+            is_news, self._is_told = not self._is_told, True
+        if is_news:
+            self._tell()
+        return self._general
+
+    def _made(self, version: _Version, compile_: Callable[[], Module]) -> Module:
+        """The module of a version; whoever asks for it meanwhile waits."""
+        with version.lock:
+            if version.module is None:
+                module = compile_()
+                self._note(module)
+                lengths = module.lengths or ()
+                version.sequences = lengths if any(n is not None for n in lengths) else ()
+                version.module = module
+                self._drop_old()
+            return version.module
+
+    def _drop_old(self) -> None:
+        with self._lock:
+            modules = [version.module for version in self._versions.values()]
+            kept = [m.memory().weights_bytes if m is not None else 0 for m in modules]
+            while len(kept) > 1 and (len(kept) > KEPT or sum(kept) > KEPT_BYTES):
+                self._versions.popitem(last=False)
+                del kept[0]
+
+    def _compile(self, feeds: Mapping[str, object]) -> Module:
+        """The model for these values; with sizes of sequences, too, if ranks are not enough."""
+        reader = self._reader
+        module = self.source.compiled(reader.settled(feeds))
+        if not reader.forms or reader.exact or not module.by_reference:
+            return module
+        exact = self.source.compiled(reader.settled(feeds, exact=True))
+        if exact.by_reference:
+            return module
+        reader.exact = True
+        return exact
+
+    def _note(self, module: Module) -> None:
+        with self._lock:
+            new = [node for node in module.by_reference if node not in self.by_reference]
+            self.by_reference = (*self.by_reference, *new)
+            is_told = self._is_told
+        if not is_told:
+            warn_of_reference(new)
+
+    def _tell(self) -> None:
+        names = " and ".join(f"`{name}`" for name in self.settled)
+        text = (
+            f"`{self.name}` was compiled for {self._compiled} values of {names}, which keep "
+            "changing: new ones run on the ONNX reference implementation, which is slow. Pass the "
+            "same values again, or make them constants of the model"
+        )
+        warnings.warn(TilewrightWarning(text), stacklevel=5)
+
+    def after_fork(self) -> None:
+        """In a new process, where no thread is left that could give back a lock."""
+        self._lock = threading.Lock()
+        self._general.lock = threading.Lock()
+        for key, version in list(self._versions.items()):
+            version.lock = threading.Lock()
+            if version.module is None:
+                del self._versions[key]
+
+
+_alive: weakref.WeakSet[SettledModule] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for module in list(_alive):
+        module.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def settled_values(model: Source, given: Mapping[str, object]) -> tuple[onnx.ModelProto, Settled]:
+    """The model that was read, and values of some of its inputs; raises if they do not fit."""
+    from tilewright.frontend.onnx import read_model
+    from tilewright.frontend.onnx.settled import Needs
+
+    proto = read_model(model if isinstance(model, bytes) or hasattr(model, "graph") else str(model))
+    names = [info.name for info in inputs_of(proto)]
+    for name in given:
+        if name not in names:
+            facts = {"argument": "settled", "found": f"a value of `{name}`"}
+            raise UserError(K020, facts, hint=f"inputs of the model: {', '.join(names)}")
+    return proto, Reader(proto, Needs(tuple(given))).settled(given)

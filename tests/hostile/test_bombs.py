@@ -1,0 +1,49 @@
+"""Small models that ask for much are refused, or left to the run, in seconds and little memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.hostile.bombs import BOMBS
+
+MEMORY = 256 << 20
+"""What SECURITY.md declares for a model of a few kilobytes."""
+REFUSED = {
+    "function of itself": "M002",
+    "functions of each other": "M002",
+    "laughing functions": "M005",
+    "sparse": "M002",
+    "rank": "M004",
+    "axes": "M004",
+    "resize": "M004",
+    "conv dilations": "M004",
+    "top k": "M004",
+    "doubled": "M004",
+    "nested loops": "M004",
+}
+
+
+@pytest.fixture(scope="module")
+def ends():
+    """What became of all of them, each compiled in a process of its own with limits."""
+    command = [sys.executable, "-m", "tests.hostile.bombs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_does_no_harm(ends, name):
+    end = ends[name]
+    assert end["kind"] in ("compiled", "refused"), end["text"]
+    assert end["cpu_s"] <= 5.0
+    assert end["memory_bytes"] <= MEMORY
+    assert not end["touched"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_never_run_is_refused(ends, name):
+    assert ends[name]["code"] == REFUSED[name]

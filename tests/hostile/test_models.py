@@ -1,0 +1,236 @@
+"""Models that contradict themselves: each is an error with a code, and never anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
+
+import tilewright as tw
+from tests.expect import raises_code
+from tests.small import make, two_outputs
+from tilewright.errors import CallError
+
+HEAD = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
+
+
+def compiled(model: onnx.ModelProto) -> object:
+    """The way that a file takes."""
+    return tw.compile(model.SerializeToString(), cache=False, threads=1)
+
+
+def with_weight(**fields: object) -> onnx.ModelProto:
+    """`two_outputs` with another tensor in place of its weights."""
+    model = two_outputs()
+    model.graph.initializer[0].CopyFrom(TensorProto(name="w", **fields))
+    return model
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100, 200])
+def test_a_file_that_was_cut_off(cut):
+    with raises_code("M001"):
+        tw.compile(two_outputs().SerializeToString()[:-cut], cache=False)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0", b"\xff" * 100, b"PK\x03\x04", b"<html>" * 50])
+def test_something_else_than_a_model(content):
+    with raises_code("M001"):
+        tw.compile(content, cache=False)
+
+
+def test_messages_nested_beyond_the_parser():
+    content = b""
+    for _ in range(200):  # graph (7) of a model, node (1), attribute (5), graph (6), …
+        for field in (6, 5, 1):
+            content = bytes([field << 3 | 2]) + _varint(len(content)) + content
+    with raises_code("M001"):
+        tw.compile(b"\x3a" + _varint(len(content)) + content, cache=False)
+
+
+def _varint(number: int) -> bytes:
+    found = b""
+    while number > 127:
+        found += bytes([number & 127 | 128])
+        number >>= 7
+    return found + bytes([number])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data_type": 1, "dims": [8, 4], "raw_data": bytes(127)},
+        {"data_type": 1, "dims": [8, 4], "raw_data": bytes(129)},
+        {"data_type": 1, "dims": [8, 4]},
+        {"data_type": 1, "dims": [8, 4], "float_data": [1.0] * 31},
+        {"data_type": 1, "dims": [8, 4], "int32_data": [1] * 32},
+        {"data_type": 1, "dims": [8, 4], "float_data": [1.0] * 32, "raw_data": bytes(128)},
+        {"data_type": 1, "dims": [-8, -4], "raw_data": bytes(128)},
+        {"data_type": 1, "dims": [2**62, 4], "raw_data": bytes(128)},
+        {"data_type": 1, "dims": [2**32, 2**32], "raw_data": b""},
+        {"data_type": 1, "dims": [1] * 100, "raw_data": bytes(4)},
+        {"data_type": 0, "dims": [8, 4], "raw_data": bytes(128)},
+        {"data_type": 99, "dims": [8, 4], "raw_data": bytes(128)},
+        {"data_type": 8, "dims": [8, 4], "raw_data": bytes(128)},
+        {"data_type": 8, "dims": [8, 4], "string_data": [b"x"]},
+    ],
+)
+def test_weights_that_are_not_what_they_say(fields):
+    with raises_code("M002"):
+        compiled(with_weight(**fields))
+
+
+def test_content_of_large_weights_is_checked_too():
+    """Large ones are looked at when they become arrays, so that nothing is copied twice."""
+    x = helper.make_tensor_value_info("x", 1, [1])
+    y = helper.make_tensor_value_info("y", 1, [2**20])
+    big = TensorProto(name="w", data_type=1, dims=[2**20], raw_data=bytes(2**22 - 4))
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "big", [x], [y], [big])
+    with raises_code("M002"):
+        compiled(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("m (float[4] x) => (float[4] y) { a = Neg (b) b = Neg (a) y = Add (a, x) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = Neg (y) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = Neg (nothing) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { a = Neg (x) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = Neg (x) y = Abs (x) }", "M002"),
+        ("m (float[4] x) => (float[4] x) { x = Neg (x) }", "M002"),
+        ("m (float[4] x, float[4] x) => (float[4] y) { y = Neg (x) }", "M002"),
+        ("m (float[4] x) => (float[4] y) { y = Sharpen (x) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = Add (x) }", "M004"),
+        ("m (float[4] x, int64[4] z) => (float[4] y) { y = Add (x, z) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = BitwiseNot (x) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = Softmax <axis = 9> (x) }", "M004"),
+        ("m (float[4] x) => (float[4] y) { y = Transpose <perm = [0, 7]> (x) }", "M004"),
+        ('m (float[4] x) => (float[4] y) { y = Einsum <equation = "i,j->"> (x) }', "M004"),
+        ('m (float[4] x) => (float[4] y) { y = Einsum <equation = "->->"> (x) }', "M004"),
+        (
+            "m (float[1,1,4,4] x) => (float[n] y) { y = MaxPool <kernel_shape = [-1, 2]> (x) }",
+            "M004",
+        ),
+    ],
+)
+def test_graphs_that_make_no_sense(text, code):
+    with raises_code(code):
+        compiled(parser.parse_model(HEAD + text))
+
+
+def test_attributes_twice():
+    model = two_outputs()
+    node = model.graph.node[0]
+    for value in (1, 2):
+        node.attribute.append(helper.make_attribute("axis", value))
+    with raises_code("M002", text="two attributes named `axis`"):
+        compiled(model)
+
+
+def test_attribute_without_a_type():
+    model = two_outputs()
+    model.graph.node[0].attribute.append(AttributeProto(name="axis", i=1))
+    with raises_code("M002", text="has no type"):
+        compiled(model)
+
+
+@pytest.mark.parametrize("version", [-1, 2**31, 2**62])
+def test_versions_that_do_not_exist(version):
+    model = two_outputs()
+    model.opset_import[0].version = version
+    with raises_code("M002", text="version"):
+        compiled(model)
+
+
+def test_names_that_are_no_text():
+    content = two_outputs().SerializeToString().replace(b"positive", b"\xff\xfesitive")
+    with raises_code("M002", text="not a text in UTF-8"):
+        tw.compile(content, cache=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[31mred\x1b[0m", "two\nlines", "\r", "\u202eback", "\0", "{code}%s", "a" * 3000]
+)
+def test_names_cannot_change_how_an_error_reads(name):
+    model = make([helper.make_node("Sharpen", [name], ["y"], name)], [(name, [4])], [("y", [4])])
+    model.graph.name = name
+    with raises_code("M004") as caught:
+        compiled(model)
+    text = str(caught.value)
+    assert all(c == "\n" or c.isprintable() for c in text)
+    assert len(text.splitlines()) == len(str(_error_of_plain_name()).splitlines())
+    assert len(text) < 1500
+
+
+def _error_of_plain_name() -> BaseException:
+    model = make([helper.make_node("Sharpen", ["n"], ["y"], "n")], [("n", [4])], [("y", [4])])
+    with raises_code("M004") as caught:
+        compiled(model)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "name", ['quote"', "new\nline", "%0", "@f", "back\\slash", "é", "i64", " "]
+)
+def test_names_cannot_change_the_code_that_is_made(name):
+    """Names of values and sizes go through texts of loops and of machine code."""
+    add = helper.make_node("Add", [name, name], ["z"])
+    other = helper.make_node("MatMul", ["z", "w"], [f"{name}!"])
+    shape: list[int | str] = [f"{name}rows", 8]
+    outputs: list[tuple[str, list[int | str]]] = [(f"{name}!", [f"{name}rows", 4])]
+    model = make([add, other], [(name, shape)], outputs, {"w": np.ones((8, 4), np.float32)})
+    x = np.ones((3, 8), np.float32)
+    (found,) = compiled(model).run({name: x})  # type: ignore[attr-defined]
+    assert np.array_equal(found, np.full((3, 4), 16, np.float32))
+
+
+def test_names_have_a_longest_length():
+    model = make([helper.make_node("Neg", ["x"], ["y" * 5000])], [("x", [4])], [("y" * 5000, [4])])
+    with raises_code("M002", text="5000 characters"):
+        compiled(model)
+
+
+def test_negative_dimensions_of_inputs_are_unknown():
+    """As other runtimes take them: some exporters write -1 for any size."""
+    model = make([helper.make_node("Neg", ["x"], ["y"])], [("x", [-1, 4])], [("y", [-1, 4])])
+    x = np.ones((3, 4), np.float32)
+    (found,) = compiled(model).run({"x": x})  # type: ignore[attr-defined]
+    assert np.array_equal(found, -x)
+
+
+@pytest.mark.parametrize("dims", [[2**40, 2**40], [2**62, 4]])
+def test_inputs_that_no_memory_holds(dims):
+    model = make([helper.make_node("Neg", ["x"], ["y"])], [("x", dims)], [("y", dims)])
+    with raises_code("M002", text="fits into memory"):
+        compiled(model)
+
+
+@pytest.mark.parametrize("size", [10**12, 2**44])
+def test_a_result_for_which_there_is_no_memory_is_an_error_of_the_call(size):
+    expand = helper.make_node("Expand", ["x", "shape"], ["y"])
+    model = make([expand], [("x", [1])], [("y", [size])], {"shape": np.array([size])})
+    module = compiled(model)
+    with pytest.raises(CallError, match=r"C026|C025"):
+        module.run({"x": np.ones(1, np.float32)})  # type: ignore[attr-defined]
+
+
+def test_a_result_whose_size_data_tell_is_an_error_of_the_call():
+    nodes = [helper.make_node("ConstantOfShape", ["s"], ["y"])]
+    model = make(nodes, [("s", [2])], [("y", ["n", "m"])], kind=TensorProto.INT64)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    module = compiled(model)
+    for sizes in ([2**40, 2**40], [2**62, 2**62], [-5, 3], [2**35, 2**9]):
+        with pytest.raises(CallError, match="C0"):
+            module.run({"s": np.array(sizes)})  # type: ignore[attr-defined]
+    (found,) = module.run({"s": np.array([2, 3])})  # type: ignore[attr-defined]
+    assert np.array_equal(found, np.zeros((2, 3), np.float32))
+
+
+def test_sparse_places_outside_of_the_tensor():
+    model = parser.parse_model(HEAD + "m (float[2] x) => (float[2] y) { y = Add (x, w) }")
+    values = helper.make_tensor("w", 1, [1], [1.0])
+    indices = numpy_helper.from_array(np.array([7]), "at")
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2]))
+    with raises_code("M002", text="outside"):
+        compiled(model)

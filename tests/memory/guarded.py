@@ -1,0 +1,84 @@
+"""Runs with all memory between forbidden pages, so that a stray access ends the process.
+
+    python -m tests.memory.guarded end nodes:gather* places graphs:20
+
+Buffers end where a forbidden page begins (`end`), or begin where one ends (`start`); the rest of
+their pages is looked at when they are freed. What is being run is printed before, so that the last
+line names the culprit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.dtypes import DTYPES
+from tilewright.runtime import _native
+from tilewright.runtime.arrays import empty
+
+__all__ = ["GUARDS", "guarded", "in_pages", "run_apart", "say"]
+
+GUARDS = {"none": 0, "end": 1, "start": 2}
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def guarded(guard: str) -> Iterator[None]:
+    """Memory that is allocated meanwhile is guarded."""
+    before = _native.guard_memory(GUARDS[guard])
+    try:
+        yield
+    finally:
+        _native.guard_memory(before)
+
+
+def in_pages(value: Any) -> Any:
+    """A copy of an array in memory of the library, which may be guarded."""
+    known = {dtype.numpy: dtype for dtype in DTYPES.values()}
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype not in known:
+        return value
+    copy = empty(np.shape(value), known[value.dtype])
+    copy[...] = value
+    return copy
+
+
+def say(what: str) -> None:
+    """The last words, should the process end."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
+def run_apart(*arguments: str, timeout: int = 600) -> str:
+    """This module in a process of its own; what it says, and an assertion that it survives."""
+    command = [sys.executable, "-m", "tests.memory.guarded", *arguments]
+    result = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    lines = [*result.stdout.splitlines(), "nothing"]
+    assert result.returncode == 0, f"{lines[-2:]}\n{result.stderr[-3000:]}"
+    return result.stdout
+
+
+def main(arguments: list[str]) -> None:
+    """Run kinds of cases under a guard."""
+    from tests.memory import cases
+
+    faulthandler.enable()
+    guard, *wanted = arguments
+    with guarded(guard):
+        for text in wanted:
+            kind, _, rest = text.partition(":")
+            run: Callable[[str], int] = cases.KINDS[kind]
+            say(f"{text}: {run(rest)} runs")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
