@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import infer_shapes
 
 from fuzz.case import Case, Feeds
+from fuzz.mended import mended
 from fuzz.values import NARROW, numpy_type
 
 __all__ = ["ORACLES", "Results", "run_onnxruntime", "run_reference", "run_tilewright"]
@@ -23,32 +24,37 @@ Results = list[list[Any]]
 FOREIGN: Final = frozenset({TensorProto.BFLOAT16, *NARROW})
 """Types that the Python face of onnxruntime does not take or give: floats stand for them."""
 
+NUMBERS: Final = (onnx.AttributeProto.FLOAT, onnx.AttributeProto.INT)
+"""Types of attributes."""
+
 
 def run_reference(model: onnx.ModelProto, runs: Sequence[Feeds]) -> Results:
     """By the ONNX reference implementation, which needs the types inside of a model."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = ReferenceEvaluator(infer_shapes(_with_defaults(model)))
+        opset = next(o.version for o in model.opset_import if not o.domain)
+        made = ReferenceEvaluator(infer_shapes(_with_defaults(model)), new_ops=mended(opset))
         return [list(made.run(None, dict(feeds))) for feeds in runs]
 
 
 def _with_defaults(model: onnx.ModelProto) -> onnx.ModelProto:
-    """With the floats that ONNX says if an attribute is missing: the reference has other ones.
+    """With the numbers that ONNX says if an attribute is missing: the reference has other ones.
 
-    Its defaults are numbers of Python, 0.01 instead of the f32 next to it.
+    Its defaults are numbers of Python, 0.01 instead of the f32 next to it, and those of the newest
+    opset.
     """
     versions = {o.domain: o.version for o in model.opset_import}
     explicit = onnx.ModelProto()
     explicit.CopyFrom(model)
-    for node in explicit.graph.node:
+    for node in (*explicit.graph.node, *(n for f in explicit.functions for n in f.node)):
         if not defs.has(node.op_type, node.domain):
             continue
         given = {a.name for a in node.attribute}
         schema = defs.get_schema(node.op_type, versions[node.domain], node.domain)
         for name, attribute in schema.attributes.items():
             default = attribute.default_value
-            if name not in given and default.type == onnx.AttributeProto.FLOAT:
-                node.attribute.append(helper.make_attribute(name, default.f))
+            if name not in given and default.type in NUMBERS:
+                node.attribute.append(default)
     return explicit
 
 

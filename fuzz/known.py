@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import onnx
 from onnx import TensorProto
+from onnx.helper import get_attribute_value
+from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
 from fuzz.case import Case
 from fuzz.compare import Spread, difference
 from fuzz.engines import Results
+from fuzz.stepwise import run_stepwise
 from fuzz.values import wide
 
 __all__ = ["KNOWN", "MIXED", "Known", "excuse"]
@@ -38,32 +42,69 @@ class Known:
     within: float = np.inf
 
 
+def _where(op: str, holds: Callable[[onnx.NodeProto], bool]) -> Callable[[Case], bool]:
+    """Models with a node of an operator, maybe in a function, of which something holds."""
+    return lambda case: any(n.op_type == op and holds(n) for n in _inlined(case).graph.node)
+
+
+def _inlined(case: Case) -> onnx.ModelProto:
+    return inline_local_functions(case.model) if case.model.functions else case.model
+
+
 def _is_there(op: str) -> Callable[[Case], bool]:
-    return lambda case: any(node.op_type == op for node in case.model.graph.node)
+    return _where(op, lambda _: True)
 
 
 def _has(op: str, elem_type: int) -> Callable[[Case], bool]:
     """Models with an operator whose first input is of a type, as far as types are written."""
 
     def holds(case: Case) -> bool:
-        types = {i.name: i.type.tensor_type.elem_type for i in case.model.graph.input}
-        types |= {t.name: t.data_type for t in case.model.graph.initializer}
-        inferred = infer_shapes(case.model).graph.value_info
-        types |= {i.name: i.type.tensor_type.elem_type for i in inferred}
+        model = infer_shapes(_inlined(case))
+        infos = (*model.graph.input, *model.graph.value_info, *model.graph.output)
+        types = {i.name: i.type.tensor_type.elem_type for i in infos}
+        types |= {t.name: t.data_type for t in model.graph.initializer}
         return any(
             node.op_type == op and types.get(node.input[0]) == elem_type
-            for node in case.model.graph.node
+            for node in model.graph.node
         )
 
     return holds
 
 
-def _has_sums(case: Case) -> bool:
-    return any(
-        node.op_type == "LpNormalization"
-        and any(a.name == "p" and a.i == 1 for a in node.attribute)
-        for node in case.model.graph.node
-    )
+def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    return next((get_attribute_value(a) for a in node.attribute if a.name == name), default)
+
+
+def _skips(node: onnx.NodeProto) -> bool:
+    """Whether windows of a node that pads by itself step over elements, so that none are needed."""
+    kernel = _attribute(node, "kernel_shape", [])
+    gaps = _attribute(node, "dilations", [1] * len(kernel))
+    steps = _attribute(node, "strides", [1] * len(kernel))
+    reach = [(k - 1) * gap + 1 for k, gap in zip(kernel, gaps, strict=True)]
+    pads = _attribute(node, "auto_pad", b"").startswith(b"SAME")
+    return pads and any(s > r for s, r in zip(steps, reach, strict=True))
+
+
+def _collects(node: onnx.NodeProto) -> bool:
+    """Whether a loop stacks something, or has no condition."""
+    return len(node.output) > len(node.input) - 2 or not node.input[1]
+
+
+def _squares_overflow(case: Case) -> bool:
+    """Whether squares of integers add up to more than their type holds, in some run."""
+    model = _inlined(case)
+    for feeds in case.runs:
+        try:
+            values = run_stepwise(model, feeds, order=("onnxruntime", "reference"))
+        except Exception:  # noqa: BLE001  (an oracle refuses a part: nothing is known)
+            return False
+        for node in model.graph.node:
+            x = np.asarray(values[node.input[0]]) if node.op_type == "ReduceSumSquare" else None
+            if x is not None and x.dtype.kind in "iu":
+                total = sum(int(v) ** 2 for v in x.flat)
+                if total > np.iinfo(x.dtype).max:
+                    return True
+    return False
 
 
 KNOWN: Final[tuple[Known, ...]] = (
@@ -82,8 +123,22 @@ KNOWN: Final[tuple[Known, ...]] = (
         for oracle in ("reference", "onnxruntime")
         for op in ("GroupNormalization", "LayerNormalization", "RMSNormalization")
     ),
-    Known("reference", "LpNormalization with p = 1 divides by a sum of signed values", _has_sums),
-    Known("reference", "Loop joins what it should stack", _is_there("Loop")),
+    Known(
+        "reference",
+        "LpNormalization with p = 1 divides by a sum of signed values",
+        _where("LpNormalization", lambda node: _attribute(node, "p", 2) == 1),
+    ),
+    Known(
+        "reference",
+        "Loop joins what it should stack, and takes no condition for one that is false",
+        _where("Loop", _collects),
+    ),
+    *(
+        Known("reference", f"{op} that pads by itself cuts images off", _where(op, _skips))
+        for op in ("AveragePool", "LpPool", "MaxPool")
+    ),
+    Known("onnxruntime", "ReduceSumSquare of integers does not wrap", _squares_overflow),
+    Known("reference", "ReduceSumSquare of integers becomes i64", _squares_overflow),
     Known("reference", "LRN goes over the batch instead of the channels", _is_there("LRN")),
 )
 """The attribute `stash_type` of normalisations says f32 by default; tilewright keeps 64 bits.

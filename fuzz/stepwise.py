@@ -15,7 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.shape_inference import infer_shapes
 
-from fuzz.case import Feeds
+from fuzz.case import Array, Feeds
 from fuzz.engines import ORACLES
 from fuzz.values import UNIT, is_float, numpy_type, onnx_type, wide
 
@@ -38,11 +38,8 @@ ORDER: Final = ("reference", "onnxruntime")
 DOUBTFUL: Final = frozenset({"LRN", "Loop", "LpNormalization"})
 """Operators that the reference gets wrong (`fuzz.known`): onnxruntime is asked first."""
 
-ROWWISE: Final = frozenset({"Hardmax", "LogSoftmax", "Softmax"})
-"""Before opset 13 they see a matrix; the reference knows only what came later."""
-
-CANCELLING: Final = frozenset({"BlackmanWindow", "DFT", "HammingWindow", "HannWindow"})
-"""Operators whose results may be small beside what they sum up."""
+WAVES: Final = frozenset({"BlackmanWindow", "DFT", "HammingWindow", "HannWindow"})
+"""Sums of waves, whose results may be small beside these."""
 
 Value = Any  # an array, a list of arrays, or None
 
@@ -54,7 +51,7 @@ class Noise:
         self.rng = np.random.default_rng(seed)
         self.units = units
 
-    def on(self, value: Value, units: float = 1.0, floor: float = 0.0) -> Value:
+    def on(self, value: Value, units: float = 1.0, floor: float | Array = 0.0) -> Value:
         """The value with errors of up to `units` times the usual number of them.
 
         Errors are relative to each element, and to `floor`.
@@ -66,7 +63,7 @@ class Noise:
         unit = UNIT[value.dtype] * self.units * units
         exact = value.astype(np.float64)
         errors = self.rng.uniform(-unit, unit, exact.shape)
-        return (exact + errors * (exact + floor)).astype(value.dtype)
+        return np.asarray(exact + errors * (exact + floor)).astype(value.dtype)
 
 
 def run_stepwise(
@@ -85,12 +82,27 @@ def run_stepwise(
             results = evaluate_node(
                 model, node, {n: noise.on(v, 0.5) for n, v in needed.items()}, order
             )
-            floor = 1.0 if node.op_type in CANCELLING else 0.0
-            results = [noise.on(v, floor=floor) for v in results]
+            results = [noise.on(v, floor=_floor(node, values)) for v in results]
         else:
             results = evaluate_node(model, node, needed, order)
         values.update(zip(node.output, results, strict=False))
     return values
+
+
+def _floor(node: onnx.NodeProto, values: Mapping[str, Value]) -> float | Array:
+    """What errors are relative to besides the result, where it is small beside what it is made of.
+
+    Weights of cubic interpolations are sums of much larger numbers, and one plus a hyperbolic
+    tangent or an error function has the errors of one.
+    """
+    if node.op_type in WAVES:
+        return 1.0
+    cubic = any(a.name == "mode" and a.s in {b"cubic", b"bicubic"} for a in node.attribute)
+    if cubic or node.op_type == "Gelu":
+        sizes = np.abs(wide(np.asarray(values[node.input[0]])))
+        sizes = np.where(np.isfinite(sizes), sizes, 0)
+        return float(np.max(sizes, initial=0)) if cubic else sizes
+    return 0.0
 
 
 def evaluate_node(
@@ -109,8 +121,7 @@ def evaluate_node(
     single = _single(model, node, feeds)
     inferred = infer_shapes(single, check_type=True, strict_mode=True)
     problems: list[Exception] = []
-    opset = next(o.version for o in model.opset_import if not o.domain)
-    if order == ORDER and (node.op_type in DOUBTFUL or (opset < 13 and node.op_type in ROWWISE)):
+    if order == ORDER and node.op_type in DOUBTFUL:
         order = ORDER[::-1]
     for name in order:
         try:

@@ -2,216 +2,178 @@
 
 A model ends in a module or in a `ModelError`, an artefact in a module or in an `ArtefactError`, a
 cache entry in a hit or a miss: within seconds and bounded memory, and without a look at any file
-outside of the model's folder. Anything else is a finding, and its mutant is kept.
+outside of the model's folder. Anything else is a finding, and its mutant is kept. A mutant is made
+of its number alone: the numbers behind `--seed` are the same mutants each time, whoever tries them.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
-import os
+import itertools
+import json
 import random
 import shutil
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
-import numpy as np
-
-from fuzz.hostile.damage import damaged
-from fuzz.hostile.files import mutated_artefact, mutated_kernel, weights_differ_only
-from fuzz.hostile.seeds import SEEDS, write_seed
-from fuzz.hostile.structure import mutated
-from fuzz.hostile.trial import Limits, Outcome, attempt
-
-if TYPE_CHECKING:
-    from tilewright.model.module import Module
+from fuzz.apart import Gone, Limits, Tell, each_apart
+from fuzz.hostile.seeds import SEEDS
+from fuzz.hostile.trial import Outcome
+from fuzz.hostile.trials import SORTS, Tried, Workshop
+from tilewright.version import __version__
 
 __all__ = ["main"]
 
-CANARY = np.linspace(0, 1, 4096, dtype=np.float32).tobytes()
-Trial = tuple[str, bytes, Callable[[], tuple[str, str]]]
+PROGRESS_S: Final = 5.0
+PATIENCE_S: Final = 600.0
+PACKAGES: Final = ("onnx", "numpy", "protobuf")
 
 
 def main(arguments: list[str]) -> int:
     """Run trials until their number or the time is over; 1 if something was found."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz hostile", description=__doc__)
-    parser.add_argument("--count", type=int, default=1000, help="mutants (default: 1000)")
-    parser.add_argument("--seconds", type=float, default=150.0, help="stop after this time")
-    parser.add_argument("--seed", type=int, default=None, help="of the random numbers")
-    parser.add_argument("--only", choices=("models", "artefacts", "kernels"), help="one sort")
-    parser.add_argument("--model", choices=[*SEEDS, "external"], help="one model to damage")
-    parser.add_argument("--keep", type=Path, default=Path("findings"), help="folder for findings")
-    options = parser.parse_args(arguments)
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    options = _parser().parse_args(arguments)
+    first = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     warnings.simplefilter("ignore")
-    campaign = Campaign(random.Random(seed), options.keep, options.model)
+    campaign = Campaign(options.keep)
+    workshop = Workshop(options.only, options.model)
     try:
-        campaign.run(options.count, time.monotonic() + options.seconds, options.only)
+        campaign.run(workshop, range(first, first + options.count), options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
     finally:
-        shutil.rmtree(campaign.folder, ignore_errors=True)
-    print(f"seed {seed}: {campaign.summary()}")
+        shutil.rmtree(workshop.folder, ignore_errors=True)
+    print(f"seed {first}: {campaign.summary()}")
+    if options.out:
+        campaign.write(options.out, first, options)
+        print(f"written to {options.out}")
     return 1 if campaign.findings else 0
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fuzz hostile",
+        description="Damaged and malicious models, artefacts and entries of the cache.",
+        epilog="example: python -m fuzz hostile --count 1000 --seed 7 --only models; "
+        "exit code 0: nothing was found, 1: findings, 2: wrong usage",
+    )
+    parser.add_argument("--count", type=int, default=1000, metavar="N", help="mutants (1000)")
+    parser.add_argument("--seconds", type=float, metavar="T", help="stop after this time")
+    parser.add_argument("--seed", type=int, help="number of the first mutant (default: any)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--only", choices=list(SORTS), help="one sort of files")
+    parser.add_argument("--model", choices=[*SEEDS, "external"], help="one model to damage")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write a report as JSON")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("build/fuzz/hostile"), metavar="DIR",
+        help="where findings go (default build/fuzz/hostile)",
+    )  # fmt: skip
+    return parser
+
+
 class Campaign:
-    """Trials over all seeds; `tally` counts them by kind and end."""
+    """What became of mutants: `tally` counts them by kind and end."""
 
-    def __init__(self, rng: random.Random, keep: Path, model: str | None = None) -> None:
-        self.rng, self.keep, self.limits = rng, keep, Limits()
-        self.folder = Path(tempfile.mkdtemp(prefix="hostile-"))
-        self.inside = self.folder / "models"
-        self.names = [model] if model else [*SEEDS, "external"]
-        self.tally: collections.Counter[tuple[str, str]] = collections.Counter()
-        self.slowest, self.largest = 0.0, 0
-        self.findings: list[tuple[str, Outcome]] = []
-        self._prepare()
+    def __init__(self, keep: Path) -> None:
+        self.keep = keep
+        self.tally: Counter[tuple[str, str]] = Counter()
+        self.slowest: list[dict[str, Any]] = []
+        self.largest: list[dict[str, Any]] = []
+        self.findings: list[dict[str, Any]] = []
 
-    def _prepare(self) -> None:
-        from tilewright.runtime.cache import default_caches
-        from tilewright.target import Target
+    @property
+    def count(self) -> int:
+        """All mutants that were tried."""
+        return self.tally.total()
 
-        self.inside.mkdir()
-        (self.folder / "canary.bin").write_bytes(CANARY)
-        (self.inside / "link.bin").symlink_to("../canary.bin")
-        (self.inside / "folder").mkdir()
-        os.mkfifo(self.inside / "pipe")
-        self.caches = default_caches(self.folder / "cache")
-        self.target = Target.host()
-        self.seeds = {name: write_seed(name, self.inside) for name in self.names}
-        self.artefacts = []
-        for name, model in self.seeds.items():
-            made = self._module(self._written(model.SerializeToString()))
-            if name != "lists":
-                made.save(self.folder / "model.tw")
-                self.artefacts.append((self.folder / "model.tw").read_bytes())
-        self.kernels = [entry.path.read_bytes() for entry in self.caches.kernels.entries()]
+    def run(self, workshop: Workshop, numbers: Iterable[int], options: argparse.Namespace) -> None:
+        """Try mutants, several at once, until all are done or the time is over."""
 
-    def _written(self, content: bytes) -> Path:
-        path = self.inside / "model.onnx"
-        path.write_bytes(content)
-        return path
+        def work(number: int, _: Tell) -> Tried:
+            return workshop.tried(number)
 
-    def _module(self, path: Path) -> Module:
-        from tilewright.model.compiler import compile_parts
+        start = shown = time.monotonic()
+        tasks = _until(numbers, start, options.seconds)
+        limits = Limits(PATIENCE_S, 1 << 40)
+        for number, answer in each_apart(tasks, work, workers=options.workers, limits=limits):
+            if isinstance(answer, Gone):
+                answer = Tried("none", b"", Outcome(answer.how, f"the worker: {answer.why}"))
+            self._count(number, answer)
+            if time.monotonic() - shown > PROGRESS_S:
+                shown = time.monotonic()
+                print(f"{self.line()}, {shown - start:.0f} s", file=sys.stderr, flush=True)
 
-        return compile_parts(path, self.target, 1, self.caches, lambda _: None).module()
+    def _count(self, number: int, tried: Tried) -> None:
+        outcome = tried.outcome
+        end = f"{outcome.kind} {outcome.code}".strip()
+        self.tally[tried.kind, end] += 1
+        row = {"number": number, "kind": tried.kind, "end": end, "bytes": len(tried.content)}
+        row |= {"cpu_s": round(outcome.cpu_s, 3), "memory_mib": outcome.memory_bytes >> 20}
+        self.slowest = _most(self.slowest, row, "cpu_s")
+        self.largest = _most(self.largest, row, "memory_mib")
+        if not outcome.is_good:
+            self._found(row, tried)
 
-    def run(self, count: int, end: float, only: str | None) -> None:
-        """Trials one after another."""
-        for number, (kind, content, action) in enumerate(self._trials(only)):
-            if number >= count or time.monotonic() > end:
-                return
-            outcome = attempt(action, [self.inside, self.folder / "cache"], self.limits)
-            self.tally[kind, f"{outcome.kind} {outcome.code}".strip()] += 1
-            self.slowest = max(self.slowest, outcome.cpu_s)
-            self.largest = max(self.largest, outcome.memory_bytes)
-            if not outcome.is_good:
-                self._found(kind, content, outcome)
-
-    def _trials(self, only: str | None) -> Iterator[Trial]:
-        makers = {"models": self._model, "artefacts": self._artefact, "kernels": self._kernel}
-        weights = {"models": 8, "artefacts": 3, "kernels": 1}
-        names = [only] if only else [n for n, weight in weights.items() for _ in range(weight)]
-        while True:
-            yield makers[self.rng.choice(names)]()
-
-    def _model(self) -> Trial:
-        name = self.rng.choice(self.names)
-        model = self.seeds[name]
-        if self.rng.random() < 0.35:
-            kind, content = damaged(self.rng, model.SerializeToString())
-        else:
-            kind, content = mutated(self.rng, model)
-        path = self._written(content)
-        return kind, content, lambda: self._try_model(path)
-
-    def _try_model(self, path: Path) -> tuple[str, str]:
-        module = self._module(path)
-        feeds = _feeds(module)
-        if feeds is None or module.by_reference:
-            return "compiled", ""
-        from tilewright.errors import CallError
-
-        try:
-            module.run(feeds)
-        except CallError as error:
-            return "ran", error.code.id
-        return "ran", ""
-
-    def _artefact(self) -> Trial:
-        original = self.rng.choice(self.artefacts)
-        kind, content = mutated_artefact(self.rng, original)
-        path = self.inside / "model.tw"
-        path.write_bytes(content)
-        whole = kind == "artefact signed" or weights_differ_only(original, content)
-
-        def action() -> tuple[str, str]:
-            from tilewright.model.module import load_module
-
-            load_module(path)
-            if not whole:
-                raise AssertionError("a damaged file was loaded")
-            return "loaded", ""
-
-        return kind, content, action
-
-    def _kernel(self) -> Trial:
-        from tilewright.model.kernel_store import _read
-
-        original = self.rng.choice(self.kernels)
-        kind, content = mutated_kernel(self.rng, original)
-        path = self.inside / "model.kernel"
-        path.write_bytes(content)
-
-        def action() -> tuple[str, str]:
-            try:
-                _read(path)
-            except ValueError:
-                return "missed", ""
-            if kind != "kernel signed" and content != original:
-                raise AssertionError("a damaged kernel was taken")
-            return "loaded", ""
-
-        return kind, content, action
-
-    def _found(self, kind: str, content: bytes, outcome: Outcome) -> None:
-        self.findings.append((kind, outcome))
+    def _found(self, row: dict[str, Any], tried: Tried) -> None:
+        outcome = tried.outcome
         self.keep.mkdir(parents=True, exist_ok=True)
-        suffix = ".tw" if kind.startswith("artefact") else ".onnx"
-        name = f"{len(list(self.keep.iterdir())):03d}-{outcome.kind.replace(' ', '-')}"
-        (self.keep / f"{name}{suffix}").write_bytes(content)
-        note = f"{kind}: {outcome.kind} {outcome.code}, {outcome.cpu_s:.1f} s, "
-        note += f"{outcome.memory_bytes >> 20} MB, {outcome.touched}\n{outcome.text}\n"
-        (self.keep / f"{name}.txt").write_text(note, encoding="utf-8")
-        print(f"{name}: {note.splitlines()[0]}", file=sys.stderr)
+        path = self.keep / f"{row['number']}-{outcome.kind.replace(' ', '-')}{tried.suffix}"
+        path.write_bytes(tried.content)
+        self.findings.append({**row, "touched": outcome.touched, "file": str(path)})
+        note = f"{row}\ntouched {outcome.touched}\n{outcome.text}\n"
+        path.with_suffix(".txt").write_text(note, encoding="utf-8", errors="backslashreplace")
+        print(f"{row['kind']}: {row['end']} -> {path}", flush=True)
+
+    def line(self) -> str:
+        """The counts in a line."""
+        return f"{self.count} mutants, {len(self.findings)} findings"
+
+    def by(self, part: int) -> dict[str, int]:
+        """Counts by kind (0) or by end (1), the greatest first."""
+        counts: Counter[str] = Counter()
+        for key, count in self.tally.items():
+            counts[key[part]] += count
+        return dict(counts.most_common())
 
     def summary(self) -> str:
         """Counts by kind and by end, the slowest and the largest trial."""
-        ends: collections.Counter[str] = collections.Counter()
-        kinds: collections.Counter[str] = collections.Counter()
-        for (kind, end), count in self.tally.items():
-            kinds[kind] += count
-            ends[end] += count
-        lines = [f"{sum(ends.values())} mutants, {len(self.findings)} findings"]
-        lines.append("  by kind: " + ", ".join(f"{k} {n}" for k, n in kinds.most_common()))
-        lines.append("  by end: " + ", ".join(f"{k} {n}" for k, n in ends.most_common()))
-        lines.append(f"  at most {self.slowest:.2f} s and {self.largest >> 20} MB")
+        lines = [self.line()]
+        for name, part in (("kind", 0), ("end", 1)):
+            lines.append(f"  by {name}: " + ", ".join(f"{k} {n}" for k, n in self.by(part).items()))
+        if self.slowest:
+            slow, large = self.slowest[0]["cpu_s"], self.largest[0]["memory_mib"]
+            lines.append(f"  at most {slow:.2f} s and {large} MiB")
         return "\n".join(lines)
 
+    def write(self, path: Path, seed: int, options: argparse.Namespace) -> None:
+        """The report as JSON."""
+        asked = {"seed": seed, "only": options.only, "model": options.model}
+        report = {
+            **asked,
+            "mutants": self.count,
+            "kinds": self.by(0),
+            "ends": self.by(1),
+            "kinds_and_ends": {f"{k}: {e}": n for (k, e), n in sorted(self.tally.items())},
+            "slowest": self.slowest,
+            "largest": self.largest,
+            "versions": {"tilewright": __version__, **{name: version(name) for name in PACKAGES}},
+            "findings": self.findings,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
-def _feeds(module: Module) -> dict[str, np.ndarray] | None:
-    """Zeros for all inputs, symbolic dimensions of size 2; None if they are too large."""
-    feeds = {}
-    for info in module.inputs:
-        if info.dtype is None or info.shape is None:
-            return None
-        shape = [d if isinstance(d, int) and d >= 0 else 2 for d in info.shape]
-        if np.prod([float(d) for d in shape]) > 1e6:
-            return None
-        feeds[info.name] = np.zeros(shape, info.dtype.numpy)
-    return feeds
+
+def _most(rows: list[dict[str, Any]], row: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """The ten greatest of rows and one more."""
+    return sorted([*rows, row], key=lambda r: r[key], reverse=True)[:10]
+
+
+def _until(numbers: Iterable[int], start: float, seconds: float | None) -> Iterator[int]:
+    return itertools.takewhile(
+        lambda _: seconds is None or time.monotonic() - start <= seconds, numbers
+    )

@@ -9,12 +9,13 @@ from typing import Final
 import onnx
 from onnx import AttributeProto, TensorProto, helper
 
+from fuzz.hostile.malice import MALICE
+from fuzz.hostile.parts import EXTREMES, NUMBERS, attributes, graphs, infos, nodes, tensors
+
 __all__ = ["CHANGES", "mutated"]
 
 Change = Callable[[random.Random, onnx.ModelProto], None]
 
-NUMBERS: Final = (0, 1, 2, 3, 7, 17, 255, 4096, 65536, 10**6, 10**9, 10**12, 2**31 - 1, 2**31)
-EXTREMES: Final = (-1, -2, -(2**31), -(2**63), 2**32, 2**40, 2**62, 2**63 - 1)
 NAMES: Final = ("", "x", "y", "w", "x" * 5000, "\x1b[31mred", "two\nlines", "{0}{model}", "%s%n")
 NAMES_MORE: Final = ("\u202eright", "a/../b", 'quote"\\', "\0", "é", "true", "i64", "%0", "@main")
 REALS: Final = (0.0, -1.0, 1e-45, 1e38, float("nan"), float("inf"), -float("inf"), 2.5, 1e9)
@@ -25,37 +26,8 @@ def _number(rng: random.Random) -> int:
     return rng.choice(NUMBERS if rng.random() < 0.6 else EXTREMES)
 
 
-def _graphs(model: onnx.ModelProto) -> list[onnx.GraphProto]:
-    found, waiting = [], [model.graph]
-    while waiting:
-        graph = waiting.pop()
-        found.append(graph)
-        for node in graph.node:
-            for attribute in node.attribute:
-                waiting += [attribute.g] if attribute.HasField("g") else []
-    return found
-
-
-def _nodes(model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    own = [node for graph in _graphs(model) for node in graph.node]
-    return own + [node for function in model.functions for node in function.node]
-
-
-def _tensors(model: onnx.ModelProto) -> list[TensorProto]:
-    own = [tensor for graph in _graphs(model) for tensor in graph.initializer]
-    return own + [a.t for n in _nodes(model) for a in n.attribute if a.HasField("t")]
-
-
-def _infos(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    return [i for g in _graphs(model) for i in (*g.input, *g.output, *g.value_info)]
-
-
-def _attributes(model: onnx.ModelProto) -> list[AttributeProto]:
-    return [attribute for node in _nodes(model) for attribute in node.attribute]
-
-
 def _dims_of_tensor(rng: random.Random, model: onnx.ModelProto) -> None:
-    dims = rng.choice(_tensors(model)).dims
+    dims = rng.choice(tensors(model)).dims
     if dims and rng.random() < 0.6:
         dims[rng.randrange(len(dims))] = _number(rng)
     else:
@@ -63,7 +35,7 @@ def _dims_of_tensor(rng: random.Random, model: onnx.ModelProto) -> None:
 
 
 def _dims_of_value(rng: random.Random, model: onnx.ModelProto) -> None:
-    shape = rng.choice(_infos(model)).type.tensor_type.shape
+    shape = rng.choice(infos(model)).type.tensor_type.shape
     dim = rng.choice(shape.dim) if shape.dim and rng.random() < 0.7 else shape.dim.add()
     if rng.random() < 0.7:
         dim.dim_value = _number(rng)
@@ -72,14 +44,14 @@ def _dims_of_value(rng: random.Random, model: onnx.ModelProto) -> None:
 
 
 def _type(rng: random.Random, model: onnx.ModelProto) -> None:
-    if rng.random() < 0.5 and _tensors(model):
-        rng.choice(_tensors(model)).data_type = rng.randrange(30)
+    if rng.random() < 0.5 and tensors(model):
+        rng.choice(tensors(model)).data_type = rng.randrange(30)
     else:
-        rng.choice(_infos(model)).type.tensor_type.elem_type = rng.randrange(30)
+        rng.choice(infos(model)).type.tensor_type.elem_type = rng.randrange(30)
 
 
 def _content(rng: random.Random, model: onnx.ModelProto) -> None:
-    tensor = rng.choice(_tensors(model))
+    tensor = rng.choice(tensors(model))
     match rng.randrange(5):
         case 0:
             tensor.raw_data = tensor.raw_data[: rng.randrange(len(tensor.raw_data) + 1)]
@@ -97,20 +69,20 @@ def _content(rng: random.Random, model: onnx.ModelProto) -> None:
 
 def _name(rng: random.Random, model: onnx.ModelProto) -> None:
     """Another name at a place: a wrong edge, a cycle, a name twice, a name that is none."""
-    node = rng.choice(_nodes(model))
+    node = rng.choice(nodes(model))
     places = [p for p in (node.input, node.output) if p]
-    taken = [name for other in _nodes(model) for name in (*other.input, *other.output)]
+    taken = [name for other in nodes(model) for name in (*other.input, *other.output)]
     new = rng.choice(taken) if rng.random() < 0.7 else rng.choice(NAMES + NAMES_MORE)
     if places and rng.random() < 0.8:
         names = rng.choice(places)
         names[rng.randrange(len(names))] = new
     else:
-        holder = rng.choice([node, rng.choice(_infos(model)), model.graph])
+        holder = rng.choice([node, rng.choice(infos(model)), model.graph])
         holder.name = new
 
 
 def _edges(rng: random.Random, model: onnx.ModelProto) -> None:
-    node = rng.choice(_nodes(model))
+    node = rng.choice(nodes(model))
     match rng.randrange(4):
         case 0:
             node.input.extend(rng.choice(NAMES) for _ in range(rng.choice((1, 3, 300))))
@@ -124,7 +96,7 @@ def _edges(rng: random.Random, model: onnx.ModelProto) -> None:
 
 def _arrange(rng: random.Random, model: onnx.ModelProto) -> None:
     """Nodes that are missing, twice there, or in another order."""
-    graph = rng.choice(_graphs(model))
+    graph = rng.choice(graphs(model))
     if not graph.node:
         return
     k = rng.randrange(len(graph.node))
@@ -146,7 +118,7 @@ def _arrange(rng: random.Random, model: onnx.ModelProto) -> None:
 
 
 def _operator(rng: random.Random, model: onnx.ModelProto) -> None:
-    node = rng.choice(_nodes(model))
+    node = rng.choice(nodes(model))
     if rng.random() < 0.85:
         node.op_type = rng.choice(OPERATORS)
     else:
@@ -154,7 +126,7 @@ def _operator(rng: random.Random, model: onnx.ModelProto) -> None:
 
 
 def _attribute(rng: random.Random, model: onnx.ModelProto) -> None:
-    found = _attributes(model)
+    found = attributes(model)
     if not found or rng.random() < 0.2:
         names = (
             "axis",
@@ -167,7 +139,7 @@ def _attribute(rng: random.Random, model: onnx.ModelProto) -> None:
             "value",
             "kernel_shape",
         )
-        node = rng.choice(_nodes(model))
+        node = rng.choice(nodes(model))
         value = _number(rng) if rng.random() < 0.5 else [_number(rng) for _ in range(4)]
         node.attribute.append(helper.make_attribute(rng.choice(names), value))
         return
@@ -192,7 +164,7 @@ def _attribute(rng: random.Random, model: onnx.ModelProto) -> None:
 
 def _nest(rng: random.Random, model: onnx.ModelProto) -> None:
     """A graph inside of itself, again and again; it keeps reading names from around it."""
-    graph = rng.choice(_graphs(model))
+    graph = rng.choice(graphs(model))
     condition = helper.make_tensor("nested_condition", TensorProto.BOOL, [], [rng.random() < 0.5])
     for _ in range(rng.choice((1, 2, 3, 8, 20))):
         copy = onnx.GraphProto()
@@ -214,8 +186,7 @@ def _nest(rng: random.Random, model: onnx.ModelProto) -> None:
 
 def _function(rng: random.Random, model: onnx.ModelProto) -> None:
     """Functions that lead to each other, or shadow operators."""
-    nodes = _nodes(model)
-    called = rng.choice(nodes)
+    called = rng.choice(nodes(model))
     name, domain = called.op_type, called.domain
     inputs = [f"i{k}" for k in range(len(called.input))]
     outputs = [f"o{k}" for k in range(len(called.output))]
@@ -242,24 +213,21 @@ def _opset(rng: random.Random, model: onnx.ModelProto) -> None:
 
 def _external(rng: random.Random, model: onnx.ModelProto) -> None:
     """Data that lie somewhere else than they should."""
-    tensor = rng.choice(_tensors(model))
+    tensor = rng.choice(tensors(model))
     tensor.data_location = TensorProto.EXTERNAL
     if rng.random() < 0.5:
         tensor.ClearField("raw_data")
     known = {entry.key: entry for entry in tensor.external_data}
     places = ("../canary.bin", "/etc/passwd", "weights.bin", "link.bin", "pipe", "/dev/zero", ".")
-    more = (
-        "inside/../../canary.bin",
-        "",
-        "folder",
-        "nowhere.bin",
-        "..\\canary.bin",
-        "weights.bin\0",
-    )
+    more = ("folder/../../canary.bin", "", "folder", "nowhere.bin", "..\\canary.bin", "round")
+    links = ("weights.bin\0", "up/canary.bin", "zero", "/proc/self/mem", "./weights.bin", "w" * 300)
+    texts = ("model.onnx", "/" * 4000, "folder/" * 500, "C:canary.bin", "file:///etc/passwd")
     key = rng.choice(("location", "location", "offset", "length", "basepath", "__class__"))
     entry = known.get(key) or tensor.external_data.add(key=key)
     entry.value = (
-        rng.choice(places + more) if key in ("location", "basepath") else str(_number(rng))
+        rng.choice(places + more + links + texts)
+        if key in ("location", "basepath")
+        else str(_number(rng))
     )
 
 
@@ -277,6 +245,7 @@ CHANGES: Final[dict[str, Change]] = {
     "function": _function,
     "opset": _opset,
     "external data": _external,
+    **MALICE,
 }
 
 

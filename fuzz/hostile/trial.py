@@ -30,7 +30,9 @@ class Limits:
     """What a trial may take: seconds of a processor, bytes beyond those of its start."""
 
     seconds: float = 5.0
-    memory_bytes: int = 512 << 20
+    memory_bytes: int = 256 << 20
+    file_bytes: int = 1 << 26
+    """Of a file that it writes."""
     patience_s: float = 300.0
     """Seconds of the clock: other processes may take most of the processor."""
 
@@ -112,7 +114,7 @@ def _be_child(
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         space = _virtual() + (4 << 30)
         resource.setrlimit(resource.RLIMIT_AS, (space, space))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_bytes, limits.file_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _watch(allowed, touched)
         outcome = _judged(action)

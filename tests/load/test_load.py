@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.confined import CONFINEMENTS, NotPossible, run_confined
+
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -50,6 +52,28 @@ def test_many_callers_of_one_session(calls):
     assert report["frames"] <= 8  # one for each caller, and none for each call
     assert report["threads_more"] <= 0  # callers are gone, workers are shared
     assert report["grown_kib"] < 32 << 10
+
+
+@pytest.mark.parametrize("how", CONFINEMENTS[1:], ids=lambda how: how.name.replace(" ", "-"))
+def test_callers_where_less_may_be_used_than_the_machine_has(how):
+    """More callers, and more threads of a team, than processors: all of them come to an end."""
+    try:
+        result = run_confined(how, command("callers", 4, 50), timeout=300)
+    except NotPossible as problem:
+        pytest.skip(str(problem))
+    assert result.returncode == 0, result.stderr[-3000:]
+    report = json.loads(result.stdout.splitlines()[-1])
+    assert (report["wrong"], report["calls"]) == (0, 200)
+
+
+@pytest.mark.parametrize("how", CONFINEMENTS[1:], ids=lambda how: how.name.replace(" ", "-"))
+def test_sessions_use_no_more_threads_than_they_may(how):
+    text = "import tilewright.runtime as r; print(r.default_threads())"
+    try:
+        result = run_confined(how, [sys.executable, "-c", text], timeout=120)
+    except NotPossible as problem:
+        pytest.skip(str(problem))
+    assert result.stdout == "1\n", result.stderr[-3000:]
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(1000, marks=LONG)])

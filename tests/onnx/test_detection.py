@@ -164,3 +164,24 @@ def test_no_boxes_to_align() -> None:
     module = tilewright.compile(model, cache=False, threads=1)
     empty = {**feeds, "in1": np.zeros((0, 4), np.float32), "in2": np.zeros(0, np.int64)}
     assert module.run(empty)[0].shape == (0, 2, 1, 1)
+
+
+@pytest.mark.parametrize(("cells", "scale"), [((2, 3), 1.0), ((4, 1), 0.25), ((7, 5), 2.0)])
+def test_pools_of_boxes(cells: tuple[int, int], scale: float) -> None:
+    """Boxes that lie inside, reach out of the image, have no area, or lie outside of it."""
+    x = RNG.normal(0, 1, (BATCH, 3, 9, 14)).astype(np.float32)
+    low = RNG.uniform(-6, 12, (17, 2)) / scale
+    high = low + RNG.uniform(-3, 12, (17, 2)) / scale
+    images = RNG.integers(0, BATCH, (17, 1))
+    rois = np.concatenate([images, low, high], 1).astype(np.float32)
+    attributes = {"pooled_shape": cells, "spatial_scale": scale}
+    options: dict[str, Any] = {"attributes": attributes, "opset": 21}  # as new as onnxruntime knows
+    expected = ort("MaxRoiPool", [x, rois], **options)
+    check_native("MaxRoiPool", [x, rois], expected, **options)
+
+
+def test_a_pool_of_a_box_in_no_image_stays_in_memory() -> None:
+    x = np.ones((2, 1, 4, 4), np.float32)
+    rois = np.array([[1e9, 0, 0, 3, 3], [-7, 0, 0, 3, 3], [1, -9e9, -9e9, 9e9, 9e9]], np.float32)
+    (found,) = native("MaxRoiPool", [x, rois], attributes={"pooled_shape": (2, 2)})
+    assert found.shape == (3, 1, 2, 2)

@@ -14,7 +14,7 @@ from tilewright.graph.ops import Op
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import rewrite, walk
 
-__all__ = ["SizeNames", "abstract_sizes"]
+__all__ = ["SizeNames", "abstract_sizes", "expressions"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SizeNames:
 
     def op(self, op: Op) -> Op:
         """An operator with these dimensions replaced in its attributes."""
-        if not self.meaning or next(_exprs(op), None) is None:
+        if not self.meaning or next(expressions(op), None) is None:
             return op
         changes = {
             f.name: _mapped(getattr(op, f.name), self.expr)
@@ -55,7 +55,7 @@ def abstract_sizes(nodes: Sequence[Node]) -> SizeNames:
         dim for node in nodes for v in (*node.inputs, *node.outputs) for dim in v.shape
     )
     wholes = [d for d in dims if not isinstance(d, tir.Const | tir.Var)]
-    attributes = [e for node in nodes for e in _exprs(node.op)]
+    attributes = [e for node in nodes for e in expressions(node.op)]
     meaning: dict[tir.Var, tir.Expr] = {}
     for whole in wholes:
         inside = {v for v in walk(whole) if isinstance(v, tir.Var)}
@@ -74,7 +74,8 @@ def _occurs(var: tir.Var, expr: tir.Expr, apart_from: tir.Expr) -> bool:
     return any(part is var for part in walk(without))
 
 
-def _exprs(op: Op) -> Iterator[tir.Expr]:
+def expressions(op: Op) -> Iterator[tir.Expr]:
+    """The expressions among the attributes of an operator."""
     for f in dataclasses.fields(op):
         yield from _inside(getattr(op, f.name))
 

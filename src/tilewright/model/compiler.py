@@ -14,10 +14,11 @@ from tilewright.errors import Code, TilewrightWarning, UserError
 from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, load_module, parts_of
+from tilewright.model.sources import Source, Sources
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import Parts, write
 from tilewright.runtime.cache import Caches, default_caches
-from tilewright.runtime.keys import compile_key, digest_of_bytes, digest_of_file, digest_of_open
+from tilewright.runtime.keys import compile_key
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported, listing
 
@@ -42,8 +43,6 @@ ACCURACIES: Final = ("default", "strict")
 
 AUTO: Final = "auto"
 """Layouts that are chosen for all kernels together."""
-
-Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def compile_model(
     """
     machine = Target.named(target) if isinstance(target, str) else target
     count = default_threads() if threads is None else threads
-    _require_accuracy(accuracy)
+    require_accuracy(accuracy)
     require_layouts(layouts)
     _require_no_database(database)
     tell = progress or (lambda _: None)
@@ -90,7 +89,7 @@ def compile_model(
     compiling = Compiling(machine, count, accuracy, layouts, caches)
     if caches is not None:
         tell(Progress("look into the cache"))
-        compiling = replace(compiling, digests=tuple(_digests(model, caches)))
+        compiling = replace(compiling, sources=Sources.of(model, caches))
     if not settled:
         return compiling.module(model, tell)
     from tilewright.model.settled import settled_values
@@ -101,14 +100,14 @@ def compile_model(
 
 @dataclass(frozen=True)
 class Compiling:
-    """How models are compiled; `digests` are those of the model, for its key in the cache."""
+    """How models are compiled; `sources` says which model, for its key in the cache."""
 
     target: Target
     threads: int
     accuracy: str
     layouts: str
     caches: Caches | None = None
-    digests: tuple[str, ...] = ()
+    sources: Sources = field(default_factory=Sources)
 
     def module(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -122,7 +121,7 @@ class Compiling:
             options["settled"] = settled.digest()
         if final:  # the same values may be asked for where others are still open
             options["final"] = True
-        key = compile_key(self.digests, self.target, self.threads, options)
+        key = compile_key(self.sources.digests, self.target, self.threads, options)
         with caches.models.turn(key):
             found = caches.models.load(key, lambda path: load_module(path, threads=self.threads))
             if found is not None:
@@ -130,7 +129,7 @@ class Compiling:
                     warn_of_reference(found.by_reference)
                 return found
             made = self.parts(model, tell, settled, final=final)
-            if isinstance(made, Compilation):
+            if isinstance(made, Compilation) and self.sources.are_unchanged:
                 # In the background: bringing a large model to the disk takes longer than
                 # compiling it.
                 put, parts = caches.models.put, made.parts
@@ -154,8 +153,11 @@ class Compiling:
         )
         if not isinstance(made, Unsettled):
             return made
+        if not self.sources.are_unchanged:  # versions are of a model that nobody has hashed
+            return replace(made, how=replace(self, caches=None))
         known = () if settled is None else (settled.digest(),)
-        return replace(made, how=replace(self, digests=(*self.digests, *known)))
+        sources = Sources((*self.sources.digests, *known))  # what was read: files do not matter now
+        return replace(made, how=replace(self, sources=sources))
 
 
 @dataclass(frozen=True)
@@ -331,21 +333,6 @@ def choose_layouts(
     return Chosen(graph, settings, choice, by_reference, meta, lengths, endings)
 
 
-def _digests(model: Source, caches: Caches) -> list[str]:
-    """The content of a model, external data included."""
-    from tilewright.frontend.onnx import external_files
-
-    if isinstance(model, bytes):
-        return [digest_of_bytes(model)]
-    if isinstance(model, str | os.PathLike):
-        path = Path(model)
-        if not path.is_file():
-            return []  # reading it says what is wrong
-        digests = [digest_of_file(path, caches.digests)]
-        return digests + [digest_of_open(file, caches.digests) for file in external_files(path)]
-    return [digest_of_bytes(model.SerializeToString())]
-
-
 def warn_of_reference(nodes: Sequence[Unsupported]) -> None:
     """Say once which nodes run slowly, and why; the warning has all of them."""
     if not nodes:
@@ -357,7 +344,8 @@ def warn_of_reference(nodes: Sequence[Unsupported]) -> None:
     warnings.warn(TilewrightWarning(text, nodes), stacklevel=3)
 
 
-def _require_accuracy(accuracy: str) -> None:
+def require_accuracy(accuracy: str) -> None:
+    """Refuse a word that is none of them."""
     if accuracy not in ACCURACIES:
         facts = {"argument": "accuracy", "found": repr(accuracy)}
         raise UserError(K020, facts, hint=f"one of: {', '.join(ACCURACIES)}")

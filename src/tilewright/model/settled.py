@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tilewright.errors import TilewrightWarning, UserError
-from tilewright.model.compiler import K020, Source, Unsettled, warn_of_reference
+from tilewright.model.compiler import K020, Unsettled, warn_of_reference
 from tilewright.model.given import Key, Reader
 from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module
+from tilewright.model.sources import Source
 from tilewright.model.whole import info_of, inputs_of, outputs_of
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Profile

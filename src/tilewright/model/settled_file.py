@@ -1,7 +1,7 @@
 """Files of models that are compiled for the values of some inputs: the model, and for whom.
 
 The model itself lies where other files have weights. Whoever loads it has the compiler, which looks
-into the cache first.
+into the cache first, and compiles for the machine that it is on.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tilewright.errors import ArtefactError, Code
+from tilewright.abi import MAX_THREADS
+from tilewright.errors import ArtefactError, Code, UserError
 from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, tool
+from tilewright.model.sources import Sources
 from tilewright.model.whole import A121
 from tilewright.runtime.artefact import Artefact, Parts, save
 from tilewright.runtime.cache import default_caches
@@ -45,7 +47,6 @@ def save_settled(path: str | os.PathLike[str], source: Unsettled) -> None:
         "settled": {
             "values": list(needs.values),
             "forms": list(needs.forms),
-            "target": how.target.to_dict(),
             "accuracy": how.accuracy,
             "layouts": how.layouts,
         },
@@ -58,7 +59,7 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     """The module of a file that `save_settled` wrote; all of it is read and checked."""
     from tilewright.frontend.onnx import read_model
     from tilewright.frontend.onnx.settled import Needs, open_inputs
-    from tilewright.model.compiler import Compiling, Unsettled
+    from tilewright.model.compiler import Compiling, Unsettled, require_accuracy, require_layouts
 
     artefact.verify()
     extra, content = artefact.metadata["extra"], bytes(artefact.weights)
@@ -67,7 +68,6 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
             "settled": {
                 "values": list() as values,
                 "forms": list() as forms,
-                "target": dict() as target,
                 "accuracy": str() as accuracy,
                 "layouts": str() as layouts,
             },
@@ -81,10 +81,15 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     if not all(name in names for name in (*values, *forms)):
         raise _unclear(artefact, "it names inputs that the model does not have")
     count = saved if threads is None else threads
-    digests = (digest_of_bytes(content),)
-    machine = Target.from_dict(target)
-    machine.require_runs_on(Target.host())
-    how = Compiling(machine, count, accuracy, layouts, default_caches(), digests)
+    if isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
+        raise _unclear(artefact, f"it is for {count} threads")
+    try:
+        require_accuracy(accuracy)
+        require_layouts(layouts)
+    except UserError as problem:
+        raise _unclear(artefact, str(problem)) from None
+    sources = Sources((digest_of_bytes(content),))
+    how = Compiling(Target.host(), count, accuracy, layouts, default_caches(), sources)
     return Unsettled(model, Needs(tuple(values), tuple(forms)), how).module()
 
 

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, Final
 from tilewright.runtime.cache import Cache
 from tilewright.target import Target
 
-__all__ = ["compile_key", "compiler_state", "digest_of_bytes", "digest_of_file"]
-__all__ += ["digest_of_open"]
+__all__ = ["compile_key", "compiler_state", "digest_of_bytes", "digest_of_open"]
+__all__ += ["identity_of_open"]
 
 PACKAGE: Final = Path(__file__).parents[1]
 SETTLED_NS: Final = 2_000_000_000
@@ -50,20 +50,14 @@ def digest_of_bytes(data: bytes | memoryview) -> str:
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
-def digest_of_file(path: Path, memory: Cache | None = None) -> str:
+def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
     """The digest of a file's content; `memory` knows those of files that have not changed since.
 
     What is remembered are device, number, size and times of the file. The times of a file that was
     written just now say little, since it can be written again at the same time: it is not
     remembered yet.
     """
-    with path.open("rb") as file:
-        return digest_of_open(file, memory)
-
-
-def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
-    """The same for a file that is open, at its begin."""
-    identity = _identity(os.fstat(file.fileno()))
+    identity = identity_of_open(file)
     if memory is not None:
         found = memory.load(identity, _read_digest)
         if found is not None:
@@ -72,13 +66,15 @@ def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
     while piece := file.read(PIECE):
         state.update(piece)
     digest = state.hexdigest()
-    after = os.fstat(file.fileno())
-    if memory is not None and identity == _identity(after) and _is_settled(after):
+    is_settled = _is_settled(os.fstat(file.fileno()))
+    if memory is not None and identity == identity_of_open(file) and is_settled:
         memory.put(identity, lambda draft: draft.write_text(digest, encoding="ascii"))
     return digest
 
 
-def _identity(state: os.stat_result) -> str:
+def identity_of_open(file: BinaryIO) -> str:
+    """What becomes another one whenever a file is written or exchanged."""
+    state = os.fstat(file.fileno())
     facts = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
     return digest_of_bytes(repr(facts).encode())
 

@@ -13,9 +13,13 @@ from onnx import TensorProto, helper
 import tilewright as tw
 from tests.expect import raises_code
 from tests.small import make, sequence_model
+from tilewright.errors import ArtefactError
 from tilewright.model import settled
 from tilewright.model.settled import SettledModule
+from tilewright.runtime import artefact
 from tilewright.runtime.cache import default_caches
+from tilewright.runtime.codec import to_json
+from tilewright.runtime.program import Program
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -396,6 +400,36 @@ def test_values_given_ahead_must_fit():
         tw.compile(summed(), cache=False, settled={"axis": [1]})
     with raises_code("C003", facts={"param": "axes"}):
         tw.compile(summed(), cache=False, settled={"axes": np.array([1.5], np.float32)})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"threads": 0},
+        {"threads": 1 << 40},
+        {"threads": True, "accuracy": "loose"},
+        {"threads": "two"},
+        {"accuracy": 3},
+        {"accuracy": "loose"},
+        {"layouts": "nchw0c"},
+        {"values": ["x", "y"]},
+        {"values": [["axes"]]},
+        {"forms": "x"},
+    ],
+    ids=str,
+)
+def test_what_a_file_says_is_not_believed(tmp_path, changed):
+    """Checksums fit: whoever can write a file can make them."""
+    tw.compile(summed(), cache=False, threads=1).save(tmp_path / "summed.tw")
+    found = artefact.open_artefact(tmp_path / "summed.tw")
+    extra, content = dict(found.metadata["extra"]), bytes(found.weights)
+    settled = {**extra["settled"]} | {k: v for k, v in changed.items() if k != "threads"}
+    extra |= {"settled": settled, "threads": changed.get("threads", 1)}
+    empty = to_json(Program("summed", (), (), (), (), (), ()))
+    parts = artefact.Parts(empty, b"", [content], tw.Target.host(), "test", extra)
+    artefact.save(tmp_path / "forged.tw", parts)
+    with pytest.raises(ArtefactError, match=r"A122|A111"):
+        tw.load(tmp_path / "forged.tw")
 
 
 def test_it_can_be_saved_and_loaded(tmp_path, monkeypatch):

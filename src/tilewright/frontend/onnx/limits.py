@@ -10,7 +10,8 @@ import os
 from typing import Final
 
 __all__ = ["MAX_COPIES", "MAX_DEPTH", "MAX_EXPANDED", "MAX_FILE", "MAX_NAME", "MAX_NODES"]
-__all__ += ["MAX_RANK", "SPARE_NODES", "memory_bytes"]
+__all__ += ["MAX_RANK", "MEMORY_BASE", "MEMORY_FACTOR", "SPARE_NODES", "memory_bound"]
+__all__ += ["memory_bytes"]
 
 MAX_FILE: Final = (1 << 31) - 1
 """Bytes of a model without its external data; no protobuf message can be larger."""
@@ -29,6 +30,17 @@ MAX_COPIES: Final = 16
 """How often all nodes may be imported, on average: branches and loops import their graphs again."""
 SPARE_NODES: Final = 4096
 """Imports on top of that, for small models."""
+
+MEMORY_BASE: Final = 256 << 20
+MEMORY_FACTOR: Final = 256
+"""Bytes of memory that a compilation may take beyond what its process had before, and more for each
+byte of the model and of its external files. Data take a few times their size; what needs the
+factor are messages of two bytes each, of which protobuf alone makes two hundred."""
+
+
+def memory_bound(size: int) -> int:
+    """What refusing or compiling a model takes at most; `size` is that of its files in bytes."""
+    return MEMORY_BASE + MEMORY_FACTOR * size
 
 
 def memory_bytes() -> int:

@@ -13,6 +13,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 
 __all__ = ["evaluator_of"]
@@ -79,9 +80,9 @@ class CastMap(OpRun):  # type: ignore[misc]
         return (np.array([values]).astype(kind),)
 
 
-EXTRA: Final = [ZipMap, CategoryMapper, CastMap]
+EXTRA: Final = [ZipMap, CategoryMapper, CastMap, Loop]
 
 
 def evaluator_of(model: onnx.ModelProto) -> ReferenceEvaluator:
-    """The reference implementation of a model, with what it lacks."""
+    """The reference implementation of a model, with what it lacks or gets wrong."""
     return ReferenceEvaluator(model, new_ops=EXTRA)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
 import onnx
 
 from tilewright.dtypes import DType, dtype_of
@@ -83,7 +84,8 @@ class OnnxNode:
         return int(self.attributes.get(name, default))
 
     def float(self, name: str, default: float = 0.0) -> float:
-        return float(self.attributes.get(name, default))
+        """As ONNX stores it, which is f32: a default is no more exact than what a model writes."""
+        return float(np.float32(self.attributes.get(name, default)))
 
     def ints(self, name: str, default: Sequence[Any] | None = None) -> list[Any] | None:
         found = self.attributes.get(name, default)

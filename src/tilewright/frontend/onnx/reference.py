@@ -74,6 +74,8 @@ def told_as_call_error() -> Iterator[None]:
     except Exception as problem:  # it raises whatever NumPy does
         reason = f"the ONNX reference implementation failed ({type(problem).__name__}: {problem})"
         hint = "the model was not made for such inputs"
+        if isinstance(problem, ImportError):
+            hint = "install what is missing; `tilewright[reference]` has all that operators need"
         raise CallError(C302, {"problem": shown(reason, 400)}, hint=hint) from problem
 
 

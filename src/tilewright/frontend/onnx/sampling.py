@@ -1,16 +1,22 @@
-"""`GridSample`: an image at places that a tensor of coordinates says, of any rank."""
+"""`GridSample`: an image at places that a tensor of coordinates says; `AffineGrid` makes these."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
+
+import numpy as np
 
 from tilewright.dtypes import f32, i64
+from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.coordinates import cubic_weight, linear_weight
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
+from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
 from tilewright.tensor import ir as tir
@@ -43,6 +49,30 @@ def grid_sample(b: Builder, node: OnnxNode, x: Value, grid: Value) -> Value:
         weight = b.map(_multiplied, *(w for _, w in chosen))
         weights.append(b.reshape(weight, (grid.shape[0], 1, *grid.shape[1:-1])))
     return b.map(_sum_where_weighted, *parts, *weights, dtype=x.dtype)
+
+
+@onnx_op("AffineGrid")
+def affine_grid(b: Builder, node: OnnxNode, theta: Value, size: Value) -> Value:
+    """Where the elements of an image lie after a linear map: that of x, y, (z,) and one.
+
+    The function of ONNX squeezes away a batch of one.
+    """
+    sizes = b.numbers(size)
+    if sizes is None:
+        node.decline("a size that is not known")
+    space = sizes[2:]
+    ends = [_evenly(n, corners=bool(node.int("align_corners"))) for n in space]
+    places = np.meshgrid(*ends, indexing="ij")
+    base = np.stack([*(p.ravel() for p in places[::-1]), np.ones(prod(space))])
+    wide = widened(b, theta)
+    moved = b.contract("nck", "kp", "npc", wide, b.constant(base, "places", wide.dtype))
+    shape = (theta.shape[0], *space, theta.shape[1])
+    return converted(b, b.reshape(moved, shape), theta.dtype)
+
+
+def _evenly(count: int, *, corners: bool) -> Array:
+    """Places from -1 to 1: of the middles of pixels, or of the outermost ones at the ends."""
+    return np.linspace(-1, 1, count) if corners else (2 * np.arange(count) + 1) / count - 1
 
 
 def _multiplied(first: tir.Expr, *others: tir.Expr) -> tir.Expr:

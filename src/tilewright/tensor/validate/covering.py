@@ -43,6 +43,8 @@ def covers(
 
     With `in_domain`, elements outside of what it ever writes are not asked for.
     """
+    if any(tir.int_value(span.extent) == 0 for span in region.ranges):
+        return Answer(covers=True)  # there is nothing to write
     if writer.place.is_conditional(reader.place):
         return Answer(covers=False, because="it is written only under a condition")
     question = ("covers", depth, in_domain)

@@ -1,0 +1,64 @@
+"""A model before it is read: what the cache knows it by, and whether its files stay what they were.
+
+A file is hashed first and read later. Whoever exchanges it in between must not get what was made of
+one model into the cache under the name of another: what is compiled goes there only if the files
+are, at the end, the ones that were hashed, untouched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+from tilewright.runtime.keys import digest_of_bytes, digest_of_open, identity_of_open
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tilewright.runtime.cache import Caches
+
+__all__ = ["Source", "Sources"]
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Digests of a model's content, external data included, and the state of its files."""
+
+    digests: tuple[str, ...] = ()
+    path: Path | None = None
+    states: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: Source, caches: Caches) -> Sources:
+        """Look at a model; there are no digests of a file that is not there."""
+        if isinstance(model, bytes):
+            return cls((digest_of_bytes(model),))
+        if not isinstance(model, str | os.PathLike):
+            return cls((digest_of_bytes(model.SerializeToString()),))
+        path = Path(model)
+        states, digests = [], []
+        for file in _files(path):
+            states.append(identity_of_open(file))
+            digests.append(digest_of_open(file, caches.digests))
+        return cls(tuple(digests), path, tuple(states))
+
+    @property
+    def are_unchanged(self) -> bool:
+        """Whether nothing has touched the files since they were hashed."""
+        return self.path is None or self.states == tuple(map(identity_of_open, _files(self.path)))
+
+
+def _files(path: Path) -> Iterator[BinaryIO]:
+    """The model and its external data, open one after another."""
+    from tilewright.frontend.onnx import external_files
+
+    if not path.is_file():
+        return  # reading it says what is wrong
+    with path.open("rb") as file:
+        yield file
+    yield from external_files(path)
