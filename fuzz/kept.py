@@ -128,13 +128,6 @@ def text_of(case: Case, verdict: Verdict) -> str:
     expected = _expected(case)
     constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     lines = [
-        f'"""{_quoted(verdict)}\n\nFrom {case.origin or "a model"}.\n"""',
-        "",
-        "from __future__ import annotations",
-        "",
-        "from fuzz.case import Setting",
-        "from fuzz.kept import array, function, graph, kept, node, tensor  # noqa: F401",
-        "",
         "FOUND = kept(",
         "    [",
         *(f"        {_node(n)}," for n in model.graph.node),
@@ -152,7 +145,21 @@ def text_of(case: Case, verdict: Verdict) -> str:
         lines.append(f"    setting={case.setting!r},")
     if model.functions:
         lines.append(f"    functions=[{', '.join(map(_function, model.functions))}],")
-    return "\n".join([*lines, ")", ""])
+    return "\n".join([*_head(case, verdict, "\n".join(lines)), *lines, ")", ""])
+
+
+def _head(case: Case, verdict: Verdict, body: str) -> list[str]:
+    """What stands above the call: where it comes from, and what it uses."""
+    used = [n for n in ("array", "function", "graph", "kept", "node", "tensor") if f"{n}(" in body]
+    return [
+        f'"""{_quoted(verdict)}\n\nFrom {case.origin or "a model"}.\n"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        *(["from fuzz.case import Setting"] if "Setting(" in body else []),
+        f"from fuzz.kept import {', '.join(used)}",
+        "",
+    ]
 
 
 def _quoted(verdict: Verdict) -> str:

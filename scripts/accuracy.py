@@ -19,8 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tilewright as tw
 from scripts import winograd_errors
+from tests.numeric import special_values
 from tests.numeric.accuracy_cases import Case, cases, factor_of
 from tilewright.testing.accuracy import CONVOLVED, FAMILIES, FUNCTION_OPS, MODELS, OPERATORS, limit
+from tilewright.testing.operator_kinds import KINDS
 
 INTRODUCTION = """\
 # Accuracy
@@ -58,6 +60,17 @@ can. Minimal filters mix neighbouring pixels, so that a small result beside a la
 that is small beside the large one only; their unit is a bound for all data, of which ordinary data
 reach less than a hundredth. Data of a very wide range within one picture ask for
 `accuracy="strict"`.
+"""
+
+SPECIAL = """
+## Special values
+
+NaN, infinities, zeros of both signs, subnormal numbers and the ends of integer types come out as
+the standard says, or as NumPy does where it says nothing: in every type, whatever the length of a
+vector, and for constants alike. Subnormal numbers are never flushed, and integers wrap. The setting
+of `accuracy` changes none of this, but for elements beside NaN and infinities in convolutions
+([below](#convolutions)).
+
 """
 
 MEASUREMENT = """
@@ -99,6 +112,10 @@ def promised() -> str:
         f"operators of the benchmarks are compared with exact results, likewise: {OPERATORS:g},",
         f"and {CONVOLVED:g} for convolutions.",
     ]
+    lines += ["", "| error | operators |", "|---|---|"]
+    for kind in KINDS:
+        error = kind.error.replace("|", "\\|")
+        lines.append(f"| {error} | {', '.join(kind.operators)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -154,7 +171,9 @@ def page(rows: Sequence[Measured]) -> str:
     target = tw.Target.host()
     features = [f.upper() for f in ("avx2", "avx512f", "fma", "neon") if f in target.features]
     machine = " and ".join(features) or target.arch
-    texts = [promised(), "\n", READING, MEASUREMENT.format(machine=machine), table(rows)]
+    special = SPECIAL + special_values.table() + "\n"
+    measured = MEASUREMENT.format(machine=machine)
+    texts = [promised(), "\n", READING, special, measured, table(rows)]
     return INTRODUCTION + "".join(texts) + "\n" + winograd_errors.section()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import threading
+import signal
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
@@ -15,9 +14,22 @@ __all__ = ["exchanging"]
 
 @contextlib.contextmanager
 def exchanging(file: Path, outside: Path) -> Iterator[None]:
-    """Meanwhile `file` becomes a link to `outside`, a pipe, a folder, a short file, and itself."""
-    content, stop = file.read_bytes(), threading.Event()
-    draft = file.with_name("draft")
+    """Meanwhile another process makes of `file` a link to `outside`, a pipe, a short file, …"""
+    content, draft = file.read_bytes(), file.with_name("draft")
+    attacker = os.fork()
+    if not attacker:
+        _exchange(file, outside, content, draft)
+    try:
+        yield
+    finally:
+        os.kill(attacker, signal.SIGKILL)
+        os.waitpid(attacker, 0)
+        draft.unlink(missing_ok=True)
+        draft.write_bytes(content)
+        draft.replace(file)
+
+
+def _exchange(file: Path, outside: Path, content: bytes, draft: Path) -> None:
     forms: list[Callable[[], object]] = [
         lambda: draft.write_bytes(content),
         lambda: draft.symlink_to(outside),
@@ -28,24 +40,8 @@ def exchanging(file: Path, outside: Path) -> Iterator[None]:
         lambda: draft.symlink_to(f"../{outside.name}"),
         lambda: draft.symlink_to("/dev/zero"),
     ]
-
-    def exchange() -> None:
-        for form in cycle(forms):
-            if stop.is_set():
-                return
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-                form()
-                draft.replace(file)
-
-    thread = threading.Thread(target=exchange, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.unlink(missing_ok=True)
-        draft.write_bytes(content)
-        draft.replace(file)
+    for form in cycle(forms):
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+            form()
+            draft.replace(file)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import struct
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from fuzz.hostile.damage import damaged
@@ -80,8 +78,8 @@ def _change(rng: random.Random, data: Any) -> None:
             continue
 
 
-def mutated_kernel(rng: random.Random, content: bytes) -> tuple[str, bytes]:
-    """The same for a kernel that was kept."""
+def mutated_kernel(rng: random.Random, key: str, content: bytes) -> tuple[str, bytes]:
+    """The same for a kernel that was kept under a key."""
     from tilewright.model import kernel_store
 
     if rng.random() < 0.5:
@@ -92,7 +90,4 @@ def mutated_kernel(rng: random.Random, content: bytes) -> tuple[str, bytes]:
     _change(rng, facts)
     description = json.dumps(facts).encode()
     rest = struct.pack("<I", len(description)) + description + content[20 + length :]
-    return "kernel signed", kernel_store._checksum(rest) + rest
-
-
-Reader = Callable[[Path], object]
+    return "kernel signed", kernel_store._checksum(rest, key) + rest

@@ -212,7 +212,9 @@ def _inside_out(rng: random.Random, model: onnx.ModelProto) -> None:
     graph = rng.choice(inner)
     match rng.randrange(5):
         case 0:
-            graph.CopyFrom(model.graph)
+            around = onnx.GraphProto()
+            around.CopyFrom(model.graph)
+            graph.CopyFrom(around)
         case 1:
             del graph.output[rng.randrange(len(graph.output) + 1) :]
         case 2:

@@ -85,7 +85,18 @@ PLACES: Final[dict[str, Place]] = {
 
 
 def put_in_place(what: str, rng: random.Random, folder: Path) -> None:
-    """Change some entries, or all of them, below the folder of a cache."""
+    """Change some entries, or all of them, below the folder of a cache; in a process apart."""
+    attacker = os.fork()
+    if attacker:
+        os.waitpid(attacker, 0)
+        return
+    try:
+        _put_in_place(what, rng, folder)
+    finally:
+        os._exit(0)
+
+
+def _put_in_place(what: str, rng: random.Random, folder: Path) -> None:
     found = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
     for path in found if rng.random() < 0.5 else rng.sample(found, min(2, len(found))):
         if path.is_file():  # its folder may be gone

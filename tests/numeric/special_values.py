@@ -221,5 +221,6 @@ def table() -> str:
             target = f" to {rule.to}" if rule.to else ""
             is_cast = rule.op == "Cast"
             of = " of integers" if rule.types[0] in INTEGERS and rule.op in ("Mod", "Div") else ""
-            rows.append(f"| {rule.op}{target if is_cast else ''}{of}{shown} | {rule.says} |")
+            says = rule.says.replace("|", "\\|")
+            rows.append(f"| {rule.op}{target if is_cast else ''}{of}{shown} | {says} |")
     return "\n".join(rows)

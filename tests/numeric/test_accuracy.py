@@ -12,11 +12,14 @@ import tilewright as tw
 from benchmarks import numbers
 from benchmarks.models import MODELS
 from scripts import accuracy as script
+from tests.numeric import special_values
 from tests.numeric.accuracy_cases import cases, edges, factor_of
+from tilewright.frontend.onnx import families
 from tilewright.frontend.onnx.registry import HANDLERS
 from tilewright.graph.ops.winograd import WinogradConv
 from tilewright.testing import accuracy
 from tilewright.testing.accuracy import limit
+from tilewright.testing.operator_kinds import KINDS
 
 CASES = {f"{case.op} {case.name}": case for case in cases()}
 
@@ -87,6 +90,17 @@ def test_the_page_is_made_of_the_table():
     assert text.startswith(script.INTRODUCTION + script.promised())
     for case in CASES.values():
         assert f"| {case.op} | {case.name} | {limit(case.family):g} |" in text
+
+
+def test_the_page_says_what_special_values_give():
+    page = Path(script.__file__).parents[1] / "docs" / "accuracy.md"
+    assert script.SPECIAL + special_values.table() in page.read_text(encoding="utf-8")
+
+
+def test_every_operator_has_a_kind_of_error():
+    families.load()
+    handled = sorted(op for domain, op in HANDLERS if not domain)
+    assert sorted(op for kind in KINDS for op in kind.operators) == handled
 
 
 def test_benchmarks_have_the_tolerances_of_the_table():

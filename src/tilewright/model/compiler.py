@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tilewright.errors import Code, TilewrightWarning, UserError
 from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import ModelMeta
-from tilewright.model.module import Module, load_module, parts_of
+from tilewright.model.module import Module, load_kept, parts_of, to_keep
 from tilewright.model.sources import Source, Sources
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import Parts, write
@@ -123,7 +123,7 @@ class Compiling:
             options["final"] = True
         key = compile_key(self.sources.digests, self.target, self.threads, options)
         with caches.models.turn(key):
-            found = caches.models.load(key, lambda path: load_module(path, threads=self.threads))
+            found = caches.models.load(key, lambda path: load_kept(path, self.threads, key))
             if found is not None:
                 if not final:
                     warn_of_reference(found.by_reference)
@@ -132,7 +132,7 @@ class Compiling:
             if isinstance(made, Compilation) and self.sources.are_unchanged:
                 # In the background: bringing a large model to the disk takes longer than
                 # compiling it.
-                put, parts = caches.models.put, made.parts
+                put, parts = caches.models.put, to_keep(made.parts, key)
                 threading.Thread(target=put, args=(key, lambda path: write(path, parts))).start()
         return made.module()
 

@@ -3,7 +3,9 @@
 A kernel is found by the structure of its tensor program, the target, the threads and the compiler;
 neither names nor weights matter, so that another training of a network compiles nothing at all.
 
-    checksum of the rest, length of the description, description (JSON), object code
+    checksum of key and rest, length of the description, description (JSON), object code
+
+The key is part of it: a kernel that came to lie in another one's place is damage like any other.
 
 Layouts are stored as the texts of their steps. A kernel whose layouts these do not say in full
 (steps with symbolic sizes) is not kept.
@@ -47,9 +49,10 @@ class KernelStore:
 
     def keep(self, task: KernelTask, kernel: Compiled) -> None:
         """Remember a kernel."""
-        data = encode(kernel)
+        key = self._key(task)
+        data = encode(kernel, key)
         if data is not None:
-            self.cache.put(self._key(task), lambda path: path.write_bytes(data), is_final=False)
+            self.cache.put(key, lambda path: path.write_bytes(data), is_final=False)
 
     def tidy(self) -> None:
         """Forget the kernels that were not used for longest, where there are too many."""
@@ -59,8 +62,8 @@ class KernelStore:
         return compile_key([task.key], self.target, task.threads, {"kind": "kernel"})
 
 
-def encode(kernel: Compiled) -> bytes | None:
-    """A kernel as bytes; None if they would not say all of it."""
+def encode(kernel: Compiled, key: str = "") -> bytes | None:
+    """A kernel as bytes, to be found by a key; None if they would not say all of it."""
     packings = {}
     for number, packing in kernel.packings.items():
         text = _describe(packing)
@@ -70,12 +73,12 @@ def encode(kernel: Compiled) -> bytes | None:
     facts = {name: getattr(kernel, name) for name in _FIELDS}
     description = json.dumps({**facts, "packings": packings}, separators=(",", ":")).encode()
     rest = struct.pack("<I", len(description)) + description + kernel.code
-    return _checksum(rest) + rest
+    return _checksum(rest, key) + rest
 
 
-def decode(data: bytes) -> Compiled:
-    """The kernel of bytes; ValueError if they are damaged."""
-    if len(data) < _HEAD.size or _checksum(data[16:]) != data[:16]:
+def decode(data: bytes, key: str = "") -> Compiled:
+    """The kernel of bytes; ValueError if they are damaged, or those of another key."""
+    if len(data) < _HEAD.size or _checksum(data[16:], key) != data[:16]:
         raise ValueError("a kernel that was kept is damaged")
     end = _HEAD.size + _HEAD.unpack_from(data)[1]
     try:
@@ -106,7 +109,7 @@ def _described(facts: Any, code: bytes) -> Compiled:
 
 
 def _read(path: Path) -> Compiled:
-    return decode(path.read_bytes())
+    return decode(path.read_bytes(), path.stem)
 
 
 def _describe(packing: Packing) -> Described | None:
@@ -126,5 +129,5 @@ def _packing(steps: Sequence[str], logical: Sequence[int], physical: Sequence[in
     return Packing(tuple(map(parse_step, steps)), tuple(logical), tuple(physical))
 
 
-def _checksum(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
+def _checksum(data: bytes, key: str) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, key=key.encode()).digest()

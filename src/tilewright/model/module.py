@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,9 +32,13 @@ if TYPE_CHECKING:
     from tilewright.graph.ir import Graph
     from tilewright.model.assemble import Assembled
 
-__all__ = ["Module", "TensorInfo", "infos_of", "load_module", "parts_of", "stored_nodes", "tool"]
+__all__ = ["Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
+__all__ += ["stored_nodes", "to_keep", "tool"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
+
+KEY: Final = "key"
+"""What an entry of the cache has in addition: the key by which it is found."""
 
 Array = NDArray[Any]
 
@@ -168,14 +173,30 @@ def load_module(
     `threads` may only be the number that the module was compiled for. `verify` reads all weights
     and compares them with their checksum.
     """
-    artefact = open_artefact(path, verify=verify)
+    return _checked(Path(path), open_artefact(path, verify=verify), threads)
+
+
+def _checked(path: Path, artefact: Artefact, threads: int | None) -> Module:
     try:
-        return _loaded(Path(path), artefact, threads)
+        return _loaded(path, artefact, threads)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, TargetError):
         if threads is not None and threads not in range(1, MAX_THREADS + 1):
             raise
         # Its checksums fit, so that something else than tilewright wrote it.
-        damaged(Path(path), "the metadata do not say what they should")
+        damaged(path, "the metadata do not say what they should")
+
+
+def to_keep(parts: Parts, key: str) -> Parts:
+    """What the cache keeps of a model: it says by which key it is to be found."""
+    return replace(parts, extra={**parts.extra, KEY: key})
+
+
+def load_kept(path: Path, threads: int, key: str) -> Module:
+    """The module in an entry of the cache; ValueError if it belongs to another key."""
+    artefact = open_artefact(path)
+    if artefact.metadata["extra"].get(KEY) != key:
+        raise ValueError("an entry of the cache lies in the place of another one")
+    return _checked(path, artefact, threads)
 
 
 def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
@@ -242,7 +263,8 @@ def _parts_again(artefact: Artefact) -> Parts:
     weights = [np.frombuffer(artefact.weights, np.uint8)]
     code = bytes(artefact.image.bytes)
     program = artefact.program_json
-    return Parts(program, code, weights, data["target"], data["tool"], data["extra"])
+    extra = {name: value for name, value in data["extra"].items() if name != KEY}
+    return Parts(program, code, weights, data["target"], data["tool"], extra)
 
 
 def tool() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from tilewright.graph.groups import Group, GroupKind, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
@@ -18,12 +19,16 @@ from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
+from tilewright.graph.ops.size_tensor import Sizes
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, tidy, variables
 from tilewright.model.joins import joins_of
 from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
 
 __all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
+
+MAX_ROWS: Final = 4096
+"""Iterations that there is room for, of a loop that may end earlier and collects."""
 
 
 @dataclass(eq=False)
@@ -276,11 +281,7 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
     for state, start in zip(states, carried, strict=True):
         _copy(plan, start, state, node.label)
     plan.steps.append(Enter(outer, ((bound, limit),)))
-    lengths = [v.shape[0] for v in node.outputs[op.carried :] if _is_unknown(plan, v.shape[0])]
-    if lengths:  # as many as there are iterations, and all of them are run
-        for length in lengths:
-            plan.steps.append(Assign(length, tir.maximum(bound, 0)))  # type: ignore[arg-type]
-        plan.steps.append(Enter(plan.new_segment(*lengths)))  # type: ignore[arg-type]
+    rows = _Rows.of(plan, node, bound, apart=op.tested or not _is_true(condition, plan.constants))
     plan.segments[op.counter] = plan.segment_count
     inside = plan.new_segment(op.counter)
     plan.steps.append(Assign(op.counter, tir.Const(0)))
@@ -300,7 +301,7 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
     plan.here = around
     outputs = list(body.outputs)
     goes_on = outputs.pop(0) if op.tested else None
-    for part, whole in zip(outputs[op.carried :], node.outputs[op.carried :], strict=True):
+    for part, whole in zip(outputs[op.carried :], rows.wholes, strict=True):
         slot = Value(f"{whole.name}_part", part.type)
         plan.parts[slot] = (whole, _row_bytes(part.type) * (op.counter - 1))
         _copy(plan, part, slot, node.label)
@@ -318,8 +319,58 @@ def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
     plan.steps.append(Branch(again))
     plan.steps.append(end)
     plan.loops.append((again, end))
+    rows.end(plan, op.counter, node.label)
     for state, result in zip(states, node.outputs[: op.carried], strict=True):
         plan.roots[result] = state
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Where a loop collects: in its results, or `apart` from them if their length is known late.
+
+    There is room for as many rows as there may be iterations. Of a loop that may end before, the
+    first ones are copied when it has.
+    """
+
+    results: Sequence[Value]
+    wholes: Sequence[Value]
+    room: tir.Var
+
+    @classmethod
+    def of(cls, plan: Plan, node: Node, bound: tir.Var, *, apart: bool) -> _Rows:
+        assert isinstance(node.op, Loop)
+        results, room = node.outputs[node.op.carried :], tir.Var("rows")
+        lengths = _lengths(plan, results)
+        wholes = results
+        if apart and results:
+            lengths = [room]
+            shapes = ((room, *v.shape[1:]) for v in results)
+            pairs = zip(results, shapes, strict=True)
+            wholes = tuple(
+                Value(f"{v.name}_rows", TensorType(v.dtype, shape)) for v, shape in pairs
+            )
+        plan.steps += [Assign(length, tir.maximum(bound, 0)) for length in lengths]
+        if lengths:
+            plan.steps.append(Enter(plan.new_segment(*lengths)))
+        return cls(results, wholes, room)
+
+    def end(self, plan: Plan, counter: tir.Var, label: str) -> None:
+        """Behind the loop: the iterations that were begun, or their limit, which ended it."""
+        if self.wholes is self.results:
+            return
+        lengths = _lengths(plan, self.results)
+        plan.steps += [Assign(length, tir.minimum(counter, self.room)) for length in lengths]
+        plan.steps.append(Enter(plan.new_segment(*lengths)))
+        for whole, result in zip(self.wholes, self.results, strict=True):
+            first = Value(f"{result.name}_first", result.type)
+            plan.parts[first] = (whole, tir.as_index(0))
+            _copy(plan, first, result, label)
+
+
+def _lengths(plan: Plan, stacked: Sequence[Value]) -> list[tir.Var]:
+    """The sizes of what a loop stacks that are not known before it."""
+    first = (value.shape[0] for value in stacked)
+    return list(dict.fromkeys(d for d in first if isinstance(d, tir.Var) and _is_unknown(plan, d)))
 
 
 def _is_true(condition: Value, constants: Mapping[Value, Array]) -> bool:
@@ -338,6 +389,16 @@ def _row_bytes(kind: TensorType) -> tir.Expr:
     return product((*kind.shape, tir.Const(kind.dtype.size_bytes)))
 
 
+def _is_limited(graph: Graph, limit: Value) -> bool:
+    """Whether there can be room for what all iterations of a loop collect, before it runs."""
+    makers = {value: node for node in graph.nodes for value in node.outputs}
+    while limit in makers and is_view(makers[limit]):
+        limit = makers[limit].inputs[0]
+    if limit in graph.constants:
+        return int(graph.constants[limit].item()) <= MAX_ROWS
+    return limit in makers and isinstance(makers[limit].op, Sizes)
+
+
 def can_plan(graph: Graph) -> Iterator[str]:
     """Why a graph cannot run natively: loops whose sizes change, or are known too late."""
     for node in graph.nodes:
@@ -349,8 +410,12 @@ def can_plan(graph: Graph) -> Iterator[str]:
             if not all(same_shape(a.shape, b.shape) for a, b in (*pairs, *starts)):
                 yield f"a loop changes the shape of what it carries ({node.label})"
             collects = len(node.outputs) > loop.carried
-            if collects and (loop.tested or not _is_true(node.inputs[1], graph.constants)):
-                yield f"a loop that may end early collects results ({node.label})"
+            if (
+                collects
+                and (loop.tested or not _is_true(node.inputs[1], graph.constants))
+                and not _is_limited(graph, node.inputs[0])
+            ):
+                yield f"a loop without a small limit may end early, and collects ({node.label})"
             yield from can_plan(loop.body)
         elif isinstance(node.op, If):
             yield from can_plan(node.op.then)

@@ -57,8 +57,12 @@ def _files(path: Path) -> Iterator[BinaryIO]:
     """The model and its external data, open one after another."""
     from tilewright.frontend.onnx import external_files
 
-    if not path.is_file():
+    try:
+        model = path.open("rb") if path.is_file() else None
+    except (OSError, ValueError):  # it may not be read, or its name is none
+        model = None
+    if model is None:
         return  # reading it says what is wrong
-    with path.open("rb") as file:
-        yield file
+    with model:
+        yield model
     yield from external_files(path)

@@ -66,7 +66,9 @@ class Cache:
         """The file of a key. It may vanish at any time: see `load`."""
         path = self._path(key)
         try:
-            if not self.limit or not _is_our_folder(self.folder) or not _is_our_file(path):
+            if not self.limit or not _is_our_folder(self.folder):
+                return None
+            if not _is_our_file(path, self.limit):
                 return None
             os.utime(path)
         except OSError:
@@ -83,7 +85,7 @@ class Cache:
             return None
         try:
             return reader(path)
-        except OSError:
+        except (OSError, MemoryError):
             return None
         except (ArtefactError, ValueError):
             _remove(path)
@@ -125,7 +127,7 @@ class Cache:
         descriptor = -1
         with contextlib.suppress(OSError):
             self._make_folder()
-            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self.folder / name, flags, 0o600)
             _lock_within(descriptor, patience_s)
         try:
@@ -252,10 +254,10 @@ def _is_our_folder(path: Path) -> bool:
     return stat.S_ISDIR(state.st_mode) and _is_private(state)
 
 
-def _is_our_file(path: Path) -> bool:
-    """Whether nobody else could have written it; links are not followed."""
+def _is_our_file(path: Path, limit: int) -> bool:
+    """Whether nobody else could have written it; links are not followed, and nothing is huge."""
     state = path.lstat()
-    return stat.S_ISREG(state.st_mode) and _is_private(state)
+    return stat.S_ISREG(state.st_mode) and _is_private(state) and state.st_size <= limit
 
 
 def _is_private(state: os.stat_result) -> bool:

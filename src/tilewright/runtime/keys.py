@@ -68,7 +68,8 @@ def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
     digest = state.hexdigest()
     is_settled = _is_settled(os.fstat(file.fileno()))
     if memory is not None and identity == identity_of_open(file) and is_settled:
-        memory.put(identity, lambda draft: draft.write_text(digest, encoding="ascii"))
+        text = f"{digest} {identity}"
+        memory.put(identity, lambda draft: draft.write_text(text, encoding="ascii"))
     return digest
 
 
@@ -84,9 +85,9 @@ def _is_settled(state: os.stat_result) -> bool:
 
 
 def _read_digest(path: Path) -> str:
-    digest = path.read_text(encoding="ascii")
-    if len(bytes.fromhex(digest)) != 32:
-        raise ValueError("not a digest")
+    digest, _, identity = path.read_text(encoding="ascii").partition(" ")
+    if len(bytes.fromhex(digest)) != 32 or identity != path.stem:
+        raise ValueError("not a digest, or that of another file")
     return digest
 
 

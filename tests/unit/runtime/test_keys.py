@@ -121,7 +121,7 @@ def test_digest_of_a_file_is_remembered(model, memory):
     expected = digest_of_bytes(b"model")
     assert digest_of(model, memory) == digest_of(model) == expected
     (entry,) = memory.entries()
-    entry.path.write_text("00" * 32)
+    entry.path.write_text(f"{'00' * 32} {entry.key}")
     assert digest_of(model, memory) == "00" * 32, "it is not read again"
     entry.path.write_text("damaged")
     assert digest_of(model, memory) == expected

@@ -66,7 +66,7 @@ def graphs_of(proto: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 
 def sweep(model: onnx.ModelProto) -> Iterator[Found]:
-    """All nodes of a model; those of its functions once for each call."""
+    """All nodes of a model, whose calls lead nowhere back; those of functions for each call."""
     local = {(f.domain, f.name): f for f in model.functions}
     yield from _sweep(model.graph.node, "", opsets_of(model.opset_import), local)
 
@@ -87,8 +87,7 @@ def nested(found: Found, local: LocalFunctions) -> Iterator[Found]:
     key = proto.domain, proto.op_type
     if key in local:
         own = {**found.opsets, **opsets_of(local[key].opset_import)}
-        others = {k: body for k, body in local.items() if k != key}  # calls end somewhere
-        yield from _sweep(local[key].node, here, own, others)
+        yield from _sweep(local[key].node, here, own, local)
 
 
 def unknown(op: str, domain: str, opset: int, local: LocalFunctions) -> str:
@@ -151,7 +150,7 @@ def mismatch(proto: onnx.NodeProto, opset: int, types: Sequence[str]) -> str:
         if definition is None or newest is None or not kind:
             continue
         name, letter = shown(proto.input[position]), definition.letter(position)
-        allowed = {_sort(t) for t in newest.allowed(position)}
+        allowed = _sorts(newest.allowed(position))
         if allowed and not {_sort(f"tensor({kind})"), *_stand_in(kind)} & allowed:
             return f"`{name}` is of type {kind}, which it does not take"
         other, known = first.setdefault(letter, (name, kind))
@@ -160,6 +159,7 @@ def mismatch(proto: onnx.NodeProto, opset: int, types: Sequence[str]) -> str:
     return ""
 
 
+@functools.cache
 def _sort(kind: str) -> str:
     """The sort of a type such as `tensor(float16)`."""
     found = re.fullmatch(r"tensor\((b?float|double|u?int|bool)\w*\)", kind)
@@ -168,6 +168,11 @@ def _sort(kind: str) -> str:
         if found
         else kind
     )
+
+
+@functools.cache
+def _sorts(kinds: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(_sort, kinds))
 
 
 def _stand_in(kind: str) -> tuple[str, ...]:

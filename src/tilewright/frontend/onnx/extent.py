@@ -1,19 +1,31 @@
-"""How large a model is when every call of its functions is replaced by their bodies.
+"""How large a model is: what it lists, and its nodes when every call stands for a function's body.
 
-A few functions that call each other ten times each stand for billions of nodes; one that leads back
-to itself for endlessly many. Both are found by counting, without replacing anything. Lists of what
-is still to be visited take the place of recursion, so that no model can nest the count too deeply.
+Lists are counted before anything walks along them: a message of two bytes takes a hundred bytes of
+memory, and whoever looks at it a hundred more. A few functions that call each other ten times each
+stand for billions of nodes; one that leads back to itself for endlessly many. Both are found by
+counting, without replacing anything. Lists of what is still to be visited take the place of
+recursion, so that no model can nest the count too deeply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import onnx
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from tilewright.errors import Code, ModelError
-from tilewright.frontend.onnx.limits import MAX_DEPTH, MAX_EXPANDED, MAX_NODES
+from tilewright.frontend.onnx.limits import (
+    MAX_ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_EDGES,
+    MAX_EXPANDED,
+    MAX_LISTED,
+    MAX_NODES,
+)
 from tilewright.frontend.onnx.tensors import M002
 from tilewright.shown import shown
 
@@ -22,6 +34,21 @@ __all__ = ["expanded_nodes", "graphs_in", "too_large"]
 M005 = Code("M005", "`{model}` is too large: {problem}")
 
 Key = tuple[str, str]
+
+
+def _is_list(field: FieldDescriptor) -> bool:
+    """Older versions of protobuf have a label, newer ones say it plainly."""
+    return bool(getattr(field, "is_repeated", False) or getattr(field, "label", 0) == 3)
+
+
+_LISTS: Final = {
+    kind.DESCRIPTOR.name: tuple(
+        field.name for field in kind.DESCRIPTOR.fields if _is_list(field) and field.name != "node"
+    )
+    for kind in (onnx.ModelProto, onnx.GraphProto, onnx.FunctionProto)
+}
+"""Fields of messages that are lists; nodes are counted by themselves."""
+
 TOO_DEEP = f"graphs or functions are nested more than {MAX_DEPTH} deep"
 
 
@@ -36,12 +63,12 @@ class _Body:
 
 def expanded_nodes(model: onnx.ModelProto) -> int:
     """Nodes, those of a function once for each call (M005: too many; M002: endlessly many)."""
+    _require_short(model, model)
     local = {(f.domain, f.name) for f in model.functions}
-    whole = _body(model.graph.node, local)
-    bodies = {(f.domain, f.name): _body(f.node, local) for f in model.functions}
-    written = whole.nodes + sum(body.nodes for body in bodies.values())
-    if written > MAX_NODES:
-        raise too_large(model, f"it has {written} nodes, {MAX_NODES} are the most")
+    count = _Count(model, local)
+    whole = count.body(model.graph)
+    bodies = {(f.domain, f.name): count.body(f) for f in model.functions}
+    written = count.nodes
     known = dict[Key, _Body]()
     for _ in range(MAX_DEPTH + 1):
         ready = [k for k, body in bodies.items() if all(call in known for call, _ in body.calls)]
@@ -59,18 +86,44 @@ def expanded_nodes(model: onnx.ModelProto) -> int:
     return whole.nodes
 
 
-def _body(nodes: Iterable[onnx.NodeProto], local: set[Key]) -> _Body:
-    found = _Body()
-    waiting = [(nodes, 0)]
-    while waiting:
-        members, depth = waiting.pop()
-        found.depth = max(found.depth, depth)
-        for node in members:
-            found.nodes += 1
-            if local and (node.domain, node.op_type) in local:
-                found.calls.append(((node.domain, node.op_type), depth))
-            waiting += [(graph.node, depth + 1) for graph in graphs_in(node)]
-    return found
+@dataclass
+class _Count:
+    """Counts the nodes of a model while it looks at its graphs and functions."""
+
+    model: onnx.ModelProto
+    local: set[Key]
+    nodes: int = 0
+
+    def body(self, whole: onnx.GraphProto | onnx.FunctionProto) -> _Body:
+        found = _Body()
+        waiting = [(whole, 0)]
+        while waiting:
+            graph, depth = waiting.pop()
+            _require_short(self.model, graph)
+            found.depth = max(found.depth, depth)
+            found.nodes += len(graph.node)
+            self.nodes += len(graph.node)
+            if self.nodes > MAX_NODES:
+                raise too_large(self.model, f"it has more than {MAX_NODES} nodes")
+            for node in graph.node:
+                self._require_small(node)
+                if self.local and (node.domain, node.op_type) in self.local:
+                    found.calls.append(((node.domain, node.op_type), depth))
+                waiting += [(inner, depth + 1) for inner in graphs_in(node)]
+        return found
+
+    def _require_small(self, node: onnx.NodeProto) -> None:
+        if len(node.attribute) > MAX_ATTRIBUTES:
+            raise too_large(self.model, f"a node has more than {MAX_ATTRIBUTES} attributes")
+        if len(node.input) + len(node.output) > MAX_EDGES:
+            raise too_large(self.model, f"a node has more than {MAX_EDGES} inputs and outputs")
+
+
+def _require_short(model: onnx.ModelProto, message: Message) -> None:
+    """Refuse a message with a list that nobody should have to walk along."""
+    for name in _LISTS.get(message.DESCRIPTOR.name, ()):
+        if len(getattr(message, name)) > MAX_LISTED:
+            raise too_large(model, f"its list `{name}` has more than {MAX_LISTED} entries")
 
 
 def graphs_in(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

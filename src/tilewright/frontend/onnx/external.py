@@ -51,15 +51,18 @@ class _Span:
 
 def fill(tensors: Sequence[onnx.TensorProto], folder: Path) -> None:
     """Give tensors the bytes that they have in files of a folder; few of these are open at once."""
-    sizes: dict[str, int] = {}
-    total = 0
+    seen = set[tuple[int, int]]()  # names differ for one file: `w.bin`, `./w.bin`, a link
+    total, available = 0, 0
     for location, group in itertools.groupby(tensors, location_of):
         for tensor in (members := list(group)):
             total += bytes_of(tensor)
         try:
             with open_inside(folder, location) as file:
-                sizes[location] = os.fstat(file.fileno()).st_size
-                if total > min(SHARED * sum(sizes.values()), memory_bytes()):
+                state = os.fstat(file.fileno())
+                if (identity := (state.st_dev, state.st_ino)) not in seen:
+                    seen.add(identity)
+                    available += state.st_size
+                if total > min(SHARED * available, memory_bytes()):
                     raise Outside(f"{total} bytes are asked for, more than could be in its files")
                 for tensor in members:
                     _fill(tensor, file)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["MAX_COPIES", "MAX_DEPTH", "MAX_EXPANDED", "MAX_FILE", "MAX_NAME", "MAX_NODES"]
+__all__ = ["MAX_ATTRIBUTES", "MAX_COPIES", "MAX_DEPTH", "MAX_EDGES", "MAX_EXPANDED", "MAX_FILE"]
+__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_NODES"]
 __all__ += ["MAX_RANK", "MEMORY_BASE", "MEMORY_FACTOR", "SPARE_NODES", "memory_bound"]
 __all__ += ["memory_bytes"]
 
@@ -17,7 +18,13 @@ MAX_FILE: Final = (1 << 31) - 1
 """Bytes of a model without its external data; no protobuf message can be larger."""
 MAX_NODES: Final = 1 << 20
 """Nodes of all graphs and functions of a file together."""
-MAX_EXPANDED: Final = 1 << 18
+MAX_ATTRIBUTES: Final = 1 << 10
+"""Attributes of a node."""
+MAX_EDGES: Final = 1 << 16
+"""Inputs and outputs of a node."""
+MAX_LISTED: Final = 1 << 20
+"""Entries of any other list of a model, a graph or a function: weights, values, functions, …"""
+MAX_EXPANDED: Final = 1 << 16
 """Nodes after every call of a function of the model is replaced by its body; files that have more
 nodes than that without any call may."""
 MAX_DEPTH: Final = 32
@@ -31,7 +38,7 @@ MAX_COPIES: Final = 16
 SPARE_NODES: Final = 4096
 """Imports on top of that, for small models."""
 
-MEMORY_BASE: Final = 256 << 20
+MEMORY_BASE: Final = 512 << 20
 MEMORY_FACTOR: Final = 256
 """Bytes of memory that a compilation may take beyond what its process had before, and more for each
 byte of the model and of its external files. Data take a few times their size; what needs the

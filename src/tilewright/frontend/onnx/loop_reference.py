@@ -37,7 +37,7 @@ class Loop(IncompleteLoop):  # type: ignore[misc]
         rows: list[Sequence[Any]] = []
         while goes_on and (limit is None or len(rows) < int(np.asarray(limit).item())):
             values[step] = np.array(len(rows), np.int64)
-            values[going] = np.array(True)
+            values[going] = np.bool_(1)
             found = self._run_body(values, attributes=attributes, bindings=bindings)
             goes_on = bool(np.asarray(found[0]).item())
             values.update(zip(states, found[1 : 1 + len(states)], strict=True))
@@ -45,7 +45,8 @@ class Loop(IncompleteLoop):  # type: ignore[misc]
         stacked = [np.stack(column) for column in zip(*rows, strict=True)]
         if not rows:
             stacked = _nothing(self.body, values)
-        return self._check_and_fix_outputs((*(values[name] for name in states), *stacked))
+        results: tuple[Any, ...] = (*(values[name] for name in states), *stacked)
+        return tuple(self._check_and_fix_outputs(results))
 
 
 def _nothing(body: Any, values: dict[str, Any]) -> list[Any]:

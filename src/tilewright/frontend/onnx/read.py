@@ -62,7 +62,7 @@ def external_files(path: Path) -> Iterator[BinaryIO]:
         model = _parsed(_content(path), path)
         expanded_nodes(model)
         locations = dict.fromkeys(map(location_of, require_sound(model)))
-    except (ModelError, OSError):
+    except (ModelError, OSError, ValueError):
         return
     for location in locations:
         try:
@@ -95,6 +95,8 @@ def _content(path: Path) -> bytes:
         raise ModelError(M001, facts, hint="check the path") from None
     except OSError as problem:
         raise _no_model(path, problem.strerror or str(problem)) from None
+    except ValueError as problem:  # a name that no file can have
+        raise _no_model(path, str(problem)) from None
 
 
 def _plain_file(path: Path) -> BinaryIO:

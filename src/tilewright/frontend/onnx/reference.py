@@ -55,12 +55,12 @@ def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
 
         from tilewright.frontend.onnx.ml_reference import evaluator_of
 
-        if not made:
-            made.append(evaluator_of(onnx.load_model_from_string(payload)))
-        evaluator = made[0]
-        assert isinstance(evaluator, ReferenceEvaluator)
-        feeds = dict(zip(evaluator.input_names, arrays, strict=True))
         with told_as_call_error():
+            if not made:
+                made.append(evaluator_of(onnx.load_model_from_string(payload)))
+            evaluator = made[0]
+            assert isinstance(evaluator, ReferenceEvaluator)
+            feeds = dict(zip(evaluator.input_names, arrays, strict=True))
             return [np.asarray(a) for a in evaluator.run(None, feeds)]
 
     return run

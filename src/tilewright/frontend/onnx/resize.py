@@ -9,12 +9,13 @@ table is a matrix and resizing a product.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from math import floor
 
 import numpy as np
 
-from tilewright.dtypes import f32, i64, index
+from tilewright.dtypes import f32, i64
 from tilewright.frontend.onnx.coordinates import Along, Interpolation, coordinate, rounded
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
@@ -26,7 +27,6 @@ from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import call
 
 __all__: list[str] = []
 
@@ -104,7 +104,10 @@ def _by_scales(
         elif simple is not None:
             after = tidy(before * simple.numerator // simple.denominator)
         else:
-            after = tir.Cast(index, call("floor", width))
+            near = Fraction(factor).limit_denominator(1 << 24)
+            if np.float32(float(near)) != np.float32(factor):
+                return node.decline(f"it scales a symbolic size by {factor}")
+            after = tidy(before * near.numerator // near.denominator)
         plan.append(Along(position, before, after, scale, width))
     return plan
 

@@ -66,7 +66,7 @@ def affine_grid(b: Builder, node: OnnxNode, theta: Value, size: Value) -> Value:
     base = np.stack([*(p.ravel() for p in places[::-1]), np.ones(prod(space))])
     wide = widened(b, theta)
     moved = b.contract("nck", "kp", "npc", wide, b.constant(base, "places", wide.dtype))
-    shape = (theta.shape[0], *space, theta.shape[1])
+    shape: list[int | tir.Expr] = [theta.shape[0], *space, theta.shape[1]]
     return converted(b, b.reshape(moved, shape), theta.dtype)
 
 

@@ -23,6 +23,13 @@ def _number(b: Builder, value: Value, what: str) -> int:
     return known[0]
 
 
+def _items(sequence: Item) -> tuple[Value, ...]:
+    """The elements of an input that a model says is a sequence."""
+    if not isinstance(sequence, Tensors):
+        raise TypeError("it takes a sequence, and is given something else")
+    return sequence.items
+
+
 @onnx_op("SequenceConstruct")
 def construct(b: Builder, node: OnnxNode, *values: Value) -> Tensors:
     """A sequence of the inputs."""
@@ -36,34 +43,34 @@ def empty(b: Builder, node: OnnxNode) -> Tensors:
 
 
 @onnx_op("SequenceAt", sequences=True)
-def at(b: Builder, node: OnnxNode, sequence: Tensors, place: Value) -> Value:
+def at(b: Builder, node: OnnxNode, sequence: Item, place: Value) -> Value:
     """One element."""
-    return sequence.items[_number(b, place, "a place")]
+    return _items(sequence)[_number(b, place, "a place")]
 
 
 @onnx_op("SequenceInsert", sequences=True)
 def insert(
-    b: Builder, node: OnnxNode, sequence: Tensors, value: Value, place: Value | None = None
+    b: Builder, node: OnnxNode, sequence: Item, value: Value, place: Value | None = None
 ) -> Tensors:
     """One element more, at a place or at the end."""
-    items = list(sequence.items)
+    items = list(_items(sequence))
     where = len(items) if place is None else _number(b, place, "a place")
     items.insert(where, value)
     return Tensors(tuple(items))
 
 
 @onnx_op("SequenceErase", sequences=True)
-def erase(b: Builder, node: OnnxNode, sequence: Tensors, place: Value | None = None) -> Tensors:
+def erase(b: Builder, node: OnnxNode, sequence: Item, place: Value | None = None) -> Tensors:
     """One element less."""
-    items = list(sequence.items)
+    items = list(_items(sequence))
     items.pop(-1 if place is None else _number(b, place, "a place"))
     return Tensors(tuple(items))
 
 
 @onnx_op("SequenceLength", sequences=True)
-def length(b: Builder, node: OnnxNode, sequence: Tensors) -> Value:
+def length(b: Builder, node: OnnxNode, sequence: Item) -> Value:
     """How many elements there are."""
-    return b.constant(np.int64(len(sequence.items)))
+    return b.constant(np.int64(len(_items(sequence))))
 
 
 @onnx_op("SplitToSequence")
@@ -102,9 +109,9 @@ def _slice(b: Builder, x: Value, axis: int, start: tir.Expr, extent: tir.Expr) -
 
 
 @onnx_op("ConcatFromSequence", sequences=True)
-def concat(b: Builder, node: OnnxNode, sequence: Tensors) -> Value:
+def concat(b: Builder, node: OnnxNode, sequence: Item) -> Value:
     """All elements, one after another or along a new axis."""
-    items = list(sequence.items)
+    items = list(_items(sequence))
     stacks = bool(node.int("new_axis"))
     axis = normal_axis(node.int("axis"), items[0].rank + stacks)
     if stacks:
@@ -113,10 +120,10 @@ def concat(b: Builder, node: OnnxNode, sequence: Tensors) -> Value:
 
 
 @onnx_op("SequenceMap", sequences=True)
-def map_(b: Builder, node: OnnxNode, sequence: Tensors, *others: Item) -> Sequence[Item]:
+def map_(b: Builder, node: OnnxNode, sequence: Item, *others: Item) -> Sequence[Item]:
     """A body for each element; other sequences are walked along, tensors stay."""
     rows: list[Sequence[Item]] = []
-    for number, value in enumerate(sequence.items):
+    for number, value in enumerate(_items(sequence)):
         beside = [o.items[number] if isinstance(o, Tensors) else o for o in others]
         rows.append(node.build(node.graph("body"), b, lambda v: v, [value, *beside]))
     columns = list(zip(*rows, strict=True)) or [()] * len(node.graph("body").output)

@@ -7,7 +7,8 @@ operators mean is not looked at here, and how large the model is was counted bef
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import NoReturn
 
 import onnx
@@ -20,6 +21,13 @@ from tilewright.graph.folding import MAX_ELEMENTS
 from tilewright.shown import shown
 
 __all__ = ["require_sound"]
+
+_INNER: Mapping[str | None, Callable[[onnx.TypeProto], onnx.TypeProto]] = {
+    "sequence_type": lambda proto: proto.sequence_type.elem_type,
+    "optional_type": lambda proto: proto.optional_type.elem_type,
+    "map_type": lambda proto: proto.map_type.value_type,
+}
+"""What a type is made of, where it is not that of a tensor."""
 
 HINT = "export the model again; `onnx.checker` may say more"
 
@@ -75,26 +83,27 @@ class _Walk:
         weights = [tensor.name for tensor in graph.initializer]
         weights += [tensor.values.name for tensor in graph.sparse_initializer]
         inputs = [info.name for info in graph.input]
-        infos = (*graph.input, *graph.output, *graph.value_info)
         self.names(place, weights)
-        self.names(place, (info.name for info in infos))
         self.unique(place, "weight", weights)
         self.unique(place, "input", inputs)
         for tensor in graph.initializer:
             self.tensor(tensor)
         for sparse in graph.sparse_initializer:
             self.sparse(sparse)
-        for info in infos:
-            self.type(f"`{shown(info.name)}`", info.type)
+        for info in chain(graph.input, graph.output, graph.value_info):
+            self.names(place, (info.name,))
+            self.type(info)
         return {*weights, *inputs}
 
     def node(self, place: str, node: onnx.NodeProto, names: set[str]) -> None:
         self.names(place, (node.name, node.op_type, node.domain, *node.input, *node.output))
-        at = f"the node `{shown(node.name or next(iter(node.output), node.op_type))}`"
         for name in node.output:
             if name and name in names:
-                self.fail(at, f"its result `{shown(name)}` has a name that is taken")
+                self.fail(_called(node), f"its result `{shown(name)}` has a name that is taken")
             names.add(name)
+        if not node.attribute:
+            return
+        at = _called(node)
         self.unique(at, "attribute", [attribute.name for attribute in node.attribute])
         for attribute in node.attribute:
             self.attribute(at, attribute)
@@ -126,23 +135,22 @@ class _Walk:
         if problem:
             self.fail(f"the sparse tensor `{shown(tensor.values.name)}`", problem)
 
-    def type(self, place: str, proto: onnx.TypeProto) -> None:
+    def type(self, info: onnx.ValueInfoProto) -> None:
         """Dimensions that make sense; protobuf itself bounds how deep types are nested."""
-        match proto.WhichOneof("value"):
-            case "tensor_type":
-                dims = proto.tensor_type.shape.dim
-                self.names(place, (d.dim_param for d in dims))
-                if len(dims) > MAX_RANK:
-                    self.fail(place, f"it has {len(dims)} dimensions, and {MAX_RANK} are the most")
-                known = [d.dim_value for d in dims if d.dim_value > 0]
-                if math.prod(known) > MAX_ELEMENTS:
-                    self.fail(place, f"its dimensions {known} ask for more than fits into memory")
-            case "sequence_type":
-                self.type(place, proto.sequence_type.elem_type)
-            case "optional_type":
-                self.type(place, proto.optional_type.elem_type)
-            case "map_type":
-                self.type(place, proto.map_type.value_type)
+        proto = info.type
+        while (kind := proto.WhichOneof("value")) in _INNER:
+            proto = _INNER[kind](proto)
+        if kind != "tensor_type":
+            return
+        dims = proto.tensor_type.shape.dim
+        if len(dims) > MAX_RANK:
+            problem = f"it has {len(dims)} dimensions, and {MAX_RANK} are the most"
+            self.fail(f"`{shown(info.name)}`", problem)
+        self.names("a dimension", (d.dim_param for d in dims))
+        known = [d.dim_value for d in dims if d.dim_value > 0]
+        if math.prod(known) > MAX_ELEMENTS:
+            problem = f"its dimensions {known} ask for more than fits into memory"
+            self.fail(f"`{shown(info.name)}`", problem)
 
     def names(self, place: str, names: Iterable[object]) -> None:
         for name in names:
@@ -160,3 +168,7 @@ class _Walk:
 
     def fail(self, place: str, problem: str) -> NoReturn:
         raise ModelError(M002, {"place": place, "problem": problem}, hint=HINT)
+
+
+def _called(node: onnx.NodeProto) -> str:
+    return f"the node `{shown(node.name or next(iter(node.output), node.op_type))}`"

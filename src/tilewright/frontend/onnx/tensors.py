@@ -141,10 +141,12 @@ def sparse_problem_of(tensor: onnx.SparseTensorProto) -> str:
         return "its parts are in another file"
     if tensor.indices.data_type != TensorProto.INT64:
         return "its places are not of type int64"
-    places = numpy_helper.to_array(tensor.indices)
+    if len(tensor.values.dims) != 1:
+        return f"its values have {len(tensor.values.dims)} dimensions, not one"
+    places, count = numpy_helper.to_array(tensor.indices), tensor.values.dims[0]
     linear = places.ndim == 1
     ends = np.array([math.prod(dims)] if linear else dims, np.int64)
-    if not linear and places.shape != (tensor.values.dims[0], len(dims)):
+    if places.shape not in ((count,), (count, len(dims))):
         return f"its places have the shape {list(places.shape)}"
     if places.size and ((places < 0).any() or (places >= ends).any()):
         return "a place lies outside of its dimensions"

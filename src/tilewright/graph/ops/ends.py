@@ -48,9 +48,9 @@ def _ends(place: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> tuple[tir.Exp
 
 
 def require_limits(limits: Iterable[Limit]) -> None:
-    """Refuse what is outside for all sizes."""
+    """Refuse what is outside for all sizes; where nothing is asked for, nothing is outside."""
     for most, size, shape in limits:
         a, b = fixed(most), fixed(size)
-        if a is not None and b is not None and a > b and all(fixed(d) != 0 for d in shape):
+        if a is not None and b is not None and a > b and all(map(fixed, shape)):
             hint = "indices and data agree in the dimensions that are not indexed"
             raise GraphError(G012, {"most": print_node(most), "size": print_node(size)}, hint=hint)
