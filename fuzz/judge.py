@@ -152,7 +152,7 @@ def _by_rounding(
 def _by_knowledge(
     case: Case, found: Results, answers: dict[str, Results], left: set[Place]
 ) -> Opinion:
-    reason = excuse(case, found, answers)
+    reason = excuse(case, found, answers, left, spread(case))
     return "explained", reason, left if reason else set()
 
 

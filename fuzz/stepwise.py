@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
 from fuzz.case import Array, Feeds
@@ -38,8 +39,10 @@ ORDER: Final = ("reference", "onnxruntime")
 DOUBTFUL: Final = frozenset({"LRN", "Loop", "LpNormalization"})
 """Operators that the reference gets wrong (`fuzz.known`): onnxruntime is asked first."""
 
-WAVES: Final = frozenset({"BlackmanWindow", "DFT", "HammingWindow", "HannWindow"})
-"""Sums of waves, whose results may be small beside these."""
+BESIDE_ONE: Final = frozenset({
+    "BlackmanWindow", "DFT", "GRU", "HammingWindow", "HannWindow", "LSTM", "LogSoftmax", "RNN",
+})  # fmt: skip
+"""Sums of waves or of gates, and of a logarithm of about one: results may be small beside these."""
 
 Value = Any  # an array, a list of arrays, or None
 
@@ -73,19 +76,20 @@ def run_stepwise(
     order: Sequence[str] = ORDER,
 ) -> dict[str, Value]:
     """All values of the main graph by name."""
+    if model.functions:
+        model = inline_local_functions(model)
     values: dict[str, Value] = {"": None, **feeds}
     values.update((t.name, numpy_helper.to_array(t)) for t in model.graph.initializer)
     for node in model.graph.node:
         needed = {name: values[name] for name in (*node.input, *free_names(node))}
         rounds = noise is not None and node.op_type not in EXACT
         if noise is not None and rounds:
-            results = evaluate_node(
-                model, node, {n: noise.on(v, 0.5) for n, v in needed.items()}, order
-            )
+            given = {n: noise.on(v, 0.5, _input_floor(node, v)) for n, v in needed.items()}
+            results = evaluate_node(model, node, given, order)
             results = [noise.on(v, floor=_floor(node, values)) for v in results]
         else:
             results = evaluate_node(model, node, needed, order)
-        values.update(zip(node.output, results, strict=False))
+        values.update(zip((name for name in node.output if name), results, strict=True))
     return values
 
 
@@ -95,14 +99,27 @@ def _floor(node: onnx.NodeProto, values: Mapping[str, Value]) -> float | Array:
     Weights of cubic interpolations are sums of much larger numbers, and one plus a hyperbolic
     tangent or an error function has the errors of one.
     """
-    if node.op_type in WAVES:
+    if node.op_type in BESIDE_ONE:
         return 1.0
     cubic = any(a.name == "mode" and a.s in {b"cubic", b"bicubic"} for a in node.attribute)
     if cubic or node.op_type == "Gelu":
-        sizes = np.abs(wide(np.asarray(values[node.input[0]])))
-        sizes = np.where(np.isfinite(sizes), sizes, 0)
+        sizes = _sizes(values[node.input[0]])
         return float(np.max(sizes, initial=0)) if cubic else sizes
     return 0.0
+
+
+def _input_floor(node: onnx.NodeProto, value: Value) -> float:
+    """What errors of an input are relative to besides each element.
+
+    Elimination is as exact as if all elements had errors of the size of the largest one's.
+    """
+    return float(np.max(_sizes(value), initial=0)) if node.op_type == "Det" else 0.0
+
+
+def _sizes(value: Value) -> Array:
+    """How large finite numbers are; zero for others."""
+    sizes = np.abs(wide(np.asarray(value)))
+    return np.where(np.isfinite(sizes), sizes, 0)
 
 
 def evaluate_node(

@@ -167,7 +167,11 @@ def _watch(allowed: list[Path], touched: list[str]) -> None:
         name = os.fsdecode(path)
         if not Path(name).is_absolute():
             return  # a step inside of a folder that is open, or of the model's own
-        name = os.path.realpath(name)
+        own = Path(name)
+        if event in ("os.remove", "os.rename", "os.symlink"):  # of which none follows a link
+            name = os.path.join(os.path.realpath(own.parent), own.name)  # noqa: PTH118
+        else:
+            name = os.path.realpath(name)
         if any(name == root or name.startswith(root + "/") for root in roots):
             return
         flags = arguments[2] if event == "open" and len(arguments) > 2 else writing

@@ -105,9 +105,13 @@ class Workshop:
         return inside
 
     def _module(self, path: Path) -> Module:
+        from tilewright.errors import ArtefactError
         from tilewright.model.compiler import compile_parts
 
-        return compile_parts(path, self.target, 1, self.caches, lambda _: None).module()
+        try:
+            return compile_parts(path, self.target, 1, self.caches, lambda _: None).module()
+        except ArtefactError as error:
+            raise AssertionError("a model is refused as if it were an artefact") from error
 
     def tried(self, number: int) -> Tried:
         """The mutant of a number, tried in a process of its own."""
@@ -136,7 +140,7 @@ class Workshop:
         module = self._module(path)
         memory_counts_until_here()
         feeds = _feeds(module)
-        if feeds is None or module.by_reference:
+        if feeds is None or module.by_reference or _is_long(module):
             return "compiled", ""
         from tilewright.errors import CallError
 
@@ -243,6 +247,13 @@ def _results(module: Module) -> list[bytes]:
     if feeds is None or module.by_reference:
         return []
     return [np.asarray(array).tobytes() for array in module.run(feeds)]
+
+
+def _is_long(module: Module) -> bool:
+    """Whether a run would make very much, as it may."""
+    shapes = [info.shape or () for info in module.outputs]
+    sizes = [[float(d) for d in shape if isinstance(d, int)] for shape in shapes]
+    return any(np.prod(known) > 1e7 for known in sizes)
 
 
 def _feeds(module: Module) -> dict[str, np.ndarray] | None:

@@ -119,7 +119,10 @@ def dynamic_quantize(g: Growth, op: str) -> None:
 
 
 def recurrent(g: Growth, op: str) -> None:
-    """All three directions, optional states and biases; gates as they are by default."""
+    """All three directions, optional states and biases; gates as they are by default.
+
+    Of finite numbers: products of matrices differ in what a zero hides.
+    """
     kind = g.choose_type([t for t in g.types(op) if t in {TensorProto.FLOAT, TensorProto.DOUBLE}])
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
     seq, batch = g.dim(), g.dim()
@@ -131,6 +134,8 @@ def recurrent(g: Growth, op: str) -> None:
     weights = [g.new(kind, [n, gates * hidden, k], constant=0.9) for k in (width, hidden)]
     bias = g.new(kind, [n, 2 * gates * hidden], constant=0.9) if g.draw.random() < 0.6 else None
     start = g.new(kind, [n, batch, hidden]) if g.draw.random() < 0.4 else None
+    given = [v for v in (x, *weights, start) if v is not None]
+    require(all(v.all(lambda a: np.isfinite(a).all()) for v in given), "not finite")
     attributes: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
     if op == "GRU" and g.draw.random() < 0.5:
         attributes["linear_before_reset"] = 1

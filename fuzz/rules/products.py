@@ -117,7 +117,10 @@ def det(g: Growth, op: str) -> None:
 
 
 def attention(g: Growth, op: str) -> None:
-    """Queries, keys and values of several heads; sometimes fewer heads of keys."""
+    """Queries, keys and values of several heads; sometimes fewer heads of keys.
+
+    Values are finite: a weight of zero hides them or not, as an algorithm likes.
+    """
     kind = g.choose_type([t for t in g.types(op) if t != TensorProto.DOUBLE])
     batch: Dim = g.draw.choice((1, 2))
     heads, shared = g.draw.choice(((1, 1), (2, 2), (4, 2), (4, 1)))
@@ -126,6 +129,7 @@ def attention(g: Growth, op: str) -> None:
     q = g.new(kind, [batch, heads, queries, width])
     k, v = (g.new(kind, [batch, shared, keys, width]) for _ in range(2))
     require(q.all(lambda a: a.size))
+    require(v.all(lambda a: np.isfinite(a.astype(np.float64)).all()), "not finite")
     mask = g.new(kind, [queries, keys]) if g.draw.random() < 0.3 else None
     causal = {"is_causal": 1} if g.draw.random() < 0.3 else {}
     size = {"scale": round(g.draw.uniform(0.1, 1), 2)} if g.draw.random() < 0.4 else {}

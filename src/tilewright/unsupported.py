@@ -19,6 +19,8 @@ GROUPS: Final = 8
 """Groups of nodes that a text shows."""
 EACH: Final = 3
 """Nodes of a group that a text shows."""
+MOST: Final = 16
+"""Inputs of a node that a text shows."""
 LONGEST: Final = 1000
 """Characters of a reason that a text shows; it may hold names."""
 
@@ -71,7 +73,10 @@ class Unsupported:
         """The node and what it reads."""
         node, inside = shown(self.node), shown(self.inside)
         place = f"`{node}` in `{inside}`" if inside else f"`{node}`"
-        return f"{place} of {', '.join(map(str, self.inputs))}" if self.inputs else place
+        if not self.inputs:
+            return place
+        more = [f"{len(self.inputs) - MOST} more"] if len(self.inputs) > MOST else []
+        return f"{place} of {', '.join([*map(str, self.inputs[:MOST]), *more])}"
 
     def __str__(self) -> str:
         reason = shown(self.reason, LONGEST)

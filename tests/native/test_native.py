@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -76,6 +79,67 @@ def test_program_passes(program, flavour, tmp_path):
     result = run([*prefix, build(program, flavour, tmp_path)])
     assert result.returncode == 0, result.stdout + result.stderr
     assert "ok test_" in result.stdout
+
+
+LARGE = ["nodes:*/25", "places:Scatter"]
+WATCHED = {
+    "address": (("libasan.so", "libubsan.so"), ["refused", "networks", "nodes:*/150"], 160),
+    "thread": (("libtsan.so",), ["refused", "networks"], 110),
+}
+
+
+@pytest.fixture(scope="module", params=WATCHED)
+def watched(request, tmp_path_factory):
+    """How a process begins that loads the extension as a sanitizer watches it, and the cases."""
+    prefix = prefix_for(request.param)
+    if prefix is None:
+        pytest.skip(f"the compiler or the system cannot run programs of flavour {request.param}")
+    preloaded, cases, least = WATCHED[request.param]
+    libraries = [run([CC or "cc", f"-print-file-name={name}"]).stdout.strip() for name in preloaded]
+    if not all(Path(library).is_absolute() for library in libraries):
+        pytest.skip("the runtime of the sanitizer is not a library that can be loaded first")
+    library = tmp_path_factory.mktemp("watched") / "_native.so"
+    flags = [flag for flag in COMMON if flag != "-Wconversion"]
+    flags += ["-DPy_LIMITED_API=0x030B0000", "-shared", "-fPIC"]
+    flags += [*FLAVOURS[request.param], f"-I{sysconfig.get_path('include')}"]
+    subprocess.run([CC or "cc", *flags, *sorted(NATIVE.glob("*.c")), "-o", library], check=True)
+    environment = {**os.environ, "LD_PRELOAD": " ".join(libraries)}
+    environment["ASAN_OPTIONS"] = "detect_leaks=0"  # the interpreter keeps what it has
+    environment["TSAN_OPTIONS"] = "exitcode=66"
+    return (
+        [*prefix, sys.executable, "-m", "tests.native.sanitized", library],
+        environment,
+        cases,
+        least,
+    )
+
+
+def run_watched(watched, *more: str, timeout: int = 600) -> int:
+    """How many runs of models there were, without a word of the sanitizer."""
+    command, environment, cases, _ = watched
+    done = subprocess.run(
+        [*command, *(more or cases)],
+        cwd=HERE.parents[1],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout[-500:]}\n{done.stderr[-5000:]}"
+    assert "Sanitizer" not in done.stderr, done.stderr[-5000:]
+    return sum(int(n) for n in re.findall(r": (\d+) runs$", done.stdout, re.MULTILINE))
+
+
+@pytest.mark.slow
+def test_models_run_clean_with_a_library_that_is_watched(watched):
+    """With what binds it to Python: arguments, files, several callers and threads at once."""
+    assert run_watched(watched) >= watched[3]
+
+
+@pytest.mark.slow
+def test_many_operators_run_clean_with_a_library_that_is_watched(watched):
+    assert run_watched(watched, *LARGE, timeout=3000) >= 100
 
 
 def test_library_exports_nothing_but_the_module():

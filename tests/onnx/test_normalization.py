@@ -108,7 +108,8 @@ def test_layer_normalization_and_its_statistics(
     if 0 in axes:
         scale, bias = scale[:1], bias[:1]
     wide = x.astype("f8")
-    wanted = standardised(x, axes, 1e-5) * scale + bias
+    epsilon = float(np.float32(1e-5))  # attributes are f32
+    wanted = standardised(x, axes, epsilon) * scale + bias
     factor = 1 / np.sqrt(wide.var(axes, keepdims=True) + 1e-5)
     stash = "f4"
     expected = [wanted.astype(dtype), wide.mean(axes, keepdims=True).astype(stash)]

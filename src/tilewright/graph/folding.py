@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FREE_ELEMENTS",
+    "FREE_STEPS",
     "MAX_ELEMENTS",
     "MAX_KNOWN",
     "MAX_RANK",
@@ -42,14 +43,20 @@ FREE_ELEMENTS: Final = 1 << 22
 FREE_WORK: Final = 1 << 28
 ELEMENTS_EACH: Final = 16
 WORK_EACH: Final = 256
+FREE_STEPS: Final = 1024
+"""Repetitions of nodes that a number in a model asks for, instead of nodes of its own."""
 
 
 @dataclass(slots=True, eq=False)
 class Purse:
-    """Elements that may still be made, and operations that may be spent; shared by all passes."""
+    """Elements that may still be made, and operations that may be spent; shared by all passes.
+
+    `steps` are repetitions of nodes that may still be written down.
+    """
 
     elements: int = FREE_ELEMENTS
     work: int = FREE_WORK
+    steps: int = FREE_STEPS
 
     def fill(self, weights: int) -> None:
         """Add what so many elements of weights allow."""
@@ -62,11 +69,16 @@ class Purse:
         Dimensions that are not known cost nothing: such results are not folded.
         """
         elements = sum(map(_elements, made))
-        work = max(elements + sum(map(_elements, read)), products)
-        if elements > self.elements or work > self.work:
+        return self.spends(elements, max(elements + sum(map(_elements, read)), products))
+
+    def spends(self, elements: int, work: int = 0, steps: int = 0) -> bool:
+        """Pay for elements, which are work, too, and for more work; False if it cannot."""
+        work = max(work, elements)
+        if elements > self.elements or work > self.work or steps > self.steps:
             return False
         self.elements -= elements
         self.work -= work
+        self.steps -= steps
         return True
 
 

@@ -93,8 +93,8 @@ def lower_from(
             if check:
                 last = step is LOWERING[-1]
                 verify(func, Level.LOWERED if last else Level.LOOPS)
-        except TilewrightError:
-            raise
+        except (TilewrightError, RecursionError, MemoryError):
+            raise  # the last two say that a program is too large, which is nobody's mistake
         except Exception as problem:
             facts = {"stage": step.__name__, "problem": repr(problem)}
             raise InternalError(I020, facts, program=func) from problem

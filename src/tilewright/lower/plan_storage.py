@@ -18,7 +18,7 @@ from tilewright.lower.lowered import Lowered
 from tilewright.lower.place_threads import ALONE
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes
-from tilewright.tensor.visit import children, find, walk_stmts
+from tilewright.tensor.visit import children, find, free_vars, walk_stmts
 
 __all__ = ["ALIGNMENT", "STACK_BYTES", "plan_storage"]
 
@@ -43,10 +43,20 @@ def plan_storage(func: tir.Func, context: Context) -> Lowered:
         local,
         shared_bytes,
         local_bytes,
-        sizes(func),
+        _sizes(func),
         parallel,
         tuple(context.remarks),
     )
+
+
+def _sizes(func: tir.Func) -> tuple[tir.Var, ...]:
+    """The sizes of the parameters, and those that only loops have left.
+
+    A parameter without elements has lost its sizes when it was made flat.
+    """
+    told = sizes(func)
+    more = sorted(free_vars(func.body) - set(told), key=lambda var: var.name)
+    return (*told, *more)
 
 
 @dataclass(slots=True)

@@ -65,7 +65,7 @@ class Reader:
     """The inputs of one model; `exact` forms have sizes, others only ranks and sizes of one."""
 
     def __init__(self, model: onnx.ModelProto, needs: Needs) -> None:
-        from tilewright.frontend.onnx.settled import open_inputs
+        from tilewright.frontend.onnx.settled import MAX_ELEMENTS, open_inputs
 
         infos = {info.name: info for info in open_inputs(model)}
         self.model = str(model.graph.name) or "model"
@@ -73,29 +73,37 @@ class Reader:
         self.values = tuple(_Input.of(infos[name]) for name in needs.values)
         self.forms = tuple(_Input.of(infos[name]) for name in needs.forms)
         self.exact = False
+        self._most = MAX_ELEMENTS
         self._settled = frozenset(needs.values)
         self._types = [(own.name, own.dtype.numpy) for own in self.values]
 
-    def key(self, feeds: Mapping[str, object]) -> Key:
-        """What is settled by these feeds; equal for equal ones."""
+    def key(self, feeds: Mapping[str, object]) -> Key | None:
+        """What is settled by these feeds, equal for equal ones; None if it is too much."""
         parts: list[Hashable] = []
         for name, dtype in self._types:
             value = feeds.get(name)
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 return self._slow_key(feeds)
+            if value.size > self._most:
+                return None
             parts.append((value.shape, value.tobytes()))
         if not self.forms:
             return tuple(parts)
         return self._slow_key(feeds)
 
-    def _slow_key(self, feeds: Mapping[str, object]) -> Key:
+    def _slow_key(self, feeds: Mapping[str, object]) -> Key | None:
         settled = self.settled(feeds)
         arrays = settled.values.values()
+        if any(array.size > self._most for array in arrays):
+            return None
         forms = [tuple(f) if isinstance(f, list) else (f,) for f in settled.forms.values()]
         return *((a.shape, a.tobytes()) for a in arrays), *forms
 
-    def settled(self, feeds: Mapping[str, object], *, exact: bool = False) -> Settled:
-        """What these feeds tell of the inputs that must be known; raises `CallError`."""
+    def settled(self, feeds: Mapping[str, object], *, exact: bool | None = None) -> Settled:
+        """What these feeds tell of the inputs that must be known; raises `CallError`.
+
+        `exact` says whether the sizes of forms do; None for what holds now.
+        """
         from tilewright.frontend.onnx.settled import Settled
 
         for own in (*self.values, *self.forms):
@@ -104,8 +112,8 @@ class Reader:
                 raise CallError(C021, facts, hint="pass all inputs by name")
         sizes = Sizes()
         values = {i.name: i.read(self.model, feeds[i.name], sizes) for i in self.values}
-        exact = exact or self.exact
-        forms = {i.name: self._form(i, i.proto, feeds[i.name], exact) for i in self.forms}
+        sized = self.exact if exact is None else exact
+        forms = {i.name: self._form(i, i.proto, feeds[i.name], sized) for i in self.forms}
         return Settled(values, forms)
 
     def require_known(self, feeds: Mapping[str, object]) -> None:

@@ -53,14 +53,17 @@ MOST: Final = 64
 class _Version:
     """The model for some values; `lock` is held while it is compiled.
 
-    `sequences` are the lengths of its outputs if some are no tensors.
+    `sequences` are the lengths of its outputs if some are no tensors. `only` is the one key that
+    it serves if it is for certain sizes of sequences: who waited for it with another, in which
+    these do not count, has to ask again.
     """
 
-    __slots__ = ("lock", "module", "sequences")
+    __slots__ = ("lock", "module", "only", "sequences")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.module: Module | None = None
+        self.only: Key | None = None
         self.sequences: Sequence[int | None] = ()
 
     def restored(self, results: list[Any]) -> list[Any]:
@@ -190,43 +193,45 @@ class SettledModule(Module):
         self, feeds: Mapping[str, object]
     ) -> tuple[_Version, Module, Mapping[str, object]]:
         """The version for these feeds, its module, and what that takes of them."""
-        key = self._reader.key(feeds)
+        while True:
+            key = self._reader.key(feeds)
+            version, module = self._found(key, feeds)
+            if version.only is None or version.only == key:
+                break  # else sizes of sequences have become part of the keys meanwhile
+        if version is self._general:
+            return version, module, feeds
+        return version, module, self._rest(module, feeds)
+
+    def _found(self, key: Key | None, feeds: Mapping[str, object]) -> tuple[_Version, Module]:
+        """The version for a key, made now if it is new; the general one if there is no key."""
         with self._lock:
-            version = self._versions.get(key)
-            if version is not None:
+            version = None if key is None else self._versions.get(key)
+            if key is not None and version is not None:
                 self._versions.move_to_end(key)
                 self._hits += 1
         if version is not None and version.module is not None:
-            return version, version.module, self._rest(version.module, feeds)
+            return version, version.module
         if version is None:
             self._reader.require_known(feeds)
-            version = self._new_version(key, feeds)
+            version = self._general if key is None else self._new_version(key)
         if version is self._general:
-            return version, self._made(version, lambda: self.source.compiled(None)), feeds
+            return version, self._made(version, lambda: (self.source.compiled(None), None))
         try:
-            module = self._made(version, lambda: self._compile(feeds))
+            return version, self._made(version, lambda: self._compile(feeds))
         except BaseException:
             with self._lock:
-                if self._versions.get(key) is version:
+                if key is not None and self._versions.get(key) is version:
                     del self._versions[key]
                     self._compiled -= 1
             raise
-        with self._lock:
-            self._versions.setdefault(self._reader.key(feeds), version)
-        return version, module, self._rest(module, feeds)
 
     def _rest(self, module: Module, feeds: Mapping[str, object]) -> Mapping[str, object]:
         """What a version takes of the feeds; as a whole by reference, it takes sequences."""
         reader = self._reader
         return reader.rest(feeds, flat=bool(reader.forms) and module.lengths is not None)
 
-    def _new_version(self, key: Key, feeds: Mapping[str, object]) -> _Version:
-        """A version to be compiled, or the general one if there are too many, or too much of it."""
-        from tilewright.frontend.onnx.settled import MAX_ELEMENTS
-
-        values = self._reader.settled(feeds).values.values()
-        if any(value.size > MAX_ELEMENTS for value in values):
-            return self._general
+    def _new_version(self, key: Key) -> _Version:
+        """A version to be compiled, or the general one if there are too many."""
         with self._lock:
             if key in self._versions:  # another thread was here first
                 return self._versions[key]
@@ -240,17 +245,26 @@ class SettledModule(Module):
             self._tell()
         return self._general
 
-    def _made(self, version: _Version, compile_: Callable[[], Module]) -> Module:
+    def _made(self, version: _Version, compile_: Callable[[], tuple[Module, Key | None]]) -> Module:
         """The module of a version; whoever asks for it meanwhile waits."""
         with version.lock:
             if version.module is None:
-                module = compile_()
+                module, version.only = compile_()
                 self._note(module)
+                if version.only is not None:
+                    self._move(version, version.only)
                 lengths = module.lengths or ()
                 version.sequences = lengths if any(n is not None for n in lengths) else ()
                 version.module = module
                 self._drop_old()
             return version.module
+
+    def _move(self, version: _Version, key: Key) -> None:
+        """Keep a version under its own key, and under no other."""
+        with self._lock:
+            for old in [k for k, v in self._versions.items() if v is version and k != key]:
+                del self._versions[old]
+            self._versions.setdefault(key, version)
 
     def _drop_old(self) -> None:
         with self._lock:
@@ -260,17 +274,19 @@ class SettledModule(Module):
                 self._versions.popitem(last=False)
                 del kept[0]
 
-    def _compile(self, feeds: Mapping[str, object]) -> Module:
-        """The model for these values; with sizes of sequences, too, if ranks are not enough."""
+    def _compile(self, feeds: Mapping[str, object]) -> tuple[Module, Key | None]:
+        """The model for these values; with sizes of sequences, too, if ranks are not enough.
+
+        And the key of these sizes, if it is for no others.
+        """
         reader = self._reader
-        module = self.source.compiled(reader.settled(feeds))
-        if not reader.forms or reader.exact or not module.by_reference:
-            return module
-        exact = self.source.compiled(reader.settled(feeds, exact=True))
-        if exact.by_reference:
-            return module
-        reader.exact = True
-        return exact
+        exact = reader.exact  # another thread may change that at any time
+        module = self.source.compiled(reader.settled(feeds, exact=exact))
+        if reader.forms and not exact and module.by_reference:
+            closer = self.source.compiled(reader.settled(feeds, exact=True))
+            if not closer.by_reference:
+                module, reader.exact, exact = closer, True, True
+        return module, reader.key(feeds) if reader.forms and exact else None
 
     def _note(self, module: Module) -> None:
         with self._lock:
@@ -315,7 +331,7 @@ def settled_values(model: Source, given: Mapping[str, object]) -> tuple[onnx.Mod
     from tilewright.frontend.onnx import read_model
     from tilewright.frontend.onnx.settled import Needs
 
-    proto = read_model(model if isinstance(model, bytes) or hasattr(model, "graph") else str(model))
+    proto = read_model(model)
     names = [info.name for info in inputs_of(proto)]
     for name in given:
         if name not in names:

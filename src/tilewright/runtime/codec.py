@@ -146,7 +146,13 @@ def _reader(kind: Any) -> Reader:
 def _read_plain(kinds: tuple[type, ...], data: Json) -> Any:
     if type(data) not in kinds:  # a bool is an int for `isinstance`
         raise _BadValueError(" or ".join(kind.__name__ for kind in kinds), data)
+    if type(data) is int and not _fits(data):
+        raise _BadValueError("a number of 64 bits", data)
     return data
+
+
+def _fits(number: int) -> bool:
+    return -(1 << 63) <= number < 1 << 63
 
 
 def _read_list(data: Json, count: int | None = None) -> list[Json]:
@@ -223,6 +229,8 @@ def _read_expression(data: Json) -> SizeExpr:
     numbers = _read_list(data)
     if len(numbers) % 2 or any(type(number) is not int for number in numbers):
         raise _BadValueError("a list of operations and operands", data)
+    if not all(map(_fits, numbers)):
+        raise _BadValueError("made of numbers of 64 bits", data)
     if not _OPS.keys() >= set(numbers[::2]):
         raise _BadValueError("made of known operations", data)
     return tuple(zip([_OPS[op] for op in numbers[::2]], numbers[1::2], strict=True))

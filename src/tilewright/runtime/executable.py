@@ -19,7 +19,7 @@ from tilewright.dtypes import u8
 from tilewright.errors import ArtefactError, CallError
 from tilewright.runtime import _native, pool
 from tilewright.runtime.arrays import empty
-from tilewright.runtime.failures import A204, WRONGLY, failure
+from tilewright.runtime.failures import A204, C025, WRONGLY, failure
 from tilewright.runtime.feeds import FeedReader
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Host, Port, Program
@@ -151,6 +151,10 @@ class Executable(_native.Program):
         if len(results) != len(step.outputs):
             wrong = f"{len(results)} arrays instead of {len(step.outputs)}"
             raise SystemError(f"the function of step `{step.label}` returned {wrong}")
+        if any(axis >= results[k].ndim for _, k, axis in step.defines):
+            problem = f"`{step.label}` gives a result of another rank than the model says"
+            facts = {"model": self.program.name, "problem": problem}
+            raise CallError(C025, facts, hint="export the model with types that fit its results")
         return results, tuple(results[k].shape[axis] for _, k, axis in step.defines)
 
     def _raise_failure(self, outcome: int, which: int, value: int) -> NoReturn:

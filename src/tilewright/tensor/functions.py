@@ -110,6 +110,7 @@ _TABLE: Final[dict[str, tuple[int, Evaluate]]] = {
     "sqrt": (1, np.sqrt),
     "rsqrt": (1, lambda x: 1 / np.sqrt(x)),
     "pow": (2, np.power),
+    "fmod": (2, np.fmod),
     "fma": (3, _each(_fma)),
     "floor": (1, np.floor),
     "ceil": (1, np.ceil),

@@ -7,6 +7,7 @@ import threading
 import warnings
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -290,8 +291,8 @@ def test_long_vectors_are_no_parameters(monkeypatch):
         [helper.make_node("Tile", ["x", "repeats"], ["y"])], [("x", ["n"])], [("y", ["m"])]
     )
     model.graph.input.append(helper.make_tensor_value_info("repeats", TensorProto.INT64, ["k"]))
-    module = tw.compile(model, cache=False)
     monkeypatch.setattr("tilewright.frontend.onnx.settled.MAX_ELEMENTS", 0)
+    module = tw.compile(model, cache=False)
     with pytest.warns(tw.TilewrightWarning, match="Tile"):
         (y,) = module.run({"x": X[0, 0], "repeats": axes(2)})
     assert y.shape == (8,)
@@ -564,6 +565,56 @@ def test_sizes_are_settled_where_ranks_are_not_enough(monkeypatch):
         assert [part.tolist() for part in found] == [[row.tolist()] for row in X[0, :count]]
     assert module.by_reference == ()
     assert len(seen) == 3, "ranks, then sizes, then other sizes"
+
+
+def test_threads_with_other_sizes_do_not_share_what_is_made_for_some():
+    """All begin with a key without sizes; whoever is first finds that these count."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0),
+        helper.make_node("ConcatFromSequence", ["parts"], ["y"], axis=0),
+    ]
+    model = make(nodes, [], [])
+    model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, None))
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, None))
+    module = tw.compile(model, cache=False, threads=1)
+    sizes = range(2, 8)
+    barrier = threading.Barrier(len(sizes))
+    found: dict[int, object] = {}
+
+    def work(size: int) -> None:
+        x = np.arange(size, dtype=np.float32)
+        barrier.wait()
+        try:
+            found[size] = module.run({"x": x})[0].tolist()
+        except Exception as problem:  # noqa: BLE001  (the comparison shows it)
+            found[size] = problem
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in sizes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {size: list(range(size)) for size in sizes}
+    assert module.by_reference == ()
+    assert len(module._versions) == len(sizes), "each under its own key, and under no other"
+
+
+def test_large_values_are_not_made_keys():
+    """What nobody compiles for is neither copied nor compared."""
+    module = tw.compile(reshaped(), cache=False, threads=1)
+    assert module._reader.key({"shape": np.ones(64, np.int64)}) is not None
+    assert module._reader.key({"shape": np.ones(65, np.int64)}) is None
+    assert module._reader.key({"shape": [1] * 65}) is None
+
+
+def test_a_path_may_be_anything_that_says_where_it_leads(tmp_path):
+    class Place:
+        def __fspath__(self) -> str:
+            return str(tmp_path / "model.onnx")
+
+    onnx.save(summed(), Place().__fspath__())
+    module = tw.compile(Place(), cache=False, settled={"axes": axes(1)})
+    assert module.run({"x": X})[0].shape == (2, 4)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT32, TensorProto.INT64])

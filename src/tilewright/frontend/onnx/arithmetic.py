@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from tilewright.dtypes import f64
@@ -82,6 +82,10 @@ def function(b: Builder, node: OnnxNode, x: Value) -> Value:
     return b.map(lambda v: call(name, v.to(f64)).to(v.dtype), x)
 
 
+MANY: Final = 16
+STEP: Final = 4
+"""Operands that are folded at once, where there are more than `MANY`."""
+
 VARIADIC: Final[dict[str, Callable[[tir.Expr, tir.Expr], tir.Expr]]] = {
     "Min": tir.minimum,
     "Max": tir.maximum,
@@ -92,14 +96,22 @@ VARIADIC: Final[dict[str, Callable[[tir.Expr, tir.Expr], tir.Expr]]] = {
 
 @onnx_op(*VARIADIC)
 def variadic(b: Builder, node: OnnxNode, *inputs: Value) -> Value:
-    """Any number of operands; NaN makes the extremes NaN."""
+    """Any number of operands; NaN makes the extremes NaN.
+
+    Many of them are folded step by step: an expression of hundreds is nested too deeply.
+    """
     share = 1 / len(inputs)
 
     def fold(*values: tir.Expr) -> tir.Expr:
-        folded = reduce(VARIADIC[node.op], values)
-        return folded * share if node.op == "Mean" else folded
+        return reduce(VARIADIC[node.op], values)
 
-    return inputs[0] if len(inputs) == 1 else b.map(fold, *inputs)
+    def fold_last(*values: tir.Expr) -> tir.Expr:
+        return fold(*values) * share if node.op == "Mean" else fold(*values)
+
+    first, *rest = inputs
+    while len(rest) > MANY:
+        first, rest = b.map(fold, first, *rest[:STEP]), rest[STEP:]
+    return b.map(fold_last, first, *rest) if rest else first
 
 
 @onnx_op("Pow")
@@ -157,7 +169,7 @@ def _whole_power(x: tir.Expr, y: tir.Expr) -> tir.Expr:
 def modulo(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
     """The remainder, with the sign of the divisor, or with `fmod` that of the dividend."""
     if x.dtype.is_float:
-        return b.map(_float_remainder if node.int("fmod") else _float_modulo, x, y)
+        return b.map(partial(call, "fmod") if node.int("fmod") else _float_modulo, x, y)
     return b.map(_truncated if node.int("fmod") else (lambda v, w: v % w), x, y)
 
 
@@ -166,21 +178,8 @@ def _truncated(x: tir.Expr, y: tir.Expr) -> tir.Expr:
     return select(rest.ne(0) & ((x < 0) ^ (y < 0)), rest - y, rest) if x.dtype.is_signed else rest
 
 
-def _float_remainder(x: tir.Expr, y: tir.Expr) -> tir.Expr:
-    """C's `fmod`, exact while the quotient is below 2⁵³.
-
-    The quotient may be rounded up to the next whole number: then the rest has the wrong sign, and
-    the divisor is given back.
-    """
-    a, size = call("abs", x.to(f64)), call("abs", y.to(f64))
-    rest = call("fma", -call("trunc", a / size), size, a)
-    mended = select(rest < 0, rest + size, select(rest >= size, rest - size, rest))
-    is_whole = (size.eq(float("inf"))) & (a < float("inf"))
-    return call("copysign", select(is_whole, a, mended), x.to(f64)).to(x.dtype)
-
-
 def _float_modulo(x: tir.Expr, y: tir.Expr) -> tir.Expr:
     """NumPy's `mod`: with the sign of the divisor."""
-    rest = _float_remainder(x, y)
+    rest = call("fmod", x, y)
     moved = rest.ne(0) & ((rest < 0) ^ (y < 0))
     return select(moved, rest + y, select(rest.eq(0), call("copysign", rest, y), rest))

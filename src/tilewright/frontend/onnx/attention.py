@@ -58,7 +58,7 @@ def attention(
         bool(node.int("is_causal")) and lengths is None,
         past,
         node.float("softcap") or None,
-        guarded=bool(masks),
+        guarded="masked" if masks else None,
     )
     y = b.add(op, q, k, v, *masks)
     if flat:

@@ -111,6 +111,8 @@ def contradiction(proto: onnx.NodeProto, opset: int) -> str:
     definition = _definition(proto.op_type, domain_of(proto), opset)
     if definition is None:
         return ""
+    if definition.is_plainly(proto):
+        return ""
     problems = [*_attribute_problems(proto, definition)]
     for what, names, (least, most) in (
         ("input", proto.input, definition.inputs),
@@ -197,6 +199,24 @@ class _Definition:
     """Types that each input may have."""
     repeats: bool = False
     """Whether inputs behind the last are like it."""
+
+    def is_plainly(self, proto: onnx.NodeProto) -> bool:
+        """Whether a node without attributes is all right; False if one has to look closer."""
+        if proto.attribute or self.needs_attributes or not all(proto.input):
+            return False
+        (fewest, most), (least, greatest) = self.inputs, self.outputs
+        given = len(proto.input)
+        are_enough = max(fewest, self.first_optional) <= given <= most
+        return are_enough and least <= len(proto.output) <= greatest
+
+    @functools.cached_property
+    def needs_attributes(self) -> bool:
+        return any(required for _, required in self.attributes.values())
+
+    @functools.cached_property
+    def first_optional(self) -> int:
+        """Behind all inputs that cannot be left out."""
+        return max(self.required, default=-1) + 1
 
     def letter(self, position: int) -> str:
         """What stands for the type of an input; empty if nothing does."""

@@ -13,6 +13,7 @@ from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.spending import pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.loops import Outside, Turn, loop
 from tilewright.graph.ops import ArgReduce, axis, picked
@@ -136,6 +137,7 @@ def _turned(value: tir.Expr, by: int) -> tir.Expr:
 def ngram_repeat_block(b: Builder, node: OnnxNode, tokens: Value, scores: Value) -> Value:
     """Scores, with minus infinity for tokens that would repeat a run of `ngram_size`."""
     size = node.int("ngram_size")
+    pay_steps(b, node, size, "a run of tokens")
     batch, length = tokens.shape
     count = tidy(tir.maximum(length - (size - 1), 0))
 

@@ -181,7 +181,7 @@ def _attended(
         keys, values, masks = _with_sink(b, keys, values, masks, sinks)
     scale = node.float("scale") or 1 / math.sqrt(features)
     layouts = (HEADS_INSIDE, HEADS_FIRST, HEADS_FIRST, HEADS_INSIDE)
-    op = Attend(layouts, scale, softcap=node.float("softcap") or None, guarded=True)
+    op = Attend(layouts, scale, softcap=node.float("softcap") or None, guarded="masked")
     return b.add(op, q, keys, values, *masks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.dtypes import i64
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.graph import Builder, Value
-from tilewright.graph.sizes import dims_equal, fixed
+from tilewright.graph.sizes import dims_equal, fixed, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
@@ -30,20 +30,10 @@ def padding(
 
     if mask.rank == 1:
         place = b.tabulate((keys,), lambda j: j)
-        batch = q.shape[0]
-        column = (batch, 1, 1, 1)
-        if dims_equal(mask.shape[0], batch):
-            ends = b.reshape(mask, column)
+        ends, starts = _spans(b, node, mask, q.shape[0])
+        if starts is None:
             return added(b.map(lambda j, n: j < n.to(i64), place, ends))
-        if dims_equal(mask.shape[0], batch * 2):
-            ends, starts = (
-                b.reshape(b.remap(mask, (batch,), lambda k, at=at: [k + at]), column)
-                for at in (tir.Const(0), batch)
-            )
-            return added(
-                b.map(lambda j, n, m: (j < n.to(i64)) & (j >= m.to(i64)), place, ends, starts)
-            )
-        node.decline("a mask of another length")
+        return added(b.map(lambda j, n, m: (j < n.to(i64)) & (j >= m.to(i64)), place, ends, starts))
     if mask.rank == 2:
         wide = b.reshape(mask, (mask.shape[0], 1, 1, mask.shape[1]))
     elif mask.rank == 3:
@@ -51,6 +41,27 @@ def padding(
     else:
         node.decline("a mask of four dimensions")
     return added(as_long(b, b.map(lambda m: m > 0, wide), keys))
+
+
+def _spans(
+    b: Builder, node: OnnxNode, mask: Value, batch: tir.Expr
+) -> tuple[Value, Value | None]:
+    """[batch, 1, 1, 1]: where the keys of samples end and, if that is not 0, where they begin.
+
+    Of a length and a batch that are not known, a run tells how often one goes into the other.
+    """
+    column, have = (batch, 1, 1, 1), mask.shape[0]
+    if dims_equal(have, batch):
+        return b.reshape(mask, column), None
+    if fixed(have) is not None and fixed(batch) is not None and fixed(have) != 2 * fixed(batch):
+        node.decline("a mask of another length")
+    times = tir.minimum(tir.maximum(have // tir.maximum(batch, 1), 1), 2)
+    halves = b.reshape(mask, (tidy(times * batch),))  # another length ends the run
+    ends, starts = (
+        b.remap(halves, (batch,), lambda k, at=at: [k + at], lambda k, at=at: k + at < have)
+        for at in (tir.Const(0), batch)
+    )
+    return b.reshape(ends, column), b.reshape(starts, column)
 
 
 def as_long(b: Builder, mask: Value, keys: tir.Expr) -> Value:

@@ -10,7 +10,7 @@ import onnx
 
 from tilewright.errors import GraphError
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
-from tilewright.frontend.onnx.registry import Unknown, onnx_op
+from tilewright.frontend.onnx.registry import MODEL_PROBLEMS, Declined, Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Item, Tensors
 from tilewright.graph import Builder, TensorType, Value
 from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop
@@ -63,7 +63,8 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
             try:
                 scratch = Inner(self.b, "trial")
                 kinds.append([only_visible(v.type, self.b) for v in way(scratch, scratch.capture)])
-            except Exception as problem:  # noqa: BLE001  (ranks for which the model was not made)
+            except (Unknown, Declined, GraphError, *MODEL_PROBLEMS) as problem:
+                # these are ranks for which the model was not made
                 problems.append(f"`{self.node.label}` took a branch that cannot go on: {problem}")
                 failed = number
         if len(problems) == 2:

@@ -57,7 +57,12 @@ def _with_channels(b: Builder, x: Value, channels: int) -> Value:
 
 
 def _with_bias(b: Builder, y: Value, bias: Value | None) -> Value:
-    return y if bias is None else b.map(lambda v, c: v + c, y, bias)
+    if bias is None:
+        return y
+    count, filters = fixed(bias.shape[0]), fixed(y.shape[-1])
+    if None not in (count, filters) and count != filters:
+        raise ValueError(f"{count} biases for {filters} filters")
+    return b.map(lambda v, c: v + c, y, bias)
 
 
 @onnx_op("ConvTranspose")

@@ -15,12 +15,14 @@ from typing import Final
 
 import numpy as np
 
+from tilewright.dtypes import f64
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.indexing import known_scalar
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
@@ -39,6 +41,12 @@ STAGE: Final = 8
 
 LONG: Final = 512
 """Prime factors above this make the transform a convolution, of a length with small factors."""
+
+LONGEST: Final = 1 << 26
+"""Lengths above this are not taken apart, which takes as many steps as their root."""
+
+TABLES: Final = 16
+"""Elements of what a convolution with a chirp needs, for each element of a row."""
 
 
 @onnx_op("DFT")
@@ -61,10 +69,10 @@ def dft(
     lead = moved.shape[:-2]
     rows = b.reshape(moved, (product(lead), *moved.shape[-2:]))
     if inverse and half:
-        found = _transformed(b, _mirrored(b, rows, n), n, inverse=True)
+        found = _transformed(b, node, _mirrored(b, rows, n), n, inverse=True)
         found = cut(b, found, 2, tir.Const(0), tir.Const(1))
     else:
-        found = _transformed(b, _fitted(b, rows, n), n, inverse=inverse, half=half)
+        found = _transformed(b, node, _fitted(b, rows, n), n, inverse=inverse, half=half)
     whole = b.reshape(found, (*lead, *found.shape[1:]))
     back = [*order, where, x.rank - 1]
     return converted(b, b.transpose(whole, [back.index(d) for d in range(x.rank)]), x.dtype)
@@ -101,7 +109,7 @@ def stft(
     if window is not None:
         rows = b.map(lambda v, w: v * w, rows, b.reshape(widened(b, window), (taken, 1)))
     half = bool(node.int("onesided", 1))
-    found = _transformed(b, _fitted(b, rows, n), n, inverse=False, half=half)
+    found = _transformed(b, node, _fitted(b, rows, n), n, inverse=False, half=half)
     return converted(b, b.reshape(found, (batch, frames, *found.shape[1:])), x.dtype)
 
 
@@ -127,17 +135,23 @@ def _mirrored(b: Builder, rows: Value, n: tir.Expr) -> Value:
 
 
 def _transformed(
-    b: Builder, rows: Value, n: tir.Expr, *, inverse: bool, half: bool = False
+    b: Builder, node: OnnxNode, rows: Value, n: tir.Expr, *, inverse: bool, half: bool = False
 ) -> Value:
     """Rows of (n, 1 or 2) as rows of (n, 2), or of their first half; an inverse is divided by n."""
     length = fixed(n)
     if length is None:
         return _by_table(b, rows, n, inverse=inverse, half=half)
+    if length > LONGEST:
+        node.decline(f"a transform of length {length}")
+    if max(factors(length)) > LONG:
+        pay_elements(b, node, TABLES * length, "a chirp")
+    else:
+        pay_elements(b, node, sum(4 * f * f for f in factors(length)), "matrices of factors")
     wanted = length // 2 + 1 if half else length
     sign, scale = (1, 1 / max(length, 1)) if inverse else (-1, 1.0)
     parts, dtype = fixed(rows.shape[2]) or 1, rows.dtype
     if max(factors(length)) > LONG:
-        return _by_chirp(b, rows, length, wanted, sign, scale)
+        return _by_chirp(b, node, rows, length, wanted, sign, scale)
     if length <= SHORT or len(factors(length)) == 1:
         matrix = (_matrix(length, sign) * scale)[..., :parts, :wanted, :]
         flat = b.reshape(rows, (rows.shape[0], length * parts))
@@ -176,15 +190,25 @@ def _turned(b: Builder, data: Value, sign: int) -> Value:
     """Elements (row, part, m, k, done) times exp(±2πi·m·k/(m's · k's)): a complex product."""
     _, _, rest, factor, _ = data.shape
     others, here = fixed(rest) or 1, fixed(factor) or 1
-    angle = sign * 2 * np.pi * np.outer(np.arange(others), np.arange(here)) / (others * here)
-    cos = b.constant(np.cos(angle)[:, :, None], "cos", data.dtype)
-    sin = np.stack([-np.sin(angle), np.sin(angle)])[..., None]
+    turn = sign * 2 * np.pi / (others * here)
+
+    def cos(m: tir.Expr, k: tir.Expr, _: tir.Expr) -> tir.Expr:
+        return call("cos", (m * k).to(f64) * turn)
+
+    def sin(d: tir.Expr, m: tir.Expr, k: tir.Expr, _: tir.Expr) -> tir.Expr:
+        return call("sin", (m * k).to(f64) * turn * select(d.eq(0), -1.0, 1.0))
+
+    tables = (
+        b.tabulate((others, here, 1), cos, data.dtype),
+        b.tabulate((2, others, here, 1), sin, data.dtype),
+    )
     other = b.remap(data, data.shape, lambda r, d, m, k, s: (r, 1 - d, m, k, s))
-    turn = b.constant(sin, "sin", data.dtype)
-    return b.map(lambda v, w, c, s: v * c + w * s, data, other, cos, turn)
+    return b.map(lambda v, w, c, s: v * c + w * s, data, other, *tables)
 
 
-def _by_chirp(b: Builder, rows: Value, length: int, wanted: int, sign: int, scale: float) -> Value:
+def _by_chirp(
+    b: Builder, node: OnnxNode, rows: Value, length: int, wanted: int, sign: int, scale: float
+) -> Value:
     """With jk = (j² + k² - (k - j)²)/2 the transform is a convolution with a chirp.
 
     A convolution is a product between two transforms, here of a power of two.
@@ -196,9 +220,10 @@ def _by_chirp(b: Builder, rows: Value, length: int, wanted: int, sign: int, scal
     around[:length] = chirp.conj()
     around[size - length + 1 :] = chirp.conj()[:0:-1]
     turned = _times(b, _complex(b, rows), chirp)
-    spectrum = _transformed(b, _fitted(b, turned, tir.Const(size)), tir.Const(size), inverse=False)
+    whole = tir.Const(size)
+    spectrum = _transformed(b, node, _fitted(b, turned, whole), whole, inverse=False)
     both = _times(b, spectrum, np.fft.fft(around) * scale)
-    back = _transformed(b, both, tir.Const(size), inverse=True)
+    back = _transformed(b, node, both, whole, inverse=True)
     return _times(b, cut(b, back, 1, tir.Const(0), tir.Const(wanted)), chirp[:wanted])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import onnx
 
@@ -33,7 +34,13 @@ from tilewright.frontend.onnx.limits import MAX_COPIES, SPARE_NODES
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.notes import Notes, Stuck, about_model, reference_refuses
 from tilewright.frontend.onnx.reference import reference_node
-from tilewright.frontend.onnx.registry import HANDLERS, TAKE_SEQUENCES, Declined, Unknown
+from tilewright.frontend.onnx.registry import (
+    HANDLERS,
+    MODEL_PROBLEMS,
+    TAKE_SEQUENCES,
+    Declined,
+    Unknown,
+)
 from tilewright.frontend.onnx.scope import Item, Lost, Nested, Scope, Tensors
 from tilewright.frontend.onnx.settled import (
     NOTHING,
@@ -51,8 +58,9 @@ from tilewright.unsupported import Unsupported
 
 __all__ = ["Imported", "import_model"]
 
-MODEL_PROBLEMS = (ValueError, TypeError, LookupError, ArithmeticError)
-"""What handlers may run into when a model contradicts itself; anything else is a bug of theirs."""
+LARGE: Final = 4096
+"""Nodes of a model beyond which operators are looked at before any node is imported: what most
+models that cannot run lack is known sooner then, though not everything that they lack."""
 
 families.load()
 
@@ -91,7 +99,8 @@ class Importer:
         self.opsets = {"": 1, **opsets_of(model.opset_import)}
         self.local_functions = {(f.domain, f.name): f for f in model.functions}
         self.builder = Builder(model.graph.name or "model")
-        self.imports_left = MAX_COPIES * expanded_nodes(model) + SPARE_NODES
+        self.nodes = expanded_nodes(model)
+        self.imports_left = MAX_COPIES * self.nodes + SPARE_NODES
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
         self.size_vars: dict[str, tir.Expr] = {}
@@ -101,6 +110,8 @@ class Importer:
         proto = self.model.graph
         scope: Scope = {}
         outputs: list[tuple[str, Item]] = []
+        if self.nodes > LARGE:
+            self.notes.require_operators()
         try:
             self._initializers(proto, scope)
             self._inputs(scope)
@@ -207,9 +218,8 @@ class Importer:
         except (Refused, TilewrightError, *MODEL_PROBLEMS) as problem:
             if isinstance(problem, InternalError):
                 raise
-            place, node = self.notes.describe(found, scope, _reason(problem))
-            self.notes.broken[place] = node
             self.notes.causes.append(problem)
+            self.notes.add_broken(*self.notes.describe(found, scope, _reason(problem)))
         finally:
             self.inside, self.builder, builder.label = found.inside, builder, label
         for name, value in zip(proto.output, results, strict=False):
@@ -301,8 +311,7 @@ class Importer:
         refused = [(f, reference_refuses(f.proto, f.opsets)) for f in nested(found, {})]
         for inner, reason in refused:
             if reason:
-                place, node = self.notes.describe(inner, scope, f"{why}, and {reason}")
-                self.notes.broken[place] = node
+                self.notes.add_broken(*self.notes.describe(inner, scope, f"{why}, and {reason}"))
         if any(reason for _, reason in refused):
             raise Stuck(found.name)
 

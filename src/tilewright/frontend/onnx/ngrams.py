@@ -43,11 +43,10 @@ def tf_idf(b: Builder, node: OnnxNode, x: Value) -> Value:
     grams = _grams(node)
     counts = _counted(b, node, rows, grams, columns, width)
     mode = node.string("mode", "TF")
-    weights = np.array(node.floats("weights") or [1.0] * width, np.float32)[:width]
     if mode == "TF":
         found = converted(b, counts, f32)
     else:
-        by = b.constant(weights, "weights")
+        by = b.constant((node.floats("weights") or [1.0])[:width], "weights", f32)
         once = mode == "IDF"
 
         def weighted(c: tir.Expr, w: tir.Expr) -> tir.Expr:

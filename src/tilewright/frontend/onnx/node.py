@@ -105,7 +105,9 @@ class OnnxNode:
 
     def graph(self, name: str) -> onnx.GraphProto:
         """A graph inside."""
-        found: onnx.GraphProto = self.attributes[name]
+        found = self.attributes[name]
+        if not isinstance(found, onnx.GraphProto):
+            raise TypeError(f"its attribute `{name}` is not a graph")
         return found
 
     def decline(self, reason: str) -> NoReturn:

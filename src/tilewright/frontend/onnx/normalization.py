@@ -14,6 +14,7 @@ from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.reductions import mean, widened
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.spending import pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
 from tilewright.graph.sizes import fixed
@@ -60,6 +61,8 @@ def _scaled(
 @onnx_op("Softmax", "LogSoftmax")
 def softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Along one axis; before opset 13 along all from that axis on."""
+    if not x.dtype.is_float:
+        raise TypeError(f"it takes floats, and is given {x.dtype.name}")
     axis = normal_axis(node.int("axis", -1 if node.opset >= 13 else 1), x.rank)
     axes = (axis,) if node.opset >= 13 else tuple(range(axis, x.rank))
     return softmax_over(b, x, axes, logarithm=node.op == "LogSoftmax")
@@ -213,6 +216,7 @@ def local_response_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
     if size > 2 * most and fixed(x.shape[1]) is None:
         node.decline(f"{size} channels around")
     around = range(max(first, 1 - most), min(first + size, most))
+    pay_steps(b, node, len(around), "channels around")
     others = [_shifted(b, x, k) for k in around if k]
 
     def body(v: tir.Expr, *around: tir.Expr) -> tir.Expr:

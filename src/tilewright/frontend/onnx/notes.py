@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import onnx
 
@@ -28,6 +28,9 @@ from tilewright.unsupported import Operand, Unsupported, listing
 __all__ = ["Notes", "Stuck", "about_model", "require_reference"]
 
 M004 = Code("M004", "`{model}` cannot run: {count} in the way")
+
+MAX_BROKEN: Final = 1000
+"""Nodes that nothing can run, after which no others are looked for."""
 
 Place = tuple[str, str]
 """The graph in which a node stands, and its first output: no other node there has it."""
@@ -105,6 +108,18 @@ class Notes:
         nodes = tuple(self.formless.values())
         raise Unknown("; ".join(dict.fromkeys(node.reason for node in nodes)), nodes)
 
+    def require_operators(self) -> None:
+        """Raise if nothing can run some of the nodes, whatever their inputs are."""
+        self._sweep()
+        if self.broken:
+            self.fail()
+
+    def add_broken(self, place: Place, node: Unsupported) -> None:
+        """Note a node that nothing can run; when there are very many, that is enough to know."""
+        self.broken.setdefault(place, node)
+        if len(self.broken) >= MAX_BROKEN:
+            self.fail()
+
     def _sweep(self) -> None:
         """Note the nodes that nothing can run among those that were not reached."""
         local = {(f.domain, f.name): f for f in self.model.functions}
@@ -114,8 +129,7 @@ class Notes:
             reason = unknown(found.proto.op_type, domain, opset, local)
             reason = reason or contradiction(found.proto, opset)
             if reason:
-                place, node = self.describe(found, {}, reason)
-                self.broken.setdefault(place, node)
+                self.add_broken(*self.describe(found, {}, reason))
 
     def fail(self) -> NoReturn:
         """Raise the error that names all broken nodes."""
@@ -123,6 +137,7 @@ class Notes:
         lines = "".join(f"\n    {line}" for line in listing(nodes, groups=16, each=8))
         name = shown(self.model.graph.name) or "model"
         count = "1 node is" if len(nodes) == 1 else f"{len(nodes)} nodes are"
+        count = count if len(nodes) < MAX_BROKEN else f"{len(nodes)} nodes, perhaps more, are"
         error = ModelError(
             M004,
             {"model": name, "count": count, "nodes": lines},
@@ -146,8 +161,7 @@ def require_reference(model: onnx.ModelProto) -> None:
         if key not in refused:
             refused[key] = reference_refuses(found.proto, found.opsets, model.functions)
         if refused[key]:
-            place, node = notes.describe(found, {}, refused[key])
-            notes.broken[place] = node
+            notes.add_broken(*notes.describe(found, {}, refused[key]))
     if notes.broken:
         notes.fail()
 

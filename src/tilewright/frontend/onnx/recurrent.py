@@ -124,7 +124,8 @@ class Layer:
             return self.b.expand(zero, (self.x.shape[1], self.hidden))
         if self.node.int("layout"):
             value = self.b.transpose(value, (1, 0, 2))
-        return self.of_direction(value, direction)
+        # Its batch is that of the inputs, whatever it is called.
+        return self.b.expand(self.of_direction(value, direction), (self.x.shape[1], self.hidden))
 
     def _one_way(
         self, states: Sequence[Value], inputs: Value, cell: Cell, *, backward: bool
@@ -181,7 +182,7 @@ def _layer(
         if known is not None and all(dims_equal(n, x.shape[0]) for n in known):
             lengths = None
         else:
-            lengths = b.reshape(lengths, (*lengths.shape, 1))
+            lengths = b.reshape(b.expand(lengths, (x.shape[1],)), (x.shape[1], 1))
     return Layer(b, node, x, w, r, bias, lengths, gates), others
 
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from tilewright.frontend.onnx.scope import Item
 from tilewright.unsupported import Unsupported
 
-__all__ = ["HANDLERS", "TAKE_SEQUENCES", "Declined", "Handler", "Unknown", "onnx_op", "operators"]
+__all__ = ["HANDLERS", "MODEL_PROBLEMS", "TAKE_SEQUENCES", "Declined", "Handler", "Unknown"]
+__all__ += ["onnx_op", "operators"]
 
 Results = Item | Sequence[Item]
 Handler = Callable[..., Results]
@@ -27,6 +28,9 @@ HANDLERS: dict[tuple[str, str], Handler] = {}
 
 TAKE_SEQUENCES: set[str] = set()
 """Operators whose handlers understand sequences."""
+
+MODEL_PROBLEMS = (ValueError, TypeError, LookupError, ArithmeticError)
+"""What handlers may run into when a model contradicts itself; anything else is a bug of theirs."""
 
 
 class Unknown(Exception):  # noqa: N818  (a signal: the whole model must run on the reference)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
-from math import prod
 
-import numpy as np
-
-from tilewright.dtypes import f32, i64
+from tilewright.dtypes import f32, f64, i64
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.coordinates import cubic_weight, linear_weight
 from tilewright.frontend.onnx.movement import cut
@@ -16,9 +14,9 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
-from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
+from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -60,19 +58,31 @@ def affine_grid(b: Builder, node: OnnxNode, theta: Value, size: Value) -> Value:
     sizes = b.numbers(size)
     if sizes is None:
         node.decline("a size that is not known")
-    space = sizes[2:]
-    ends = [_evenly(n, corners=bool(node.int("align_corners"))) for n in space]
-    places = np.meshgrid(*ends, indexing="ij")
-    base = np.stack([*(p.ravel() for p in places[::-1]), np.ones(prod(space))])
-    wide = widened(b, theta)
-    moved = b.contract("nck", "kp", "npc", wide, b.constant(base, "places", wide.dtype))
-    shape: list[int | tir.Expr] = [theta.shape[0], *space, theta.shape[1]]
-    return converted(b, b.reshape(moved, shape), theta.dtype)
+    space, rank = sizes[2:], len(sizes) - 2
+    wide, corners = widened(b, theta), bool(node.int("align_corners"))
+    if fixed(wide.shape[2]) not in (None, rank + 1):
+        raise ValueError(f"maps of {wide.shape[2]} columns for {rank} dimensions")
+    ends = []
+    for place, count in enumerate(space):
+        line = b.tabulate((count,), partial(_evenly, count, corners=corners), wide.dtype)
+        ends.append(b.reshape(line, (count, *[1] * (rank - place))))
+    shape: list[int | tir.Expr] = [theta.shape[0], *[1] * rank, theta.shape[1]]
+    factors = [
+        b.reshape(cut(b, wide, 2, tir.Const(k), tir.Const(1)), shape) for k in range(rank + 1)
+    ]
+
+    def moved(*values: tir.Expr) -> tir.Expr:
+        by, at = values[: rank + 1], values[rank + 1 :]
+        return sum((f * p for f, p in zip(by, at, strict=False)), by[rank])
+
+    return converted(b, b.map(moved, *factors, *ends[::-1]), theta.dtype)
 
 
-def _evenly(count: int, *, corners: bool) -> Array:
+def _evenly(count: int, i: tir.Expr, *, corners: bool) -> tir.Expr:
     """Places from -1 to 1: of the middles of pixels, or of the outermost ones at the ends."""
-    return np.linspace(-1, 1, count) if corners else (2 * np.arange(count) + 1) / count - 1
+    if corners:
+        return i.to(f64) * (2 / max(count - 1, 1)) - 1.0
+    return (i.to(f64) * 2.0 + 1.0) / count - 1.0
 
 
 def _multiplied(first: tir.Expr, *others: tir.Expr) -> tir.Expr:

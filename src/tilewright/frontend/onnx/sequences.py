@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Item, Tensors
+from tilewright.frontend.onnx.spending import pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
@@ -77,7 +78,7 @@ def length(b: Builder, node: OnnxNode, sequence: Item) -> Value:
 def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> Tensors:
     """Pieces of a tensor along an axis."""
     axis = normal_axis(node.int("axis"), x.rank)
-    extents = _extents(b, x.shape[axis], sizes)
+    extents = _extents(b, node, x.shape[axis], sizes)
     keeps = sizes is not None or bool(node.int("keepdims", 1))
     pieces: list[Value] = []
     start: tir.Expr = tir.Const(0)
@@ -90,7 +91,7 @@ def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> T
     return Tensors(tuple(pieces))
 
 
-def _extents(b: Builder, whole: tir.Expr, sizes: Value | None) -> list[tir.Expr]:
+def _extents(b: Builder, node: OnnxNode, whole: tir.Expr, sizes: Value | None) -> list[tir.Expr]:
     """The sizes of pieces: given, all alike with a smaller last one, or ones."""
     if sizes is not None and sizes.rank == 1:
         known = b.integers(sizes)
@@ -100,7 +101,9 @@ def _extents(b: Builder, whole: tir.Expr, sizes: Value | None) -> list[tir.Expr]
     size, total = 1 if sizes is None else _number(b, sizes, "the size of pieces"), fixed(whole)
     if total is None:
         raise Unknown("the number of pieces depends on sizes")
-    return [tir.Const(min(size, total - start)) for start in range(0, total, size)]
+    starts = range(0, total, size)
+    pay_steps(b, node, len(starts), "pieces of a tensor")
+    return [tir.Const(min(size, total - start)) for start in starts]
 
 
 def _slice(b: Builder, x: Value, axis: int, start: tir.Expr, extent: tir.Expr) -> Value:

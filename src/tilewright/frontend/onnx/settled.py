@@ -12,6 +12,7 @@ depends (`Shape` depends on none), and `PARAMETERS` says where operators ask for
 from __future__ import annotations
 
 import hashlib
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -40,6 +41,8 @@ Dims = tuple[int | None, ...]
 """The dimensions of a tensor, as far as they are known."""
 Form = Dims | list[Dims] | None
 """What is known of an input that is no tensor of known rank: a tensor, a sequence, or nothing."""
+Origins = ChainMap[str, frozenset[str]]
+"""The inputs behind each name, those of graphs inside in front."""
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
@@ -157,18 +160,17 @@ class _Walk:
         graph = self.model.graph
         origins = {info.name: frozenset({info.name}) for info in graph.input}
         origins |= {tensor.name: frozenset[str]() for tensor in graph.initializer}
-        self._graph(graph.node, origins)
-        return (name for found in self.asked if found <= set(small) for name in found)
+        self._graph(graph.node, ChainMap(origins))
+        few = frozenset(small)
+        return (name for found in self.asked if found <= few for name in found)
 
-    def _graph(
-        self, nodes: Iterable[onnx.NodeProto], origins: dict[str, frozenset[str]]
-    ) -> dict[str, frozenset[str]]:
+    def _graph(self, nodes: Iterable[onnx.NodeProto], origins: Origins) -> Origins:
         for node in nodes:
             found = self._node(node, origins)
             origins.update((name, found) for name in node.output)
         return origins
 
-    def _node(self, node: onnx.NodeProto, origins: dict[str, frozenset[str]]) -> frozenset[str]:
+    def _node(self, node: onnx.NodeProto, origins: Origins) -> frozenset[str]:
         domain = domain_of(node)
         given = [origins.get(name, frozenset[str]()) for name in node.input]
         if not domain and self._asks(node.op_type):
@@ -176,13 +178,13 @@ class _Walk:
             self.asked += [given[k] for k in places if k < len(given) and given[k]]
         found = frozenset[str]().union(*given)
         for _, graph in graphs_of(node):
-            inner = {**origins, **{info.name: found for info in graph.input}}
-            inner |= {tensor.name: frozenset[str]() for tensor in graph.initializer}
+            inner = origins.new_child({info.name: found for info in graph.input})
+            inner.update((tensor.name, frozenset[str]()) for tensor in graph.initializer)
             inner = self._graph(graph.node, inner)
             found = found.union(*(inner.get(o.name, found) for o in graph.output))
         body = self.functions.get((domain, node.op_type))
         if body is not None:
-            inner = self._graph(body.node, dict(zip(body.input, given, strict=False)))
+            inner = self._graph(body.node, ChainMap(dict(zip(body.input, given, strict=False))))
             found = found.union(*(inner.get(name, found) for name in body.output))
         return frozenset() if not domain and node.op_type in SHAPE_ONLY else found
 

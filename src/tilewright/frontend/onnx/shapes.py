@@ -10,6 +10,7 @@ from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Shape
 from tilewright.graph.sizes import broadcast, fixed, product, tidy
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import select
 
 __all__ = ["aligned", "known_axes", "known_integers", "known_numbers"]
 
@@ -120,7 +121,27 @@ def unsqueeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
 def expand(b: Builder, node: OnnxNode, x: Value, wanted: Value) -> Value:
     """Broadcast with a shape; dimensions of both may be one."""
     dims = known_integers(b, node, "shape", wanted) or []
+    x = _repeated(b, x, dims)
     return b.expand(x, broadcast(dims, x.shape))
+
+
+def _repeated(b: Builder, x: Value, dims: Sequence[tir.Expr]) -> Value:
+    """With sizes that must become a number as that number where a run has one element there."""
+    wanted = [None] * (x.rank - len(dims)) + [fixed(d) for d in dims]
+    pairs = list(zip(x.shape, wanted[len(wanted) - x.rank :], strict=True))
+    maybe = [fixed(have) is None and want is not None and want > 1 for have, want in pairs]
+    if not any(maybe):
+        return x
+    shape = [
+        select(have.eq(1), want or 0, have) if may else have
+        for (have, want), may in zip(pairs, maybe, strict=True)
+    ]
+
+    def places(*o: tir.Expr) -> list[tir.Expr]:
+        ends = zip(o, x.shape, maybe, strict=True)
+        return [tir.minimum(at, size - 1) if may else at for at, size, may in ends]
+
+    return b.remap(x, shape, places)
 
 
 @onnx_op("Transpose")

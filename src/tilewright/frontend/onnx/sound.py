@@ -16,7 +16,13 @@ import onnx
 from tilewright.errors import ModelError
 from tilewright.frontend.onnx.extent import graphs_in
 from tilewright.frontend.onnx.limits import MAX_NAME, MAX_RANK
-from tilewright.frontend.onnx.tensors import M002, is_external, problem_of, sparse_problem_of
+from tilewright.frontend.onnx.tensors import (
+    M002,
+    is_external,
+    is_type,
+    problem_of,
+    sparse_problem_of,
+)
 from tilewright.graph.folding import MAX_ELEMENTS
 from tilewright.shown import shown
 
@@ -86,6 +92,7 @@ class _Walk:
         self.names(place, weights)
         self.unique(place, "weight", weights)
         self.unique(place, "input", inputs)
+        self.unique(place, "output", (info.name for info in graph.output))
         for tensor in graph.initializer:
             self.tensor(tensor)
         for sparse in graph.sparse_initializer:
@@ -142,7 +149,10 @@ class _Walk:
             proto = _INNER[kind](proto)
         if kind != "tensor_type":
             return
-        dims = proto.tensor_type.shape.dim
+        number, dims = proto.tensor_type.elem_type, proto.tensor_type.shape.dim
+        if number and not is_type(number):  # zero says nothing, as many outputs do
+            problem = f"its element type is number {number}, which has no meaning"
+            self.fail(f"`{shown(info.name)}`", problem)
         if len(dims) > MAX_RANK:
             problem = f"it has {len(dims)} dimensions, and {MAX_RANK} are the most"
             self.fail(f"`{shown(info.name)}`", problem)

@@ -19,7 +19,7 @@ from tilewright.errors import Code, ModelError
 from tilewright.frontend.onnx.limits import MAX_RANK, memory_bytes
 from tilewright.shown import shown
 
-__all__ = ["array_of", "bytes_of", "is_external", "problem_of", "sparse_problem_of"]
+__all__ = ["array_of", "bytes_of", "is_external", "is_type", "problem_of", "sparse_problem_of"]
 
 M002 = Code("M002", "{place} is not well formed: {problem}")
 
@@ -56,6 +56,11 @@ _LIST_OF: Final[Mapping[int, str]] = {
 """The list that holds the elements of a type; `int32_data` for all others."""
 
 
+def is_type(number: int) -> bool:
+    """Whether a number stands for an element type."""
+    return number in _BITS or number == TensorProto.STRING
+
+
 def is_external(tensor: onnx.TensorProto) -> bool:
     """Whether its elements are in another file."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
@@ -77,7 +82,7 @@ def problem_of(tensor: onnx.TensorProto, *, deep: bool = False) -> str:
 
 def _form_problem(tensor: onnx.TensorProto) -> str:
     kind, dims = tensor.data_type, list(tensor.dims)
-    if kind not in _BITS and kind != TensorProto.STRING:
+    if not is_type(kind):
         return f"its element type is number {kind}, which has no meaning"
     if len(dims) > MAX_RANK:
         return f"it has {len(dims)} dimensions, and {MAX_RANK} are the most"

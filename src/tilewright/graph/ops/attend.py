@@ -7,7 +7,7 @@ Several heads of queries may share one head of keys and values (g = h // (heads 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, Shape, TensorType
+from tilewright.graph.ops.map import broadcast_assumptions
 from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.graph.sizes import dims_equal, fixed
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import Tensor, select
-from tilewright.tensor.library.attention import attend
+from tilewright.tensor.build import Tensor
+from tilewright.tensor.library.attention import Guard, attend
 from tilewright.tensor.printer import print_node
-from tilewright.tensor.visit import rewrite, walk
 
 __all__ = ["Attend"]
 
@@ -42,7 +42,8 @@ class Attend(Op):
     `d` in any order, and a digit for a dimension of which one index is taken ("bs2hd" are the
     values in a tensor of queries, keys and values). Masks have the shape [batch, heads, queries,
     keys] or one that broadcasts to it. `causal`: query i sees the keys up to i + `offset`. A query
-    that sees no key at all has no softmax: its result is zero if `guarded`, else NaN.
+    that sees no key at all has no softmax: its result is NaN, or zero if `guarded` says "masked";
+    "nan" makes those zero as well that have none because of NaN.
     """
 
     role = Role.ALONE
@@ -51,17 +52,17 @@ class Attend(Op):
     causal: bool = False
     offset: tir.Expr = ZERO
     softcap: float | None = None
-    guarded: bool = False
+    guarded: Guard | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
-        q, k, v = (_named(t.shape, f) for t, f in zip(inputs[:3], self.layouts[:3], strict=True))
+        q, k, v = self._operands(inputs)
         heads, shared = fixed(q["h"]), fixed(k["h"])
         problem = ""
-        if not dims_equal(k["h"], v["h"]) or not dims_equal(k["s"], v["s"]):
+        if _differ(k["h"], v["h"]) or _differ(k["s"], v["s"]):
             problem = "keys and values differ in number"
-        elif not dims_equal(q["b"], k["b"]) or not dims_equal(q["b"], v["b"]):
+        elif _differ(q["b"], k["b"]) or _differ(q["b"], v["b"]) or _differ(k["b"], v["b"]):
             problem = "batches differ"
-        elif fixed(q["d"]) is None or not dims_equal(q["d"], k["d"]):
+        elif fixed(q["d"]) is None or _differ(q["d"], k["d"]):
             problem = "queries and keys differ in features"
         elif not dims_equal(q["h"], k["h"]) and (not heads or not shared or heads % shared):
             problem = "the heads of queries are no multiple of those of keys"
@@ -69,11 +70,25 @@ class Attend(Op):
             shown = dict(zip(("queries", "keys", "values"), map(str, inputs[:3]), strict=True))
             hint = f"the layouts {', '.join(self.layouts[:3])} name their dimensions"
             raise GraphError(G050, {**shown, "problem": problem}, hint=hint)
-        scores = (q["b"], q["h"], q["s"], k["s"])
         for mask in inputs[3:]:
-            _require_mask(mask.shape, scores)
+            _require_mask(mask.shape, _scores(q, k))
         result = {**q, "d": v["d"]}
         return [TensorType(inputs[0].dtype, tuple(result[c] for c in self.layouts[3]))]
+
+    def assumptions(
+        self,
+        inputs: Sequence[TensorType],
+        outputs: Sequence[TensorType],  # noqa: ARG002  (they follow from the inputs)
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        q, k, v = self._operands(inputs)
+        yield from ((k["h"], v["h"]), (k["s"], v["s"]), (q["b"], k["b"]), (q["b"], v["b"]))
+        yield q["d"], k["d"]
+        for mask in inputs[3:]:
+            yield from broadcast_assumptions(mask.shape, _scores(q, k))
+
+    def _operands(self, inputs: Sequence[TensorType]) -> list[dict[str, tir.Expr]]:
+        """The dimensions of queries, keys and values by name."""
+        return [_named(t.shape, f) for t, f in zip(inputs[:3], self.layouts[:3], strict=True)]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         pairs = zip(arrays[:3], self.layouts[:3], strict=True)
@@ -92,11 +107,15 @@ class Attend(Op):
             i, j = np.ogrid[: scores.shape[2], : scores.shape[3]]
             scores = np.where(j <= i + size_of(self.offset), scores, -np.inf)
         with np.errstate(all="ignore"):
-            powers = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
+            greatest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+            powers = np.exp(scores - greatest)
             total = powers.sum(axis=-1, keepdims=True)
             weights = powers / total
-            if self.guarded:
-                weights = np.where(np.isnan(total), 0.0, weights)
+            if self.guarded is not None:
+                masked = np.isneginf(greatest)
+                weights = np.where(
+                    masked if self.guarded == "masked" else np.isnan(total), 0, weights
+                )
             found = np.einsum("bhij,bhjd->bhid", weights, v, optimize=True)
         return [np.einsum(f"bhsd->{self.layouts[3]}", found).astype(arrays[0].dtype)]
 
@@ -112,9 +131,10 @@ class Attend(Op):
             offset=self.offset,
             softcap=self.softcap,
             layouts=self.layouts,
+            guard=self.guarded,
             name=names[0],
         )
-        return [_guarded(result) if self.guarded else result]
+        return [result]
 
     def attributes(self) -> dict[str, object]:
         shown: dict[str, object] = {"layouts": self.layouts, "scale": f"{self.scale:g}"}
@@ -122,22 +142,7 @@ class Attend(Op):
             shown["causal"] = self.offset
         if self.softcap is not None:
             shown["softcap"] = self.softcap
-        return shown | ({"guarded": True} if self.guarded else {})
-
-
-def _guarded(result: Tensor) -> Tensor:
-    """The last stage, sums over totals, with zeros where a total is NaN."""
-    assert result.nest is not None
-    total = next(t.buffer for t in result.inputs if t.buffer.name.endswith("_total"))
-
-    def change(part: object) -> tir.Store | None:
-        if not isinstance(part, tir.Store):
-            return None
-        read = next(p for p in walk(part.value) if isinstance(p, tir.Load) and p.buffer is total)
-        value = select(read.eq(read), part.value, tir.const(0, part.value.dtype))
-        return tir.Store(part.buffer, part.indices, value)
-
-    return Tensor(result.buffer, rewrite(result.nest, change), result.inputs)
+        return shown | ({"guarded": self.guarded} if self.guarded else {})
 
 
 def _heads_first(array: Array, layout: str) -> Array:
@@ -151,9 +156,18 @@ def _named(shape: Shape, layout: str) -> dict[str, tir.Expr]:
     return {c: d for c, d in zip(layout, shape, strict=True) if not c.isdigit()}
 
 
+def _differ(a: tir.Expr, b: tir.Expr) -> bool:
+    """Whether two dimensions are known not to be equal; of others a run tells."""
+    return fixed(a) is not None and fixed(b) is not None and fixed(a) != fixed(b)
+
+
+def _scores(q: Mapping[str, tir.Expr], k: Mapping[str, tir.Expr]) -> Shape:
+    return q["b"], q["h"], q["s"], k["s"]
+
+
 def _require_mask(mask: Shape, scores: Shape) -> None:
     pairs = zip(mask[::-1], scores[::-1], strict=False)
-    fits = all(fixed(have) == 1 or dims_equal(have, want) for have, want in pairs)
+    fits = all(fixed(have) == 1 or not _differ(have, want) for have, want in pairs)
     if len(mask) > len(scores) or not fits:
         shown = ", ".join(map(print_node, mask))
         facts = {"mask": shown, "scores": ", ".join(map(print_node, scores))}

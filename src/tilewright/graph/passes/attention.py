@@ -185,7 +185,7 @@ def _attention(
         masks.causal is not None,
         tir.Const(0) if masks.causal is None else masks.causal,
         logits.softcap,
-        softmax.guarded and bool(masks.kept),
+        "nan" if softmax.guarded else None,
     )
     try:
         y = b.add(attend, q, k, v, *masks.kept)

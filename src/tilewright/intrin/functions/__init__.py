@@ -15,6 +15,7 @@ from tilewright.intrin.functions import (  # noqa: F401  (each registers its fun
     inverse_trigonometric,
     logarithm,
     power,
+    remainder,
     trigonometric,
 )
 from tilewright.intrin.functions.registry import (

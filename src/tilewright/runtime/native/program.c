@@ -53,25 +53,23 @@ static void find_batches(tw_program *program) {
         program->epochs[at] = starts_batch(tables, at) ? ++epoch : epoch;
 }
 
-/* Whether a parallel call may come at or after a step, by way of whatever jumps. */
-static bool leads_to_parallel(const tw_tables *tables, int64_t at) {
-    for (int64_t i = tables->step_count - 1; i >= at; i--) {
-        const tw_step *step = &tables->steps[i];
-        if (step->kind == TW_CALL && tables->kernels[step->what].is_parallel)
-            return true;
-        if (step->kind == TW_JUMP && step->what < at) {
-            at = step->what; /* all from there on, looked at from the end again */
-            i = tables->step_count;
-        }
-    }
-    return false;
-}
-
+/* A batch is final if no parallel call may come behind it, by way of whatever jumps. From the end to
+ * the begin what may come only grows: steps from `low` on, of which those from `seen` on are known. */
 static void find_final_batches(tw_program *program) {
+    const tw_tables *tables = &program->tables;
+    int64_t low = tables->step_count, seen = low;
     bool is_final = true;
-    for (int64_t at = program->tables.step_count - 1; at >= 0; at--) {
+    for (int64_t at = tables->step_count - 1; at >= 0; at--) {
         tw_batch *batch = &program->batches[at];
-        is_final = is_final && !leads_to_parallel(&program->tables, batch->end);
+        if (batch->end < low)
+            low = batch->end;
+        while (seen > low) {
+            const tw_step *step = &tables->steps[--seen];
+            if (step->kind == TW_CALL && tables->kernels[step->what].is_parallel)
+                is_final = false;
+            if (step->kind == TW_JUMP && step->what < low)
+                low = step->what;
+        }
         batch->is_final = is_final;
     }
 }

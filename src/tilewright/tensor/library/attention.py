@@ -4,14 +4,16 @@
 
 Several heads may share one head of keys and values (g = h // (heads of Q / heads of K)). The stages
 are stated one by one; that they run together, a block of keys at a time, is up to the schedule.
-A row of which every key is masked has no softmax: its result is NaN, as 0 / 0 is.
+A row of which every key is masked has no softmax: its result is NaN, as 0 / 0 is, or zero if that
+is asked for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tilewright.dtypes import f32
 from tilewright.tensor import ir as tir
@@ -28,9 +30,13 @@ from tilewright.tensor.build import (
 )
 from tilewright.tensor.library.dims import Dim, with_names
 
-__all__ = ["attend", "attention"]
+__all__ = ["Guard", "attend", "attention"]
 
 Masks = Tensor | Sequence[Tensor] | None
+
+Guard = Literal["masked", "nan"]
+"""Rows of which every key is masked (their greatest logit is minus infinity), or all that have no
+softmax, also because there is NaN among the operands."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ def attend(
     offset: Dim = 0,
     softcap: float | None = None,
     layouts: tuple[str, str, str, str] = ("bhsd", "bhsd", "bhsd", "bhsd"),
+    guard: Guard | None = None,
     name: str = "attention",
 ) -> Tensor:
     """The result of attention, stored like `layouts[3]`; the others are those of the operands.
@@ -79,6 +86,7 @@ def attend(
     A mask is added to the scores, or if it is boolean says which keys take part; it has the shape
     of the scores [batch, head, query, key] or one that can be broadcast to it, and there may be
     several. `causal` leaves out keys behind query + `offset`. `scale` is 1/√d if it is not given.
+    `guard` says which rows are zero instead of NaN.
     """
     q, k, v = (_Heads(t, f) for t, f in zip((queries, keys, values), layouts[:3], strict=True))
     sizes = (q.extent("b"), q.extent("h"), q.extent("s"), k.extent("s"))
@@ -127,16 +135,31 @@ def attend(
             lambda b, h, i, e: sum_over(powers[b, h, i, r] * v.at(b, _shared(h, group), r, e), r),
         ),
     )
-    return _result(name, sums, total, layouts[3], queries)
+
+    def missing(*at: tir.Expr) -> tir.Expr | None:
+        if guard is None:
+            return None
+        return greatest[at].eq(-math.inf) if guard == "masked" else total[at].ne(total[at])
+
+    return _result(name, sums, total, missing, layouts[3], queries)
 
 
-def _result(name: str, sums: Tensor, total: Tensor, layout: str, like: Tensor) -> Tensor:
-    """Sums over totals, in the wanted order of dimensions."""
+def _result(
+    name: str,
+    sums: Tensor,
+    total: Tensor,
+    missing: Callable[..., tir.Expr | None],
+    layout: str,
+    like: Tensor,
+) -> Tensor:
+    """Sums over totals, in the wanted order of dimensions; zero for rows that are `missing`."""
     order = ["bhsd".index(c) for c in layout]
 
     def value(*where: tir.Expr) -> tir.Expr:
         at = [where[order.index(n)] for n in range(4)]
-        return (1.0 / total[tuple(at[:3])] * sums[tuple(at)]).to(like.dtype)
+        found = 1.0 / total[tuple(at[:3])] * sums[tuple(at)]
+        hidden = missing(*at[:3])
+        return (found if hidden is None else select(hidden, 0.0, found)).to(like.dtype)
 
     shape = [sums.shape[n] for n in order]
     return compute(name, shape, with_names(["bhqe"[n] for n in order], value), like.dtype)

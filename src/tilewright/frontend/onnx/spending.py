@@ -1,0 +1,30 @@
+"""What handlers may make while a model is imported, because a number in it says so.
+
+An attribute of a few bytes can ask for a table of 10¹² elements, or for 10⁹ repetitions of a few
+nodes. A handler that makes such things itself, in NumPy or in a loop, asks here first: they are
+paid for like everything that is computed while compiling (`graph/folding.py`). What is not paid
+for is declined, and runs by reference or is refused.
+"""
+
+from __future__ import annotations
+
+from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.graph import Builder
+
+__all__ = ["pay_elements", "pay_steps"]
+
+
+def pay_elements(b: Builder, node: OnnxNode, count: int, what: str, given: int = 0) -> None:
+    """Pay for a table of so many elements, or decline.
+
+    Attributes of `given` elements are weights, and add to the purse.
+    """
+    b.purse.fill(given)
+    if not b.purse.spends(count):
+        node.decline(f"{what} would have {count} elements")
+
+
+def pay_steps(b: Builder, node: OnnxNode, count: int, what: str) -> None:
+    """Pay for so many repetitions of a few nodes, or decline."""
+    if not b.purse.spends(0, 0, count):
+        node.decline(f"{what}: {count} times over")
