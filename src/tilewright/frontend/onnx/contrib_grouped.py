@@ -61,6 +61,7 @@ def group_query_attention(
     heads, shared = node.int("num_heads"), node.int("kv_num_heads")
     if k is None or v is None:
         q, k, v = _unpacked(b, node, q, heads, shared)
+    k, v = (b.reshape(x, (x.shape[0], q.shape[1], x.shape[2])) for x in (k, v))  # as many are new
     q, k, v = (split_heads(b, x, n) for x, n in ((q, heads), (k, shared), (v, shared)))
     known = _lengths(b, q.shape[1], total, lengths, past_key)
     if node.int("do_rotary"):
@@ -143,7 +144,8 @@ def _cached(b: Builder, known: _Lengths, x: Value, past: Value | None) -> Value:
     had = past.shape[2]
     old = past
     if not dims_equal(had, known.room):
-        old = b.remap(past, shape, lambda *p: p, lambda *p: p[2] < had)
+        longer = (*past.shape[:2], known.room, past.shape[3])
+        old = b.remap(past, longer, lambda *p: p, lambda *p: p[2] < had)
     return b.map(select, is_new, fresh, old, dtype=x.dtype)
 
 

@@ -48,14 +48,14 @@ def _spans(
 ) -> tuple[Value, Value | None]:
     """[batch, 1, 1, 1]: where the keys of samples end and, if that is not 0, where they begin.
 
-    Of a length and a batch that are not known, a run tells how often one goes into the other.
+    Of a length and a batch that are not known, a run tells whether it is once or twice the batch.
     """
     column, have = (batch, 1, 1, 1), mask.shape[0]
     if dims_equal(have, batch):
         return b.reshape(mask, column), None
     if fixed(have) is not None and fixed(batch) is not None and fixed(have) != 2 * fixed(batch):
         node.decline("a mask of another length")
-    times = tir.minimum(tir.maximum(have // tir.maximum(batch, 1), 1), 2)
+    times = tir.minimum(tir.maximum(have - batch + 1, 1), 2)  # two if it is longer than the batch
     halves = b.reshape(mask, (tidy(times * batch),))  # another length ends the run
     ends, starts = (
         b.remap(halves, (batch,), lambda k, at=at: [k + at], lambda k, at=at: k + at < have)

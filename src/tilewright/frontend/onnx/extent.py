@@ -9,7 +9,7 @@ recursion, so that no model can nest the count too deeply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -96,7 +96,9 @@ class _Count:
 
     def body(self, whole: onnx.GraphProto | onnx.FunctionProto) -> _Body:
         found = _Body()
-        waiting = [(whole, 0)]
+        waiting: list[tuple[onnx.GraphProto | onnx.FunctionProto, int]] = [(whole, 0)]
+        if isinstance(whole, onnx.FunctionProto):
+            waiting += [(inner, 1) for inner in graphs_in(whole.attribute_proto)]
         while waiting:
             graph, depth = waiting.pop()
             _require_short(self.model, graph)
@@ -109,7 +111,7 @@ class _Count:
                 self._require_small(node)
                 if self.local and (node.domain, node.op_type) in self.local:
                     found.calls.append(((node.domain, node.op_type), depth))
-                waiting += [(inner, depth + 1) for inner in graphs_in(node)]
+                waiting += [(inner, depth + 1) for inner in graphs_in(node.attribute)]
         return found
 
     def _require_small(self, node: onnx.NodeProto) -> None:
@@ -126,9 +128,9 @@ def _require_short(model: onnx.ModelProto, message: Message) -> None:
             raise too_large(model, f"its list `{name}` has more than {MAX_LISTED} entries")
 
 
-def graphs_in(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in the attributes of a node."""
-    for attribute in node.attribute:
+def graphs_in(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.GraphProto]:
+    """The graphs in attributes: of a node, or the ones that a function has unless it is told."""
+    for attribute in attributes:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs

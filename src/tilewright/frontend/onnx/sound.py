@@ -64,6 +64,9 @@ class _Walk:
         self.unique(place, "input", function.input)
         for attribute in function.attribute_proto:
             self.attribute(place, attribute)
+        for inner in graphs_in(function.attribute_proto):
+            at = f"a graph that {place} has unless it is told"
+            self.nodes(at, inner.node, self.graph(at, inner))
         self.nodes(place, function.node, set(function.input))
 
     def opsets(self, place: str, imports: Iterable[onnx.OperatorSetIdProto]) -> None:
@@ -80,7 +83,7 @@ class _Walk:
             here, members, names = waiting.pop()
             for node in members:
                 self.node(here, node, names)
-                for inner in graphs_in(node):
+                for inner in graphs_in(node.attribute):
                     at = f"the graph in `{shown(node.name or node.op_type)}`"
                     waiting.append((at, inner.node, self.graph(at, inner)))
 

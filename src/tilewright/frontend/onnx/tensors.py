@@ -161,6 +161,8 @@ def sparse_problem_of(tensor: onnx.SparseTensorProto) -> str:
 def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
     """The elements as an array (M002 if they are not what the tensor says)."""
     problem = problem_of(tensor, deep=True)
+    if is_external(tensor):  # whoever reads a model fills in what lies elsewhere: nothing else may
+        problem = "its elements are in another file, which was not read"
     if problem:
         facts = {"place": f"the tensor `{shown(tensor.name)}`", "problem": problem}
         raise ModelError(M002, facts, hint="export the model again; the file may be damaged")

@@ -30,6 +30,9 @@ __all__ = ["Group", "groups_of", "inline_producers", "is_shifted"]
 # Operations that are rather done again than that their result goes through memory.
 _REPEATED = 4
 
+# Nodes of an expression beyond which nothing is written into it: places of places grow without end.
+_LARGE = 512
+
 
 @dataclass(frozen=True)
 class Group:
@@ -67,6 +70,8 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
     if buffer in schedule.func.params:
         return False
     readers = _readers(schedule, buffer)
+    if any(_grown(block, reader) > _LARGE for reader in readers):
+        return False
     if readers and is_shifted(block):
         return True
     if not readers or any(kind_of(r) is Kind.CONTRACTION for r in readers):
@@ -82,6 +87,19 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
         return True
     plain = all(kind_of(reader) is Kind.ELEMENTWISE for reader in readers)
     return plain and _operations(block) * (loads - 1) <= _REPEATED
+
+
+def _grown(block: tir.Block, reader: tir.Block) -> int:
+    """How large the body of a reader gets: with every load its places take those of iterators."""
+    buffer, own = block.writes[0].buffer, {it.var for it in block.iters}
+    parts = list(walk(block.body))
+    places = sum(part in own for part in parts if isinstance(part, tir.Var))
+    size = sum(1 for _ in walk(reader.body))
+    for load in loads_of(reader):
+        if load.buffer is buffer:
+            at = max((sum(1 for _ in walk(i)) for i in load.indices), default=1)
+            size += len(parts) + places * (at - 1)
+    return size
 
 
 def is_shifted(block: tir.Block) -> bool:

@@ -189,7 +189,10 @@ def _shared(head: tir.Expr, group: int) -> tir.Expr:
 def _masked(
     value: tir.Expr, mask: Tensor, where: tuple[tir.Expr, ...], sizes: tuple[tir.Expr, ...]
 ) -> tir.Expr:
-    """A score with one mask; its dimensions are aligned at the end, those of extent 1 repeat."""
+    """A score with one mask; its dimensions are aligned at the end, those of extent 1 repeat.
+
+    Symbolic ones are what they should be: whoever calls sees to that.
+    """
     rank = len(mask.shape)
     if rank > len(where):
         raise ValueError(f"the mask `{mask.buffer.name}` has more than four dimensions")
@@ -197,7 +200,8 @@ def _masked(
     skipped = len(where) - rank
     for index, have, want in zip(where[skipped:], mask.shape, sizes[skipped:], strict=True):
         repeats = tir.int_value(have) == 1
-        if not repeats and have != want:
+        is_known = tir.int_value(have) is not None and tir.int_value(want) is not None
+        if is_known and not repeats and have != want:
             raise ValueError(
                 f"the mask `{mask.buffer.name}` has a dimension of {have} in place of {want}"
             )

@@ -62,9 +62,10 @@ class ContractionPlan:
 # Bytes per cycle that one core draws from each level when it has not been measured.
 _DEFAULT_BYTES_PER_CYCLE = {"L1": 64.0, "L2": 24.0, "L3": 12.0, "DRAM": 6.0}
 
+# Numbers of blocks of a reduction that are tried; one of billions of elements has too many.
+_MOST_PIECES = 1 << 14
+
 # Cycles to start and leave the reduction loop of one tile (mispredicted exit, address set-up).
-MOST_PIECES = 1 << 14
-"""Blocks of a reduction that are tried; one of billions of elements would take minutes."""
 _TILE_OVERHEAD = 24.0
 
 # The part of streaming time that prefetching does not hide behind arithmetic.
@@ -176,7 +177,7 @@ def compute_cycles(
 
 def _reduce_blocks(extent: int) -> list[int]:
     """Lengths to try for a block of the reduction, all of it first; each divides the whole."""
-    pieces = range(1, min(max(1, extent // 192), MOST_PIECES) + 1)
+    pieces = range(1, min(max(1, extent // 192), _MOST_PIECES) + 1)
     return [extent // p for p in pieces if extent % p == 0]
 
 
