@@ -6,7 +6,7 @@ them: everything else is explained by the oracles' disagreement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,25 +85,35 @@ def _skips(node: onnx.NodeProto) -> bool:
     return pads and any(s > r for s, r in zip(steps, reach, strict=True))
 
 
-def _collects(node: onnx.NodeProto) -> bool:
-    """Whether a loop stacks something, or has no condition."""
-    return len(node.output) > len(node.input) - 2 or not node.input[1]
-
-
-def _squares_overflow(case: Case) -> bool:
-    """Whether squares of integers add up to more than their type holds, in some run."""
+def _nodes_with_values(case: Case) -> Iterator[tuple[onnx.NodeProto, dict[str, Any]]]:
+    """The nodes of all runs as far as oracles run them, with all values by name."""
     model = _inlined(case)
     for feeds in case.runs:
         try:
             values = run_stepwise(model, feeds, order=("onnxruntime", "reference"))
         except Exception:  # noqa: BLE001  (an oracle refuses a part: nothing is known)
-            return False
-        for node in model.graph.node:
-            x = np.asarray(values[node.input[0]]) if node.op_type == "ReduceSumSquare" else None
-            if x is not None and x.dtype.kind in "iu":
-                total = sum(int(v) ** 2 for v in x.flat)
-                if total > np.iinfo(x.dtype).max:
-                    return True
+            return
+        yield from ((node, values) for node in model.graph.node)
+
+
+def _squares_overflow(case: Case) -> bool:
+    """Whether squares of integers add up to more than their type holds, in some run."""
+    for node, values in _nodes_with_values(case):
+        x = np.asarray(values[node.input[0]]) if node.op_type == "ReduceSumSquare" else None
+        if x is not None and x.dtype.kind in "iu":
+            total = sum(int(v) ** 2 for v in x.flat)
+            if total > np.iinfo(x.dtype).max:
+                return True
+    return False
+
+
+def _quantizes_large_numbers(case: Case) -> bool:
+    """Whether a quotient that is quantised has more than 31 bits, in some run."""
+    for node, values in _nodes_with_values(case):
+        if node.op_type == "QuantizeLinear":
+            x, scale = (np.abs(wide(np.asarray(values[n]))) for n in node.input[:2])
+            if np.max(x, initial=0) >= 2.0**31 * np.min(scale, initial=1):
+                return True
     return False
 
 
@@ -134,11 +144,6 @@ KNOWN: Final[tuple[Known, ...]] = (
         "LpNormalization with p = 1 divides by a sum of signed values",
         _where("LpNormalization", lambda node: _attribute(node, "p", 2) == 1),
     ),
-    Known(
-        "reference",
-        "Loop joins what it should stack, and takes no condition for one that is false",
-        _where("Loop", _collects),
-    ),
     *(
         Known("reference", f"{op} that pads by itself cuts images off", _where(op, _skips))
         for op in ("AveragePool", "LpPool", "MaxPool")
@@ -148,6 +153,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         for oracle in ("onnxruntime", "reference")
         for kind in (TensorProto.INT64, TensorProto.UINT64)
     ),
+    Known("reference", "QuantizeLinear takes numbers through i32", _quantizes_large_numbers),
     Known("onnxruntime", "ReduceSumSquare of integers does not wrap", _squares_overflow),
     Known("reference", "ReduceSumSquare of integers becomes i64", _squares_overflow),
     Known("reference", "LRN goes over the batch instead of the channels", _is_there("LRN")),

@@ -1,7 +1,8 @@
 """Operators that the reference implementation gets wrong, as ONNX says they are.
 
 An oracle that is mended is still one; a row in `fuzz.known` would leave such models without any.
-Some it knows only as they became later; in others it mixes up groups.
+Some it knows only as they became later; in others it mixes up groups. `Loop` is the one that
+tilewright runs by reference, which is none that graphs of this generator need: theirs are compiled.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as AnyConvTranspose
+from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 
 from fuzz.case import Array
+from tilewright.frontend.onnx.loop_reference import Loop
 
 __all__ = ["mended"]
 
@@ -20,7 +23,26 @@ __all__ = ["mended"]
 def mended(opset: int) -> list[type]:
     """Classes for `ReferenceEvaluator` that stand in for its own at an opset."""
     rowwise = [Hardmax, LogSoftmax, Softmax] if opset < 13 else []
-    return [ConvTranspose, *rowwise]
+    return [ConvTranspose, Gemm, Loop, *rowwise]
+
+
+class Gemm(AnyGemm):  # type: ignore[misc]
+    """Integers wrap, as far as nothing scales them: floats would not hold them."""
+
+    def _run(
+        self,
+        a: Any,
+        b: Any,
+        c: Any = None,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        transA: int = 0,  # noqa: N803  (names of attributes)
+        transB: int = 0,  # noqa: N803
+    ) -> tuple[Any]:
+        if a.dtype.kind not in "iu" or alpha != 1 or beta != 1:
+            return (super()._run(a, b, c, alpha, beta, transA, transB)[0],)
+        found = (a.T if transA else a) @ (b.T if transB else b)
+        return (np.asarray(found if c is None else found + c).astype(a.dtype),)
 
 
 class ConvTranspose(AnyConvTranspose):  # type: ignore[misc]

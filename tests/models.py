@@ -215,8 +215,8 @@ class _Run:
             case Host():
                 arrays = [self.array(o.buffer, o.dtype, o.dims) for o in step.inputs]
                 results = [np.ascontiguousarray(a) for a in self.functions[step.function](*arrays)]
-                for number, result in zip(step.outputs, results, strict=True):
-                    self.memory[number] = result.reshape(-1).view(np.uint8)
+                for operand, result in zip(step.outputs, results, strict=True):
+                    self.memory[operand.buffer] = result.reshape(-1).view(np.uint8)
                 for size, result_number, axis in step.defines:
                     self.sizes[size] = results[result_number].shape[axis]
         return at + 1

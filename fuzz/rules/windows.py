@@ -138,6 +138,7 @@ def resize(g: Growth, op: str) -> None:
     """By scales or sizes; coordinates and rounding as the opset knows them."""
     require(g.opset >= 10)
     x = image(g, tuple(t for t in g.types(op) if t != TensorProto.STRING), space=(1, 2))
+    require(x.all(_is_finite), "zero times infinity")
     linear = x.rank <= 4 and x.dtype.kind == "f"
     mode = g.draw.choice(
         ["nearest", *(["linear"] if linear else []), *(["cubic"] if linear and x.rank == 4 else [])]
@@ -147,7 +148,6 @@ def resize(g: Growth, op: str) -> None:
         factors = [1.0, 1.0, *(g.draw.choice((0.5, 1.0, 2.0, 3.0)) for _ in range(x.rank - 2))]
         g.add(op, [x, g.parameter(np.array(factors, np.float32))], mode=mode)
         return
-    require(x.all(_is_finite), "zero times infinity")
     attributes: dict[str, Any] = {"mode": mode}
     ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
     attributes["coordinate_transformation_mode"] = g.draw.choice(ways)
@@ -178,6 +178,7 @@ def upsample(g: Growth, op: str) -> None:
     x = image(g, tuple(t for t in g.types(op) if t != TensorProto.STRING), space=(2, 2))
     factors = [1.0, 1.0, *(g.draw.choice((1.0, 2.0, 3.0)) for _ in range(x.rank - 2))]
     mode = g.draw.choice(("nearest", "linear")) if x.dtype.kind == "f" else "nearest"
+    require(mode == "nearest" or x.all(_is_finite), "zero times infinity")
     if g.opset < 9:
         g.add(op, [x], scales=factors, mode=mode)
     else:

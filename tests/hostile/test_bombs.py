@@ -11,7 +11,7 @@ import pytest
 from tests.hostile.bombs import BOMBS
 
 MEMORY = 256 << 20
-"""What SECURITY.md declares for a model of a few kilobytes."""
+"""Half of what is declared for a model of a few kilobytes (`limits.MEMORY_BASE`)."""
 REFUSED = {
     "function of itself": "M002",
     "functions of each other": "M002",

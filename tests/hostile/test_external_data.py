@@ -134,6 +134,22 @@ def test_tensors_that_share_few_bytes_many_times_are_refused(folder):
         read_model(folder / "model.onnx")
 
 
+def test_other_names_of_a_file_do_not_make_it_larger(folder):
+    """Each would have counted as another file, whose bytes may be shared again."""
+    write_weights(folder / "w.bin")
+    (folder / "link.bin").symlink_to("w.bin")
+    os.link(folder / "w.bin", folder / "hard.bin")
+    model = onnx.load(write_model(folder, location="w.bin"), load_external_data=False)
+    locations = [f"{'./' * k}{name}" for k in range(9) for name in ("link.bin", "hard.bin")]
+    for number, location in enumerate(locations):
+        copy = model.graph.initializer.add()
+        copy.CopyFrom(model.graph.initializer[0])
+        copy.name, copy.external_data[0].value = f"w{number}", location
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    with raises_code("M003", text="more than could be"):
+        read_model(folder / "model.onnx")
+
+
 def test_huge_dimensions_allocate_nothing(folder):
     (folder / "w.bin").touch()
     os.truncate(folder / "w.bin", 1 << 40)  # a file without a single block

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -10,7 +14,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
 import tilewright as tw
 from tests.expect import raises_code
 from tests.small import make, two_outputs
-from tilewright.errors import CallError
+from tilewright.errors import CallError, ModelError
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
 
@@ -234,3 +238,148 @@ def test_sparse_places_outside_of_the_tensor():
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2]))
     with raises_code("M002", text="outside"):
         compiled(model)
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [
+        (helper.make_tensor("w", 1, [], [1.0]), np.array(0)),
+        (helper.make_tensor("w", 1, [], [1.0]), np.array([[0, 0]])),
+        (helper.make_tensor("w", 1, [1], [1.0]), np.array([0, 1])),
+        (helper.make_tensor("w", 1, [1, 1], [1.0]), np.array([0])),
+        (helper.make_tensor("w", 1, [2], [1.0, 2.0]), np.array([[0], [1], [0]])),
+    ],
+)
+def test_sparse_places_of_another_form(values, places):
+    model = parser.parse_model(HEAD + "m (float[2] x) => (float[2] y) { y = Add (x, w) }")
+    sparse = onnx.SparseTensorProto(values=values, dims=[2])
+    sparse.indices.CopyFrom(numpy_helper.from_array(places.astype(np.int64), "at"))
+    model.graph.sparse_initializer.append(sparse)
+    with raises_code("M002"):
+        compiled(model)
+
+
+def test_a_tensor_where_a_sequence_belongs():
+    text = "m (float[4] x) => (float[n] y) { y = ConcatFromSequence <axis = 0> (x) }"
+    with raises_code("M004"):
+        compiled(parser.parse_model(HEAD + text))
+
+
+def test_integers_where_only_floats_make_sense():
+    text = "m (int64[4] x) => (int64[4] y) { y = Softmax (x) }"
+    with raises_code("M004", text="takes floats"):
+        compiled(parser.parse_model(HEAD + text))
+
+
+def test_graphs_where_one_belongs():
+    text = """m (float[4] x, int64 n, bool c) => (float[4] y) {
+        y = Loop (n, c, x) <
+            body = b (int64 i, bool d, float[4] v) => (bool e, float[4] w) {
+                e = Identity (d) w = Neg (v)
+            }
+        >
+    }"""
+    model = parser.parse_model(HEAD + text)
+    attribute = model.graph.node[0].attribute[0]
+    attribute.graphs.append(attribute.g)
+    attribute.type = AttributeProto.GRAPHS
+    with raises_code("M004"):
+        compiled(model)
+
+
+def test_an_output_twice():
+    model = two_outputs()
+    model.graph.output.append(model.graph.output[0])
+    with raises_code("M002", text="two outputs"):
+        compiled(model)
+
+
+def test_values_of_a_type_that_does_not_exist():
+    model = two_outputs()
+    model.graph.input[0].type.tensor_type.elem_type = 127
+    with raises_code("M002", text="number 127"):
+        compiled(model)
+
+
+@pytest.mark.parametrize("scale", [0.37, 1.4142135, 1e-43])
+def test_a_symbolic_size_is_scaled_by_any_number(scale):
+    """One that is no quotient of small numbers was an error of ours."""
+    text = "m (float[1,1,h,w] x) => (float[1,1,a,b] y) { y = Resize (x, , s) }"
+    model = parser.parse_model(HEAD + text)
+    scales = np.array([1, 1, scale, 1], np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(scales, "s"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = compiled(model)
+    if scale > 1e-3:
+        x = np.zeros((1, 1, 100, 3), np.float32)
+        (found,) = module.run({"x": x})  # type: ignore[attr-defined]
+        assert found.shape == (1, 1, int(np.floor(np.float32(100) * np.float32(scale))), 3)
+
+
+@pytest.mark.parametrize(("op", "wanted"), [("Sum", 500.0), ("Mean", 1.0), ("Max", 1.0)])
+def test_hundreds_of_operands(op, wanted):
+    """They became one expression that was nested too deeply."""
+    model = make([helper.make_node(op, ["x"] * 500, ["y"])], [("x", [4])], [("y", [4])])
+    (found,) = compiled(model).run({"x": np.ones(4, np.float32)})  # type: ignore[attr-defined]
+    assert np.allclose(found, wanted)
+
+
+def test_the_long_name_of_the_domain_of_onnx_by_reference():
+    text = "m (float[4] x, float[3] u) => (float[4] y) { s = SequenceConstruct (x, u)"
+    text += " t = SequenceMap (s) < body = b (float[n] v) => (float[n] w) { w = Neg (v) } >"
+    model = parser.parse_model(HEAD + text + " y = SequenceAt (t, k) }")
+    model.graph.input.append(helper.make_tensor_value_info("k", 7, []))
+    model.opset_import[0].domain = "ai.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = compiled(model)
+        feeds = {"x": np.ones(4, np.float32), "u": np.ones(3, np.float32), "k": np.int64(0)}
+        (found,) = module.run(feeds)  # type: ignore[attr-defined]
+    assert np.array_equal(found, -np.ones(4, np.float32))
+
+
+def test_a_reduction_of_billions_is_compiled_at_once():
+    """All ways to cut it in pieces were tried: ten seconds, and more for more."""
+    text = "m (float[n, 4294967296] x, float[4294967296, 4] w) => (float[n, 4] y)"
+    model = parser.parse_model(HEAD + text + " { y = MatMul (x, w) }")
+    start = time.process_time()
+    compiled(model)
+    assert time.process_time() - start < 5.0
+
+
+def test_a_function_that_calls_itself_by_the_other_name_of_its_domain():
+    text = """m (float[4] x) => (float[4] y) { y = f (x) }
+    <domain: "", opset_import: ["" : 20]> f (a) => (b) { b = ai.onnx.f (a) }"""
+    model = parser.parse_model(HEAD + text)
+    model.functions[0].node[0].domain = "ai.onnx"
+    with pytest.raises(ModelError, match=r"M00[245]"):
+        compiled(model)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "nul\0l", "folder"])
+def test_names_that_are_no_files(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    with raises_code("M001"):
+        tw.compile(tmp_path / name, cache=tmp_path / "cache")
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(two_outputs().SerializeToString())
+
+    def refuse(*_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("tilewright.frontend.onnx.read.os.open", refuse)
+    with raises_code("M001", text="Permission denied"):
+        tw.compile(path, cache=tmp_path / "cache")
+
+
+def test_an_error_about_very_many_inputs_is_short():
+    names = [f"i{k}" for k in range(2000)]
+    model = make([helper.make_node("Sum", names, ["y"])], [("x", [4])], [("y", [4])])
+    with raises_code("M004", text="1984 more") as caught:
+        compiled(model)
+    assert len(str(caught.value)) < 2000

@@ -10,7 +10,9 @@ line names the culprit.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
+import mmap
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,9 +25,12 @@ from tilewright.dtypes import DTYPES
 from tilewright.runtime import _native
 from tilewright.runtime.arrays import empty
 
-__all__ = ["GUARDS", "guarded", "in_pages", "run_apart", "say"]
+__all__ = ["GUARDS", "at_edge", "guarded", "in_pages", "run_apart", "say", "surrounded"]
 
 GUARDS = {"none": 0, "end": 1, "start": 2}
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PROT_NONE = 0
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -46,6 +51,34 @@ def in_pages(value: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic) or value.dtype not in known:
         return value
     copy = empty(np.shape(value), known[value.dtype])
+    copy[...] = value
+    return copy
+
+
+def at_edge(value: Any, edge: str) -> Any:
+    """A copy of an array as a caller may have it: a forbidden page is its very neighbour.
+
+    That page is behind its last byte, or in front of its first; without elements, the array lies
+    between the two all the same.
+    """
+    array = np.ascontiguousarray(value)
+    inside = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = mmap.mmap(-1, inside + 2 * mmap.PAGESIZE)
+    address = np.frombuffer(pages, np.uint8).ctypes.data
+    for begin in (0, mmap.PAGESIZE + inside):
+        forbidden = LIBC.mprotect(ctypes.c_void_p(address + begin), mmap.PAGESIZE, PROT_NONE)
+        assert forbidden == 0, "mprotect"
+    offset = mmap.PAGESIZE + (inside - array.nbytes if edge == "end" else 0)
+    copy: Any = np.ndarray(np.shape(value), array.dtype, pages, offset)
+    copy[...] = value
+    return copy
+
+
+def surrounded(value: Any, byte: int, margin: int = 4096) -> Any:
+    """A copy of an array in the midst of many equal bytes."""
+    array = np.ascontiguousarray(value)
+    whole = np.full(array.nbytes + 2 * margin, byte, np.uint8)
+    copy: Any = np.ndarray(np.shape(value), array.dtype, whole.data, margin)
     copy[...] = value
     return copy
 

@@ -66,6 +66,12 @@ class Places:
         if what == "grid":
             values = [0.0, -1.0, 1.0, 0.3, -2.5, 1e10, -1e30, np.inf, -np.inf, np.nan]
             return rng.choice(np.array(values, np.float32), shape)
+        if what == "near":  # where the size of a region says how long its run takes
+            values = [0.0, 1.0, 2.5, 7.0, -3.0, 40.0, -500.0, 1e3]
+            return rng.choice(np.array(values, np.float32), shape)
+        if what == "boxes":  # regions inside, outside, turned around, huge and of nothing
+            values = [0.0, 1.0, 2.5, 7.0, -3.0, 1e3, 1e9, -1e10, 3e38, -3e38, np.inf, np.nan]
+            return rng.choice(np.array(values, np.float32), shape)
         assert what == "data"
         return rng.standard_normal(shape).astype(np.float32)
 

@@ -31,6 +31,12 @@ def test_places_that_data_says():
 
 
 @pytest.mark.parametrize("guard", GUARDED)
+def test_regions_that_data_says(guard):
+    """Boxes and offsets of any size, ids outside of tables, lengths beyond caches, turns."""
+    assert runs_of(run_apart(guard, "regions")) >= 90
+
+
+@pytest.mark.parametrize("guard", GUARDED)
 def test_a_sample_of_everything(guard):
     assert runs_of(run_apart(guard, "networks", "graphs:12", "nodes:*/60")) >= 90
 

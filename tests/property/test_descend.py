@@ -37,4 +37,5 @@ def test_descend(seed: int, dtype: str, outcomes: int | None, rows: int, threads
     types = [
         TensorType(dtype_of(a.dtype), as_shape(s)) for a, s in zip(arrays, shapes, strict=True)
     ]
-    check_lowering(Descend(tuple(levels), outcomes), types, arrays, {symbol: rows}, threads)
+    op = Descend(tuple(levels), features, outcomes)
+    check_lowering(op, types, arrays, {symbol: rows}, threads)

@@ -61,21 +61,26 @@ class Group:
         return next((n for role in roles for n in self.nodes if n.op.role is role), None)
 
     def reduction_behind(self, node: Node) -> Node | None:
-        """The reduction that a chain of maps of its own shape begins with."""
-        for value in node.inputs:
+        """The reduction that a chain of maps of its own shape begins with; looks once at each."""
+        seen: set[Value] = set()
+        waiting = list(reversed(node.inputs))
+        while waiting:
+            value = waiting.pop()
             producer = self.producers.get(value)
-            if producer is None or not same_shape(value.shape, node.output.shape):
+            if producer is None or value in seen:
+                continue
+            seen.add(value)
+            if not same_shape(value.shape, node.output.shape):
                 continue
             if isinstance(producer.op, Reduce):
                 return producer
-            found = self.reduction_behind(producer) if producer.op.role is Role.MAP else None
-            if found is not None:
-                return found
+            if producer.op.role is Role.MAP:
+                waiting += reversed(producer.inputs)
         return None
 
     def is_epilogue(self, node: Node) -> bool:
         """Whether a chain of maps that ends with this one is all that reads an anchor's result."""
-        for value in node.inputs:
+        for value in dict.fromkeys(node.inputs):
             producer = self.producers.get(value)
             if producer is None or not same_shape(value.shape, node.output.shape):
                 continue

@@ -275,11 +275,13 @@ class _Assembler:
         op = step.node.op
         assert isinstance(op, Host)
         self.functions.append(HostCode(op.kind, op.payload, op.title, op.function))
-        inputs = tuple(
-            rt.Operand(self._buffer(v), v.dtype, self.sizes.dims(v.shape, step.segment))
-            for v in step.node.inputs
+        inputs, outputs = (
+            tuple(
+                rt.Operand(self._buffer(v), v.dtype, self.sizes.dims(v.shape, step.segment))
+                for v in values
+            )
+            for values in (step.node.inputs, step.node.outputs)
         )
-        outputs = tuple(self._buffer(v) for v in step.node.outputs)
         defines = tuple((self.sizes.number(var), k, axis) for var, k, axis in step.defines)
         number = len(self.functions) - 1
         return rt.Host(number, inputs, outputs, defines, step.node.label)
@@ -327,7 +329,7 @@ class _Assembler:
                     slot.name,
                     rt.Place.PART,
                     self.sizes.bytes_of(slot),
-                    self.sizes.segment([*slot.shape, offset]),
+                    max(self.sizes.segment([*slot.shape, offset]), self._segment(whole)),
                     parent=parent,
                     offset=self.sizes.postfix(offset),
                 ),

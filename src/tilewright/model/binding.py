@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.model.into import leave
 from tilewright.model.values import OrtValue, array_at, require_cpu
 
 if TYPE_CHECKING:
@@ -107,8 +108,6 @@ class IOBinding:
             self._results = list(targets.values())
             return
         results = session.run(list(self._targets), self._feeds)
-        for k, name in enumerate(self._targets):
-            if name in targets:
-                np.copyto(targets[name], results[k], casting="no")
-                results[k] = targets[name]
-        self._results = results
+        by_name = dict(zip(self._targets, results, strict=True))
+        leave(session.module.name, by_name, targets)
+        self._results = list({**by_name, **targets}.values())

@@ -277,6 +277,7 @@ def choose_layouts(
 ) -> Chosen | NotCompiled | Unsettled:
     """The first half of a compilation: everything before the first kernel."""
     from tilewright.frontend.onnx import import_model, read_model
+    from tilewright.frontend.onnx.endings import require_fit, split_endings
     from tilewright.frontend.onnx.notes import require_reference
     from tilewright.frontend.onnx.registry import Unknown
     from tilewright.frontend.onnx.settled import bound, needs_of
@@ -285,14 +286,14 @@ def choose_layouts(
     from tilewright.layouts.choose import choose
     from tilewright.layouts.costs import Machine
     from tilewright.layouts.sites import Settings
-    from tilewright.model.endings import split_endings
+    from tilewright.model.endings import Ending
     from tilewright.model.plan import can_plan
     from tilewright.model.whole import host_graph, reason_of
 
     form = require_layouts(layouts)
     tell(Progress("read"))
     whole = read_model(model)
-    proto, endings = split_endings(whole)
+    proto, told = split_endings(whole)
     tell(Progress("import"))
     graph: Graph | None = None
     lengths: Sequence[int | None] | None = None
@@ -302,6 +303,7 @@ def choose_layouts(
             raise Unknown(problem)
         if not final and any(length is not None for length in imported.lengths):
             raise Unknown("an output is not a tensor")
+        require_fit(imported.graph, told)
         graph, by_reference = imported.graph, imported.by_reference
         lengths = None if settled is None else imported.lengths
         obstacles = by_reference
@@ -314,7 +316,7 @@ def choose_layouts(
             how = Compiling(target, threads, accuracy, layouts)
             return Unsettled(bound(whole, known) if known else whole, needs, how)
     if graph is None:
-        proto, endings = whole, {}
+        proto, told = whole, {}
         if settled is not None:
             proto = bound(proto, settled.values)
         require_reference(proto)
@@ -330,6 +332,7 @@ def choose_layouts(
     settings = Settings(Machine(target, threads), strict=accuracy == "strict", fixed=form)
     choice = choose(graph, settings)
     meta = ModelMeta.of(proto)
+    endings = {name: Ending(*what) for name, what in told.items()}
     return Chosen(graph, settings, choice, by_reference, meta, lengths, endings)
 
 

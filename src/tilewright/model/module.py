@@ -18,6 +18,7 @@ from tilewright.abi import MAX_THREADS
 from tilewright.errors import ArtefactError, Code, TargetError
 from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
+from tilewright.model.into import leave
 from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
@@ -62,6 +63,8 @@ class Module:
         self._artefact = artefact
         endings = self._extra.get("endings", {})
         self._endings = {name: Ending.from_dict(data) for name, data in endings.items()}
+        if not self._endings.keys() <= {port.name for port in executable.program.outputs}:
+            raise ValueError("an ending of an output that there is not")
 
     @classmethod
     def of(cls, made: Assembled, parts: Parts, threads: int, graph: Graph) -> Module:
@@ -127,16 +130,22 @@ class Module:
 
     def _ended(self, results: list[Array]) -> list[Array]:
         """With texts and maps where the model has them."""
-        ports = self.executable.program.outputs
-        found: list[Any] = [
-            self._endings[port.name].apply(result) if port.name in self._endings else result
-            for port, result in zip(ports, results, strict=True)
-        ]
+        found: list[Any] = list(results)
+        for k, port in enumerate(self.executable.program.outputs):
+            if port.name in self._endings:
+                found[k] = self._endings[port.name].apply(results[k], self.name, port.name)
         return found
 
     def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
-        """Run and leave results in these arrays, by output name; others are not kept."""
-        self.executable.run_into(feeds, outputs)
+        """Run and leave results in these arrays, by output name; others are not kept.
+
+        Texts need an array of objects, and maps have no place in any.
+        """
+        if self._endings.keys().isdisjoint(outputs):
+            self.executable.run_into(feeds, outputs)
+            return
+        names = [port.name for port in self.executable.program.outputs]
+        leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
 
     def run_async(self, feeds: Mapping[str, object]) -> Future[list[Array]]:
         """`run` in the background; the arrays must not change before the result is there."""
@@ -205,6 +214,7 @@ def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
         from tilewright.model.settled_file import load_settled
 
         return load_settled(artefact, threads)
+    _require_sound(extra)
     functions = [_function(path, f["kind"], f["payload"]) for f in extra["functions"]]
     executable = Executable(
         from_json(artefact.program_json),
@@ -215,6 +225,17 @@ def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
         is_verified=True,  # by `from_json`
     )
     return Module(executable, artefact, stored_nodes(extra))
+
+
+def _require_sound(extra: Mapping[str, Any]) -> None:
+    """What is only looked at later has the form that it should have; ValueError if not."""
+    threads, lengths = extra["threads"], extra.get("lengths")
+    if type(threads) is not int or not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"a module for {threads} threads")
+    if not isinstance(extra["meta"], dict):
+        raise ValueError("what is said about the model is no dictionary")
+    if lengths is not None and not all(n is None or type(n) is int for n in lengths):
+        raise ValueError("lengths of outputs are numbers")
 
 
 def parts_of(

@@ -21,6 +21,7 @@ from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.size_tensor import Sizes
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, tidy, variables
+from tilewright.model.empties import MAX_DOUBTS, Doubt, doubts_of, without_source
 from tilewright.model.joins import joins_of
 from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
@@ -171,7 +172,32 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
 
 
 def _plan_kernel(plan: Plan, group: Group, left: tuple[Value, ...]) -> None:
-    """One kernel, or one of two by the sizes of a run."""
+    """One kernel, or one of several by the sizes of a run."""
+    doubts = doubts_of(group)
+    if len(doubts) <= MAX_DOUBTS:
+        _plan_versions(plan, group, left, doubts)
+        return
+    for node in group.nodes:  # each of which has one doubt at most
+        alone = replace(group, nodes=[node], shape=node.output.shape)
+        _plan_versions(plan, alone, tuple(node.outputs), doubts_of(alone))
+
+
+def _plan_versions(plan: Plan, group: Group, left: tuple[Value, ...], doubts: list[Doubt]) -> None:
+    """A kernel for each combination of sources that have elements or none."""
+    if not doubts:
+        _plan_by_size(plan, group, left)
+        return
+    (dims, nodes), *others = doubts
+    nothing, end = Label("nothing"), Label("end")
+    plan.steps.append(Branch(nothing, tir.Const(1) <= product(dims)))
+    _plan_versions(plan, group, left, others)
+    plan.steps += [Branch(end), nothing]
+    _plan_versions(plan, without_source(group, nodes, left), left, others)
+    plan.steps.append(end)
+
+
+def _plan_by_size(plan: Plan, group: Group, left: tuple[Value, ...]) -> None:
+    """One kernel, or one of two by the number of places."""
     node = next((n for n in group.nodes if isinstance(n.op, BySize)), None)
     if node is None or not isinstance(node.op, BySize):
         plan.steps.append(KernelStep(group, left, plan.here))

@@ -16,12 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from tilewright.errors import TilewrightWarning, UserError
 from tilewright.model.compiler import K020, Unsettled, warn_of_reference
 from tilewright.model.given import Key, Reader
 from tilewright.model.info import ModelMeta, TensorInfo
+from tilewright.model.into import leave
 from tilewright.model.module import Module
 from tilewright.model.sources import Source
 from tilewright.model.whole import info_of, inputs_of, outputs_of
@@ -145,10 +144,9 @@ class SettledModule(Module):
         if not version.sequences:
             module.run_into(rest, outputs)
             return
+        names = [info.name for info in self.outputs]
         results = version.restored(module.run(rest))
-        for info, result in zip(self.outputs, results, strict=True):
-            if info.name in outputs and isinstance(result, np.ndarray):
-                np.copyto(np.asarray(outputs[info.name]), result)
+        leave(self.name, dict(zip(names, results, strict=True)), outputs)
 
     def profile(self, feeds: Mapping[str, object]) -> Profile:
         """Run once and note how long each kernel takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ __all__ = ["OrtValue", "array_at", "meant_dtype", "require_cpu"]
 
 C030 = Code("C030", "there is no memory of the device `{device}`")
 C031 = Code("C031", "{found} is not an element type")
+C034 = Code("C034", "a value of type {found} is no single tensor")
+
+STRING: Final = 8
+"""The number of texts in ONNX's `TensorProto.DataType`."""
 
 Array = NDArray[Any]
 
@@ -97,13 +101,13 @@ class OrtValue:
         """`tensor(float)` and the like."""
         if isinstance(self._value, list):
             first = next(iter(self._value), None)
-            inner = "tensor(float)" if first is None else type_name(dtype_of(first.dtype))
-            return f"seq({inner})"
-        return type_name(dtype_of(self._value.dtype))
+            return f"seq({'tensor(float)' if first is None else _type_of(first)})"
+        return _type_of(self._value)
 
     def element_type(self) -> int:
         """The number of the element type in ONNX's `TensorProto.DataType`."""
-        return element_type(dtype_of(self._array().dtype))
+        array = self._array()
+        return STRING if _is_texts(array) else element_type(dtype_of(array.dtype))
 
     def tensor_size_in_bytes(self) -> int:
         return int(self._array().nbytes)
@@ -122,7 +126,7 @@ class OrtValue:
         return isinstance(self._value, np.ndarray)
 
     def is_tensor_sequence(self) -> bool:
-        return isinstance(self._value, list)
+        return isinstance(self._value, list) and not any(isinstance(v, dict) for v in self._value)
 
     def is_sparse_tensor(self) -> bool:
         return False
@@ -147,5 +151,19 @@ class OrtValue:
         return f"<OrtValue {self.data_type()}{shown}>"
 
     def _array(self) -> Array:
+        if isinstance(self._value, list):
+            raise CallError(C034, {"found": self.data_type()}, hint="look at `numpy()` instead")
         array: Array = np.asarray(self._value)
         return array
+
+
+def _type_of(value: Any) -> str:
+    """The type of a tensor, of texts too, or of a map, as the ONNX world writes it."""
+    if isinstance(value, dict):
+        key = "string" if any(isinstance(k, str) for k in value) else "int64"
+        return f"map({key},tensor(float))"
+    return "tensor(string)" if _is_texts(value) else type_name(dtype_of(value.dtype))
+
+
+def _is_texts(array: Array) -> bool:
+    return array.dtype.kind in "OUS"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilewright.errors import ArtefactError, Code
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
+from tilewright.model.into import leave
 from tilewright.model.module import Module
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Event, Profile
@@ -157,12 +158,8 @@ class WholeModule(Module):
 
     def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
         """Run and copy results into these arrays."""
-        import numpy as np
-
         names = [info.name for info in self.outputs]
-        for name, result in zip(names, self.run(feeds), strict=True):
-            if name in outputs:
-                np.copyto(np.asarray(outputs[name]), result)
+        leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
 
     def profile(self, feeds: Mapping[str, object]) -> Profile:
         """Run once; the model is one step."""

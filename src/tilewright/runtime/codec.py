@@ -35,7 +35,7 @@ __all__ = ["VERSION", "from_json", "to_json"]
 A202 = Code("A202", "the program of a model cannot be read: {problem}")
 A203 = Code("A203", "the program of a model has version {found}, and this runtime reads {expected}")
 
-VERSION = 1
+VERSION = 2
 STEPS: dict[str, type] = {
     "call": Call,
     "jump": Jump,

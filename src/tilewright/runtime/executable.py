@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.abi import ALIGNMENT
-from tilewright.dtypes import u8
+from tilewright.dtypes import DType, dtype_of, u8
 from tilewright.errors import ArtefactError, CallError
 from tilewright.runtime import _native, pool
 from tilewright.runtime.arrays import empty
 from tilewright.runtime.failures import A204, C025, WRONGLY, failure
 from tilewright.runtime.feeds import FeedReader
 from tilewright.runtime.profile import Profile
-from tilewright.runtime.program import Host, Port, Program
+from tilewright.runtime.program import Host, Operand, Port, Program
 from tilewright.runtime.sizes import extents
 from tilewright.runtime.tables import encode
 from tilewright.runtime.verify import verify
@@ -147,15 +147,35 @@ class Executable(_native.Program):
             np.ndarray(extents(operand.dims, sizes), operand.dtype.numpy, memory)  # type: ignore[arg-type]
             for operand, memory in zip(step.inputs, memories, strict=True)
         ]
-        results = tuple(map(_in_plain_order, self.functions[step.function](*arrays)))
+        results = [np.asarray(r) for r in self.functions[step.function](*arrays)]
         if len(results) != len(step.outputs):
             wrong = f"{len(results)} arrays instead of {len(step.outputs)}"
             raise SystemError(f"the function of step `{step.label}` returned {wrong}")
-        if any(axis >= results[k].ndim for _, k, axis in step.defines):
-            problem = f"`{step.label}` gives a result of another rank than the model says"
-            facts = {"model": self.program.name, "problem": problem}
-            raise CallError(C025, facts, hint="export the model with types that fit its results")
-        return results, tuple(results[k].shape[axis] for _, k, axis in step.defines)
+        for result, operand in zip(results, step.outputs, strict=True):
+            if result.ndim != len(operand.dims):
+                raise self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
+        told = {size: results[k].shape[axis] for size, k, axis in step.defines}
+        known = [told.get(number, size) for number, size in enumerate(sizes)]
+        pairs = zip(results, step.outputs, strict=True)
+        kept = tuple(self._as_said(step, result, operand, known) for result, operand in pairs)
+        return kept, tuple(told[size] for size, _, _ in step.defines)
+
+    def _as_said(self, step: Host, result: Array, said: Operand, sizes: Sequence[int]) -> Array:
+        """A result with the shape and the type that are said of it, in plain order."""
+        shape = extents(said.dims, sizes)
+        if result.shape != shape:
+            raise self._unlike(step, f"of shape {list(result.shape)}", list(shape))
+        if result.dtype != said.dtype.numpy:
+            if not _converts(result.dtype, said.dtype):
+                raise self._unlike(step, f"of type {result.dtype}", said.dtype.name)
+            with np.errstate(all="ignore"):
+                result = result.astype(said.dtype.numpy)
+        return _in_plain_order(result)
+
+    def _unlike(self, step: Host, found: str, said: object) -> CallError:
+        problem = f"`{step.label}` gives a result {found}, where the model says {said}"
+        facts = {"model": self.program.name, "problem": problem}
+        return CallError(C025, facts, hint="export the model with types that fit its results")
 
     def _raise_failure(self, outcome: int, which: int, value: int) -> NoReturn:
         """Called from C when a run failed."""
@@ -183,6 +203,15 @@ def _native_ports(
         for port in ports
     ]
     return tuple(specs), tuple(p.name for p in ports), tuple(p.buffer for p in ports)
+
+
+def _converts(found: np.dtype[Any], said: DType) -> bool:
+    """Whether numbers of one type may become those of another: floats floats, integers integers."""
+    try:
+        kind = dtype_of(found)
+    except TypeError:  # texts, and what else there is
+        return False
+    return kind.is_float == said.is_float or bool(np.can_cast(found, said.numpy, "same_kind"))
 
 
 def _in_plain_order(array: Array) -> Array:

@@ -167,7 +167,7 @@ class Enter:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An array that a Python function reads: its buffer, and dimensions as in a port."""
+    """An array that a Python function reads or makes: its buffer, and dimensions as in a port."""
 
     buffer: int
     dtype: DType
@@ -178,13 +178,14 @@ class Operand:
 class Host:
     """Hand over to Python: function number `function` takes arrays and returns arrays.
 
-    Each result becomes the memory of its buffer, of place `HOST`. `defines` names the sizes that
-    only the results tell, as (size, result, axis); an `Enter` of their segment follows.
+    Each result becomes the memory of its buffer, of place `HOST`, if it has the type and the
+    dimensions that are said of it. `defines` names the sizes that only the results tell, as (size,
+    result, axis); an `Enter` of their segment follows.
     """
 
     function: int
     inputs: tuple[Operand, ...]
-    outputs: tuple[int, ...]
+    outputs: tuple[Operand, ...]
     defines: tuple[tuple[int, int, int], ...] = ()
     label: str = ""
 

@@ -105,9 +105,9 @@ def _step(step: Step, shared: _Shared) -> Row:
             read = [number for triple in step.read for number in triple]
             head, spans = (ENTER, step.segment, 0), (read, (), ())
         case Host():
-            inputs = [operand.buffer for operand in step.inputs]
+            inputs, outputs = ([o.buffer for o in side] for side in (step.inputs, step.outputs))
             defined = [size for size, _, _ in step.defines]
-            head, spans = (HOST, step.function, 0), (inputs, step.outputs, defined)
+            head, spans = (HOST, step.function, 0), (inputs, outputs, defined)
     return *head, *(number for values in spans for number in shared.span(values))
 
 

@@ -154,14 +154,14 @@ class _Verifier:
         self.number(step.function, 0, GREATEST, f"{at}.function")
         for operand in step.inputs:
             self.operand(operand, f"{at}.inputs")
-        for buffer in step.outputs:
-            self.buffer(buffer, f"{at}.outputs")
-            is_host = self.program.buffers[buffer].place is Place.HOST
+        for operand in step.outputs:
+            self.operand(operand, f"{at}.outputs")
+            is_host = self.program.buffers[operand.buffer].place is Place.HOST
             self.require(is_host, f"{at}.outputs", "buffers of the host")
         for size, result, axis in step.defines:
             self.fact(size, f"{at}.defines")
             self.number(result, 0, len(step.outputs) - 1, f"{at}.defines")
-            self.number(axis, 0, MAX_RANK - 1, f"{at}.defines")
+            self.number(axis, 0, len(step.outputs[result].dims) - 1, f"{at}.defines")
 
     def operand(self, operand: Operand, at: str) -> None:
         self.buffer(operand.buffer, at)

@@ -150,6 +150,42 @@ def test_a_body_says_when_to_stop():
     )
 
 
+def collecting(limit: str):
+    """A loop that doubles until something is large, and collects."""
+    nodes = [
+        node("Add", "h h", "h1"),
+        node("ReduceMax", "h1", "top", keepdims=0),
+        node("Less", "top ten", "go"),
+        node("Neg", "h1", "s"),
+    ]
+    inner = body(nodes, [info("h", FLOAT, None)], "go h1 s", {"ten": np.float32(10)})
+    before = [node("Shape", "x", "dims"), node("ReduceProd", "dims", "size", keepdims=0)]
+    after = [node("Loop", f"{limit} c x", "last all", body=inner), node("Relu", "all", "y")]
+    return model([*before, *after], [info("c", BOOL), X], "last all y", {"four": np.array(4)})
+
+
+@pytest.mark.parametrize("limit", ["four", "size"])
+def test_a_loop_that_may_end_early_collects(limit):
+    """There is room for as many rows as there may be; the first ones are the result."""
+    starts = (floats(2, COLUMNS), 20 + floats(1, COLUMNS), 0 * floats(1, COLUMNS))
+    feeds = [{"c": np.array(c), "x": x} for x in starts for c in (True, False)]
+    check(collecting(limit), *feeds, oracle=by_meaning)
+
+
+def test_a_loop_without_a_small_limit_collects_by_reference():
+    """Nobody knows how much room it needs; the reference stacks rows, and may have none."""
+    made = collecting("")
+    meaning = by_meaning(made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = tw.compile(made, cache=False)
+        for c in (True, False):
+            arrays = {"c": np.array(c), "x": 1 + floats(1, COLUMNS) ** 2}
+            for found, wanted in zip(module.run(arrays), meaning(arrays), strict=True):
+                close(found, np.asarray(wanted))
+    assert module.by_reference
+
+
 def flags(go: str):
     """A loop that carries a flag, which changes in every iteration; it goes on if `go` says so."""
     nodes = [node("Not", "f", "f1"), node("Add", "h one", "h1"), node("Identity", go, "go")]

@@ -47,7 +47,13 @@ def everything() -> Program:
     d.steps += [
         Call(0, (0, 1), (0, 1), wait=False, label="Add_1, Relu_2", flops=work, moved_bytes=work),
         Jump(4, d.at("flag")),
-        Host(0, (Operand(0, f32, (-1, 4)),), (d.at("h"),), ((3, 0, 0),), "fallback"),
+        Host(
+            0,
+            (Operand(0, f32, (-1, 4)),),
+            (Operand(d.at("h"), f32, (-4,)),),
+            ((3, 0, 0),),
+            "fallback",
+        ),
         Enter(1, ((2, d.at("part"), 0),)),
         Assign(2, constant(7)),
         Jump(6, condition=d.of("n")),

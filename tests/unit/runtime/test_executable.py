@@ -14,7 +14,7 @@ import pytest
 
 from tests.expect import raises_code
 from tests.models import Code, Draft, interpret, product
-from tilewright.dtypes import bf16, boolean, f64, i64
+from tilewright.dtypes import bf16, boolean, f32, f64, i64
 from tilewright.runtime import default_threads
 from tilewright.runtime.executable import Executable
 from tilewright.runtime.program import Assign, Enter, Host, Jump, Operand, Place, SizeOp
@@ -313,7 +313,8 @@ def test_steps_of_python(entry, threads):
     d.kernel("add", entry("add"))
     d.call("add", "x x t", "n")
     operands = tuple(Operand(d.at(name), d.inputs[0].dtype, (-1,)) for name in ("t", "x"))
-    d.steps.append(Host(0, operands, (d.at("h"), d.at("g"))))
+    made = (Operand(d.at("h"), f32, (-1,)), Operand(d.at("g"), f64, (-1,)))
+    d.steps.append(Host(0, operands, made))
     d.call("add", "h x y", "n")
     y, z, f = agree(d, {"x": floats(3)}, threads, functions=[reverse])
     assert (y.tolist(), z.tolist(), f.tolist()) == ([10, 8, 6], [1, 2, 3], [9])
@@ -330,7 +331,8 @@ def test_steps_of_python_tell_sizes(entry, threads):
     d.output("y", ["m"], segment=1)
     d.kernel("add", entry("add"))
     operand = Operand(d.at("x"), d.inputs[0].dtype, (-1,))
-    d.steps.append(Host(0, (operand,), (d.at("h"),), ((d.number("m"), 0, 0),), "repeat"))
+    made = Operand(d.at("h"), f32, (-1 - d.number("m"),))
+    d.steps.append(Host(0, (operand,), (made,), ((d.number("m"), 0, 0),), "repeat"))
     d.steps.append(Enter(1))
     d.call("add", "h h y", "m")
     model = Executable(
@@ -348,7 +350,8 @@ def host_only(function) -> Executable:
     d.buffer("h", Place.HOST, ["n"])
     d.output("y", ["n"], of="h")
     operand = Operand(d.at("x"), d.inputs[0].dtype, (-1,))
-    d.steps.append(Host(0, (operand,), (d.at("h"),), label="fallback"))
+    made = Operand(d.at("h"), f32, (-1,))
+    d.steps.append(Host(0, (operand,), (made,), label="fallback"))
     return Executable(d.program(), Code(), functions=[function], threads=1)
 
 
@@ -369,10 +372,47 @@ def test_python_step_that_returns_another_number_of_arrays(answer):
         host_only(lambda _: answer).run({"x": floats(3)})
 
 
-@pytest.mark.parametrize("answer", [floats(2), floats(4), np.ones(3)])
-def test_python_step_that_returns_another_array(answer):
-    with raises_code("A204", text="`h`, which a Python function makes, must have 12 bytes"):
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (floats(2), "a result of shape [2], where the model says [3]"),
+        (floats(4), "a result of shape [4], where the model says [3]"),
+        (floats(3).reshape(1, 3), "a result of 2 dimensions, where the model says 1"),
+        (np.array([1, 2, 3], np.complex64), "a result of type complex64, where the model says f32"),
+        (np.array(["a", "b", "c"], object), "a result of type object, where the model says f32"),
+    ],
+    ids=["short", "long", "rank", "complex", "texts"],
+)
+def test_python_step_that_returns_another_array(answer, found):
+    with raises_code("C025", text=f"`fallback` gives {found}"):
         host_only(lambda _: [answer]).run({"x": floats(3)})
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f2", "i4", "?"])
+def test_numbers_of_a_python_step_are_converted(dtype):
+    """Integers have as many bytes as floats: they must not be taken for them."""
+    (y,) = host_only(lambda x: [x.astype(dtype)]).run({"x": floats(3)})
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y, floats(3).astype(dtype))
+
+
+def test_sizes_that_results_of_a_python_step_share_must_agree():
+    d = Draft(segments=2)
+    d.input("x", ["n"])
+    d.size("m", segment=1)
+    made = []
+    for name in ("h", "g"):
+        d.buffer(name, Place.HOST, ["m"], segment=1)
+        d.output(f"y{name}", ["m"], of=name, segment=1)
+        made.append(Operand(d.at(name), f32, (-1 - d.number("m"),)))
+    operand = Operand(d.at("x"), f32, (-1,))
+    d.steps.append(Host(0, (operand,), tuple(made), ((d.number("m"), 0, 0),), "cut"))
+    d.steps.append(Enter(1))
+    model = Executable(d.program(), Code(), functions=[lambda x: [x[:2], x[:2]]], threads=1)
+    assert [y.tolist() for y in model.run({"x": floats(3)})] == [[1, 2], [1, 2]]
+    model = Executable(d.program(), Code(), functions=[lambda x: [x[:2], x]], threads=1)
+    with raises_code("C025", text="of shape [3], where the model says [2]"):
+        model.run({"x": floats(3)})
 
 
 def test_python_step_may_run_another_model(entry):

@@ -15,7 +15,7 @@ import pytest
 
 from tests.expect import raises_code
 from tests.models import Code, Draft, product
-from tilewright.dtypes import boolean, i64
+from tilewright.dtypes import boolean, f32, i64
 from tilewright.runtime.executable import Executable
 from tilewright.runtime.program import Call, Host, Jump, Operand, Place
 from tilewright.runtime.sizes import constant
@@ -166,7 +166,8 @@ def test_profile_of_jumps_and_python_steps(entry, threads):
     d.kernel("add", entry("add"))
     d.call("add", "x x y", "n")
     operand = Operand(d.at("y"), d.inputs[0].dtype, (-1,))
-    d.steps.append(Host(0, (operand,), (d.at("h"), d.at("s")), label="look"))
+    made = (Operand(d.at("h"), f32, (-1,)), Operand(d.at("s"), boolean, (1,)))
+    d.steps.append(Host(0, (operand,), made, label="look"))
     d.steps.append(Jump(4, d.at("part")))
     d.steps.append(Jump(0))
     turns = iter([True, True, False])

@@ -40,7 +40,7 @@ def sample() -> Program:
     d.kernel("add", 64)
     d.call("add", "x x t", "n")
     d.steps.append(Enter(1, ((d.number("m"), d.at("count"), 0),)))
-    d.steps.append(Host(0, (Operand(d.at("x"), f32, (-1,)),), (d.at("h"),)))
+    d.steps.append(Host(0, (Operand(d.at("x"), f32, (-1,)),), (Operand(d.at("h"), f32, (-1,)),)))
     d.steps.append(Jump(4, d.at("count")))
     d.steps.append(Assign(d.number("m"), d.of("n")))
     d.steps.append(Jump(6, condition=d.of("m")))
@@ -118,7 +118,10 @@ WRONG = {
     "read before the start": (change("steps", 1, read=((1, 2, -1),)), "steps[1].read"),
     "function": (change("steps", 2, function=-1), "steps[2].function"),
     "operand": (change("steps", 2, inputs=(Operand(9, f32, ()),)), "steps[2].inputs"),
-    "result": (change("steps", 2, outputs=(1,)), "steps[2].outputs must be buffers of the host"),
+    "result": (
+        change("steps", 2, outputs=(Operand(1, f32, (-1,)),)),
+        "steps[2].outputs must be buffers of the host",
+    ),
     "defines": (change("steps", 2, defines=((1, 1, 0),)), "steps[2].defines"),
     "defines an axis": (change("steps", 2, defines=((1, 0, -1),)), "steps[2].defines"),
     "jump": (change("steps", 3, to=7), "steps[3].to"),

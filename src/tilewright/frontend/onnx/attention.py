@@ -151,6 +151,7 @@ def rotated(b: Builder, x: Value, cosines: Value, sines: Value, *, interleaved: 
     """
     half = cosines.shape[-1]
     turned = tidy(half * 2)
+    sines = b.reshape(sines, cosines.shape)  # of the same size, or nothing runs
 
     def pair(d: tir.Expr) -> tir.Expr:
         return d // 2 if interleaved else d % half

@@ -10,6 +10,7 @@ from tilewright.dtypes import DType, dtype_of, i64
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.sparse import paid_dense
 from tilewright.graph import Builder, Value
 from tilewright.graph.builder import MAX_SYMBOLIC
 from tilewright.graph.folding import MAX_KNOWN
@@ -34,6 +35,11 @@ def constant(b: Builder, node: OnnxNode) -> Value:
         for form in (attribute, f"{attribute}s"):
             if node.has(form):
                 return b.constant(np.array(node.attributes[form], dtype=dtype), name)
+    if node.has("sparse_value"):
+        dense = paid_dense(node.attributes["sparse_value"], b.purse)
+        if dense is None:
+            raise ValueError("a sparse tensor that stands for too many elements")
+        return b.constant(dense, name)
     return node.decline(f"the form {', '.join(node.attributes)}")
 
 

@@ -13,11 +13,11 @@ from tilewright.dtypes import i32, u8
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.quantization import aligned
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
 from tilewright.graph.sizes import fixed, tidy
-from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
 __all__ = ["unpacked"]
@@ -47,6 +47,13 @@ def unpacked(b: Builder, x: Value, bits: int) -> Value:
     return b.map(lambda v, s: (v >> s) & mask, spread, shift)
 
 
+def _block_size(node: OnnxNode, default: int = 0) -> int:
+    block = node.int("block_size", default)
+    if block <= 0:
+        raise ValueError(f"blocks of {block} elements")
+    return block
+
+
 @onnx_op("MatMulNBits", domain=DOMAIN)
 def matmul_nbits(
     b: Builder,
@@ -59,7 +66,7 @@ def matmul_nbits(
     bias: Value | None = None,
 ) -> Value:
     """A product with (weights - zero point)·scale, transposed; [N, K] in 2, 4 or 8 bits."""
-    bits, block = node.int("bits", 4), node.int("block_size")
+    bits, block = node.int("bits", 4), _block_size(node)
     rows, columns = node.int("N"), node.int("K")
     if bits not in (2, 4, 8) or node.int("weight_prepacked"):
         node.decline(f"weights of {bits} bits, or in an order of their own")
@@ -96,7 +103,7 @@ def _product(b: Builder, x: Value, table: Value) -> Value:
 @onnx_op("MatMulBnb4", domain=DOMAIN)
 def matmul_bnb4(b: Builder, node: OnnxNode, x: Value, packed: Value, greatest: Value) -> Value:
     """A product with weights of 4 bits that stand for floats; high bits of a byte come first."""
-    rows, columns, block = node.int("N"), node.int("K"), node.int("block_size")
+    rows, columns, block = node.int("N"), node.int("K"), _block_size(node)
     held = converted(b, packed, i32)
     numbers = b.remap(held, (rows * columns,), lambda k: (k // 2,))
     shift = b.tabulate((rows * columns,), lambda k: (1 - k % 2) * 4, i32)
@@ -126,15 +133,15 @@ def gather_block_quantized(
     if data.dtype != u8 or bits not in (2, 4, 8):
         node.decline(f"a table of {data.dtype}")
     along = normal_axis(node.int("gather_axis"), data.rank)
-    over, block = normal_axis(node.int("quantize_axis", 1), data.rank), node.int("block_size", 128)
+    over, block = normal_axis(node.int("quantize_axis", 1), data.rank), _block_size(node, 128)
     numbers, wide = unpacked(b, data, bits), computed_as(scales.dtype)
-    spread = _for_each(b, converted(b, scales, wide), numbers, over, block)
+    spread = aligned(b, converted(b, scales, wide), numbers, over, block)
     middle: Value = b.constant(1 << (bits - 1), "zero", i32)
     if zeros is not None:
         held = unpacked(b, zeros, bits)
         if over == data.rank - 1 and fixed(held.shape[-1]) != fixed(scales.shape[-1]):
             held = b.remap(held, scales.shape, lambda *o: o)
-        middle = _for_each(b, held, numbers, over, block)
+        middle = aligned(b, held, numbers, over, block)
     table = b.map(lambda v, z, s: (v - z).to(wide) * s, numbers, middle, spread, dtype=scales.dtype)
     found = take(b, table, indices, along)
     count = data.shape[along]
@@ -142,12 +149,3 @@ def gather_block_quantized(
     behind = data.rank - along - 1
     shown = b.reshape(valid, (*indices.shape, *(1 for _ in range(behind))))
     return b.map(lambda ok, v: select(ok, v, 0), shown, found, dtype=scales.dtype)
-
-
-def _for_each(b: Builder, part: Value, like: Value, over: int, block: int) -> Value:
-    """What belongs to each element, of what belongs to blocks along one dimension."""
-
-    def places(*o: tir.Expr) -> list[tir.Expr]:
-        return [i // block if k == over else i for k, i in enumerate(o)]
-
-    return b.remap(part, like.shape, places)

@@ -43,9 +43,7 @@ def padding(
     return added(as_long(b, b.map(lambda m: m > 0, wide), keys))
 
 
-def _spans(
-    b: Builder, node: OnnxNode, mask: Value, batch: tir.Expr
-) -> tuple[Value, Value | None]:
+def _spans(b: Builder, node: OnnxNode, mask: Value, batch: tir.Expr) -> tuple[Value, Value | None]:
     """[batch, 1, 1, 1]: where the keys of samples end and, if that is not 0, where they begin.
 
     Of a length and a batch that are not known, a run tells whether it is once or twice the batch.

@@ -196,7 +196,8 @@ def _turned(b: Builder, data: Value, sign: int) -> Value:
         return call("cos", (m * k).to(f64) * turn)
 
     def sin(d: tir.Expr, m: tir.Expr, k: tir.Expr, _: tir.Expr) -> tir.Expr:
-        return call("sin", (m * k).to(f64) * turn * select(d.eq(0), -1.0, 1.0))
+        side = tir.Select(d.eq(0), tir.Const(-1), tir.Const(1))
+        return call("sin", (m * k * side).to(f64) * turn)
 
     tables = (
         b.tabulate((others, here, 1), cos, data.dtype),

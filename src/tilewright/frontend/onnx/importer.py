@@ -7,6 +7,7 @@ that is no way either are noted (`notes.py`), and the walk goes on: one error na
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,6 +51,7 @@ from tilewright.frontend.onnx.settled import (
     element_type,
     part_name,
 )
+from tilewright.frontend.onnx.sparse import paid_dense
 from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
@@ -190,8 +192,8 @@ class Importer:
     def _initializers(self, proto: onnx.GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
             scope[tensor.name] = self._constant(tensor)
-        if proto.sparse_initializer:
-            raise Unknown("sparse weights")
+        for sparse in proto.sparse_initializer:
+            scope[sparse.values.name] = self._dense(sparse)
 
     def _constant(self, tensor: onnx.TensorProto) -> Value:
         try:
@@ -201,6 +203,19 @@ class Importer:
         array = array_of(tensor)
         self.builder.purse.fill(array.size)
         return self.builder.constant(array, tensor.name)
+
+    def _dense(self, sparse: onnx.SparseTensorProto) -> Item | Lost:
+        name = sparse.values.name
+        try:
+            dtype_of_onnx(sparse.values.data_type)
+        except Declined as problem:
+            raise Unknown(f"`{name}`: {problem}") from None
+        array = paid_dense(sparse, self.builder.purse)
+        if array is None:
+            reason = f"the sparse weights `{name}` stand for {math.prod(sparse.dims)} elements"
+            self.notes.broken[self.inside, name] = about_model(reason)
+            return Lost()
+        return self.builder.constant(array, name)
 
     def _import_node(self, proto: onnx.NodeProto, scope: Scope) -> None:
         """Import a node; what is in the way is noted, and its results are lost then."""
@@ -417,6 +432,7 @@ def _captured_names(node: onnx.NodeProto) -> Iterator[str]:
     free: dict[str, None] = {}
     for _, graph in graphs_of(node):
         own = {i.name for i in (*graph.input, *graph.initializer)}
+        own |= {tensor.values.name for tensor in graph.sparse_initializer}
         for inner in graph.node:
             read = (*inner.input, *_captured_names(inner))
             free.update(dict.fromkeys(n for n in read if n and n not in own))

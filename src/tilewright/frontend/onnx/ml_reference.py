@@ -12,9 +12,11 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.aionnxml import op_label_encoder as reference
 
 from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
+from tilewright.frontend.onnx.sparse import with_dense
 
 __all__ = ["evaluator_of"]
 
@@ -80,12 +82,63 @@ class CastMap(OpRun):  # type: ignore[misc]
         return (np.array([values]).astype(kind),)
 
 
-EXTRA: Final = [ZipMap, CategoryMapper, CastMap, Loop]
+class LabelEncoder(reference.LabelEncoder):  # type: ignore[misc]
+    """With its first form, in which texts are classes and have their places as numbers."""
+
+    op_domain = DOMAIN
+
+    def _run(
+        self, x: Any, classes_strings: Sequence[str] | None = None, **others: Any
+    ) -> tuple[Any]:
+        if classes_strings is None:
+            (found,) = super()._run(x, **others)
+            return (found,)
+        texts, default = list(classes_strings), others.get("default_string")
+        if x.dtype.kind in "iu":
+            missing = "_Unused" if default is None else default
+            names = [texts[v] if 0 <= v < len(texts) else missing for v in x.ravel().tolist()]
+            return (np.array(names, dtype=object).reshape(x.shape),)
+        places, number = {text: k for k, text in enumerate(texts)}, others.get("default_int64")
+        unknown = -1 if number is None else number
+        numbers = [places.get(str(v), unknown) for v in x.ravel()]
+        return (np.array(numbers, dtype=np.int64).reshape(x.shape),)
+
+
+class DictVectorizer(OpRun):  # type: ignore[misc]
+    """A row with the values of a map, in the order of a list of keys; zero for those it lacks."""
+
+    op_domain = DOMAIN
+
+    def _run(
+        self,
+        x: Any,
+        int64_vocabulary: Sequence[int] | None = None,
+        string_vocabulary: Sequence[str] | None = None,
+    ) -> tuple[Any]:
+        keys = list(string_vocabulary or int64_vocabulary or ())
+        maps = [x] if isinstance(x, dict) else list(x)
+        kind = _kind_of([value for held in maps for value in held.values()])
+        missing = "" if kind is np.object_ else 0
+        rows = [[held.get(key, missing) for key in keys] for held in maps]
+        return (np.array(rows, dtype=kind).reshape(len(maps), len(keys)),)
+
+
+def _kind_of(values: Sequence[Any]) -> Any:
+    """The type of a tensor of these values: numbers of Python are of the types that maps have."""
+    first = values[0] if values else 0.0
+    if isinstance(first, np.generic) and first.dtype.kind in "iuf":
+        return first.dtype
+    if isinstance(first, str):
+        return np.object_
+    return np.int64 if isinstance(first, int) else np.float32
+
+
+EXTRA: Final = [ZipMap, CategoryMapper, CastMap, LabelEncoder, DictVectorizer, Loop]
 
 
 def evaluator_of(model: onnx.ModelProto) -> ReferenceEvaluator:
     """The reference implementation of a model, with what it lacks or gets wrong."""
-    return ReferenceEvaluator(_in_short(model), new_ops=EXTRA)
+    return ReferenceEvaluator(with_dense(_in_short(model)), new_ops=EXTRA)
 
 
 def _in_short(model: onnx.ModelProto) -> onnx.ModelProto:

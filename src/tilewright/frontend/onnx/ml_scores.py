@@ -15,7 +15,8 @@ from tilewright.graph.ops import ArgReduce, computed_as
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["DOMAIN", "as_f32", "as_floats", "best", "labelled", "labels_of", "transformed"]
+__all__ = ["DOMAIN", "as_f32", "as_floats", "best", "labelled", "labels_of", "probit"]
+__all__ += ["transformed"]
 
 DOMAIN: Final = "ai.onnx.ml"
 NEARLY_ZERO: Final = 1e-7
@@ -41,7 +42,7 @@ def transformed(b: Builder, node: OnnxNode, scores: Value, name: str) -> Value:
     if name == "LOGISTIC":
         return b.map(lambda v: call("sigmoid", v), scores)
     if name == "PROBIT":
-        return b.map(_probit, scores)
+        return probit(b, scores)
     if name not in ("SOFTMAX", "SOFTMAX_ZERO"):
         node.decline(f"the transform {name}")
     top = b.reduce(tir.Fold.MAX, scores, (1,))
@@ -55,6 +56,11 @@ def transformed(b: Builder, node: OnnxNode, scores: Value, name: str) -> Value:
     powers = b.map(power, scores, top)
     total = b.reduce(tir.Fold.ADD, powers, (1,))
     return b.map(lambda p, s: select(s.eq(0.0), 0.5, p / s), powers, total)
+
+
+def probit(b: Builder, scores: Value) -> Value:
+    """The transform of this name."""
+    return b.map(_probit, scores)
 
 
 def _probit(v: tir.Expr) -> tir.Expr:

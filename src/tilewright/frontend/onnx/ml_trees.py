@@ -13,15 +13,18 @@ from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.ml_forest import Forest, forest_of_lists, forest_of_positions
 from tilewright.frontend.onnx.ml_scores import (
     DOMAIN,
+    as_f32,
     as_floats,
     best,
     labelled,
     labels_of,
+    probit,
     transformed,
 )
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops.descend import Descend
 from tilewright.graph.sizes import fixed
@@ -38,7 +41,9 @@ TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 @onnx_op("TreeEnsemble", domain=DOMAIN)
 def tree_ensemble(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Each leaf has one target."""
-    forest = forest_of_positions(node.attributes, node.int("n_targets", 1), _numpy_of(x))
+    targets = node.int("n_targets", 1)
+    _pay(b, node, targets, len(node.attributes.get("leaf_weights", ())), "leaf")
+    forest = forest_of_positions(node.attributes, targets, _numpy_of(x))
     aggregate = AGGREGATES[node.int("aggregate_function", 1)]
     scores = _scores(b, node, forest, as_floats(b, x), aggregate)
     found = transformed(b, node, scores, TRANSFORMS[node.int("post_transform")])
@@ -49,6 +54,7 @@ def tree_ensemble(b: Builder, node: OnnxNode, x: Value) -> Value:
 def tree_ensemble_regressor(b: Builder, node: OnnxNode, x: Value) -> Value:
     """A score for each target."""
     targets = node.int("n_targets", 1)
+    _pay(b, node, targets, _leaves(node), "target")
     forest = forest_of_lists(node.attributes, "target", targets, _numpy_of(x))
     aggregate = node.string("aggregate_function", "SUM")
     scores = _scores(b, node, forest, as_floats(b, x), aggregate)
@@ -63,12 +69,13 @@ def tree_ensemble_regressor(b: Builder, node: OnnxNode, x: Value) -> Value:
 def tree_ensemble_classifier(b: Builder, node: OnnxNode, x: Value) -> Sequence[Value]:
     """Labels, and scores of all classes; of two classes only one may have scores of its own."""
     labels = labels_of(node, "classlabels_int64s")
-    if len(labels) < 2:
-        node.decline("a single class")
+    _pay(b, node, len(labels), _leaves(node), "class")
     forest = forest_of_lists(node.attributes, "class", len(labels), _numpy_of(x))
     ends = _ends(b, forest, as_floats(b, x))
     scores, base = _summed(b, forest, ends), _base_values(node, _numpy_of(x))
     transform = node.string("post_transform", "NONE")
+    if len(labels) == 1:
+        return _of_single(b, scores, base, transform)
     if len(labels) == 2 and not forest.said.any(axis=0).all():
         chosen, final = _of_one(b, node, forest, scores, base, transform)
     else:
@@ -85,6 +92,18 @@ def tree_ensemble_classifier(b: Builder, node: OnnxNode, x: Value) -> Sequence[V
         chosen, final = best(b, told), transformed(b, node, scores, transform)
     final = final if final.dtype == f32 else b.map(lambda v: v.to(f32), final)
     return labelled(b, chosen, labels), final
+
+
+def _of_single(b: Builder, scores: Value, base: Any, transform: str) -> tuple[Value, Value]:
+    """The only class there is: 1 if its score is positive, else 0, whatever it is called.
+
+    That is what onnxruntime makes of it; of the transforms it knows one here.
+    """
+    if len(base):
+        scores = b.map(lambda v: v + float(base[0]), scores)
+    chosen = b.reshape(b.map(lambda v: (v > 0).to(i64), scores), scores.shape[:1])
+    final = probit(b, scores) if transform == "PROBIT" else scores
+    return chosen, as_f32(b, final)
 
 
 def _of_one(
@@ -112,6 +131,17 @@ def _of_one(
     return chosen, b.concat([other, score], 1)
 
 
+def _leaves(node: OnnxNode) -> int:
+    return sum(mode in (b"LEAF", "LEAF") for mode in node.attributes.get("nodes_modes", ()))
+
+
+def _pay(b: Builder, node: OnnxNode, targets: int, leaves: int, kind: str) -> None:
+    """Tables have what each leaf says of each target; attributes only what it does say."""
+    begin = ("nodes_", f"{kind}_")
+    given = sum(np.size(v) for name, v in node.attributes.items() if name.startswith(begin))
+    pay_elements(b, node, 2 * leaves * targets, "what leaves say", given)
+
+
 def _numpy_of(x: Value) -> np.dtype[Any]:
     """The type of thresholds and weights."""
     return np.dtype(np.float64 if x.dtype == f64 else np.float32)
@@ -124,10 +154,10 @@ def _base_values(node: OnnxNode, dtype: np.dtype[Any]) -> Any:
 
 def _ends(b: Builder, forest: Forest, x: Value) -> Value:
     """The leaf that each row of data reaches in each tree."""
-    features, known = int(forest.nodes[:, 0].max(initial=0)), fixed(x.shape[1])
-    if known is not None and features >= known:
-        raise ValueError(f"a node tests feature {features} of {known}")
-    op = Descend(forest.levels, forest.outcomes)
+    features, known = int(forest.nodes[:, 0].max(initial=0)) + 1, fixed(x.shape[1])
+    if known is not None and features > known:
+        raise ValueError(f"a node tests feature {features - 1} of {known}")
+    op = Descend(forest.levels, features, forest.outcomes)
     tables = [b.constant(forest.nodes, "nodes"), b.constant(forest.limits, "limits")]
     return b.add(op, x, *tables, b.constant(forest.roots, "roots"))
 

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from tilewright.dtypes import f32, i64
+from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.ml_scores import (
     DOMAIN,
     as_f32,
@@ -16,9 +17,9 @@ from tilewright.frontend.onnx.ml_scores import (
     labels_of,
     transformed,
 )
-from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.loops import Outside, Turn, loop
@@ -85,7 +86,7 @@ def svm_classifier(b: Builder, node: OnnxNode, x: Value) -> Sequence[Value]:
     counts = node.ints("vectors_per_class", ()) or []
     if len(labels) < 2 or len(counts) != len(labels) or not sum(counts):
         node.decline("no support vectors for each class")
-    weights, starts = _pairs(node, counts)
+    weights, starts = _pairs(b, node, counts)
     support = np.array(node.floats("support_vectors", ()), np.float32).reshape(sum(counts), -1)
     kernels = _kernels(b, node, as_f32(b, x), support)
     scores = b.matmul(kernels, b.constant(weights, "coefficients"))
@@ -99,10 +100,13 @@ def svm_classifier(b: Builder, node: OnnxNode, x: Value) -> Sequence[Value]:
     return labelled(b, chosen, labels), final
 
 
-def _pairs(node: OnnxNode, counts: Sequence[int]) -> tuple[Array, Array]:
+def _pairs(b: Builder, node: OnnxNode, counts: Sequence[int]) -> tuple[Array, Array]:
     """The weights [vectors, pairs] and constants of all pairs of classes."""
     total, classes = sum(counts), len(counts)
-    given = np.array(node.floats("coefficients", ()), np.float32).reshape(-1, total)
+    lists = [node.floats(name, ()) for name in ("coefficients", "support_vectors", "rho")]
+    size = total * (classes * (classes - 1) // 2)
+    pay_elements(b, node, size, "weights of all pairs", sum(len(v or ()) for v in lists))
+    given = np.array(lists[0], np.float32).reshape(-1, total)
     firsts = np.cumsum([0, *counts])
     spans = [slice(firsts[k], firsts[k + 1]) for k in range(classes)]
     pairs = list(combinations(range(classes), 2))
@@ -115,21 +119,21 @@ def _pairs(node: OnnxNode, counts: Sequence[int]) -> tuple[Array, Array]:
 
 def _votes(b: Builder, scores: Value, classes: int) -> Value:
     """How many pairs each class wins."""
-    first, second = _signs(classes)
     won = b.map(lambda v: (v > 0).to(f32), scores)
-    lost = b.map(lambda v: 1 - v, won)
-    parts = [b.matmul(won, b.constant(first)), b.matmul(lost, b.constant(second))]
-    return b.map(lambda v, w: v + w, *parts)
+    return b.reduce(tir.Fold.ADD, _square(b, won, classes), (2,), keepdims=False)
 
 
-def _signs(classes: int) -> Array:
-    """[2, pairs, classes]: which class is the first, or the second, of a pair."""
-    pairs = list(combinations(range(classes), 2))
-    signs = np.zeros((2, len(pairs), classes), np.float32)
-    for number, pair in enumerate(pairs):
-        for place, one in enumerate(pair):
-            signs[place, number, one] = 1
-    return signs
+def _square(b: Builder, chances: Value, classes: int) -> Value:
+    """[n, classes, classes]: of pairs (i, j), and one less these for (j, i); else zeros."""
+    shape = (chances.shape[0], classes, classes)
+
+    def place(n: tir.Expr, i: tir.Expr, j: tir.Expr) -> list[tir.Expr]:
+        first, second = tir.minimum(i, j), tir.maximum(i, j)
+        return [n, first * (2 * classes - 1 - first) // 2 + (second - first - 1)]
+
+    both = b.remap(chances, shape, place, lambda _, i, j: i.ne(j))
+    below = b.tabulate(shape[1:], lambda i, j: (j < i).to(i64))
+    return b.map(lambda v, w: select(w > 0, 1 - v, v), both, below)
 
 
 def _probabilities(b: Builder, node: OnnxNode, scores: Value, classes: int) -> Value:
@@ -155,9 +159,11 @@ def _probabilities(b: Builder, node: OnnxNode, scores: Value, classes: int) -> V
         whole = b.reduce(tir.Fold.ADD, b.map(lambda u, v: u * v, p, product), (1,))
         errors = b.map(lambda u, w: call("abs", u - w), product, whole)
         worst = b.reduce(tir.Fold.MAX, errors, (1,))
-        new = p
-        for t in range(classes):
-            new, product, whole = _step(b, t, q, new, product, whole)
+
+        def one(b: Builder, step: Value, carried: Sequence[Value], around: Outside) -> Turn:
+            return Turn(_step(b, step, around(q), *carried))
+
+        new, _, _ = loop(b, one, b.constant(np.int64(classes)), [p, product, whole])
         after = b.map(lambda e, u, v: select(e < limit, u, v), worst, p, new)
         going = b.map(lambda e: (e >= limit).to(i64), worst)
         some = b.reduce(tir.Fold.MAX, going, (0, 1), keepdims=False)
@@ -169,35 +175,22 @@ def _probabilities(b: Builder, node: OnnxNode, scores: Value, classes: int) -> V
 
 def _system(b: Builder, wins: Value, classes: int) -> Value:
     """[n, classes, classes] from the probabilities of pairs, whose form is to be made least."""
-    first, second = _signs(classes)
-    pairs = len(first)
-
-    def square(sign: Array, mirrored: Array) -> Value:
-        """r[i, j] in the upper triangle, from the pairs."""
-        places = (sign[:, :, None] * mirrored[:, None, :]).reshape(pairs, classes * classes)
-        spread = b.matmul(wins, b.constant(places.astype(np.float32)))
-        return b.reshape(spread, (wins.shape[0], classes, classes))
-
-    upper, lower = square(first, second), square(second, first)
-    below = b.constant(np.tril(np.ones((classes, classes), np.float32), -1))
-    chances = b.map(lambda u, v, w: u + (w - v), upper, lower, below)
+    chances = _square(b, wins, classes)
     mirror = b.transpose(chances, (0, 2, 1))
-    eye = b.constant(np.eye(classes, dtype=np.float32))
+    eye = b.tabulate((classes, classes), lambda i, j: i.eq(j).to(i64))
     sums = b.reduce(tir.Fold.ADD, b.map(lambda r: r * r, mirror), (2,))
     return b.map(lambda e, s, r, m: select(e > 0, s, -r * m), eye, sums, chances, mirror)
 
 
-def _step(
-    b: Builder, t: int, q: Value, p: Value, product: Value, whole: Value
-) -> tuple[Value, Value, Value]:
+def _step(b: Builder, t: Value, q: Value, p: Value, product: Value, whole: Value) -> list[Value]:
     """One probability better, and the others in proportion."""
-    at, one = tir.Const(t), tir.Const(1)
-    row = b.reshape(cut(b, q, 1, at, one), p.shape)
-    own, here = cut(b, row, 1, at, one), cut(b, product, 1, at, one)
+    row = take(b, q, t, 1)
+    own, here = (b.reshape(take(b, v, t, 1), whole.shape) for v in (row, product))
     change = b.map(lambda o, u, w: (w - u) / o, own, here, whole)
-    is_own = b.tabulate(p.shape[1:], lambda k: select(k.eq(t), tir.Const(1), tir.Const(0)))
-    new_p = b.map(lambda v, d, e: (v + d * e.to(f32)) / (1 + d), p, change, is_own)
+    numbers = b.tabulate(p.shape[1:], lambda k: k)
+    new_p = b.map(lambda v, d, k, n: (v + select(k.eq(n), d, 0.0)) / (1 + d), p, change, numbers, t)
     new_whole = b.map(
         lambda w, d, o, u: (w + d * (d * o + u * 2)) / (1 + d) / (1 + d), whole, change, own, here
     )
-    return new_p, b.map(lambda u, d, r: (u + d * r) / (1 + d), product, change, row), new_whole
+    after = b.map(lambda u, d, r: (u + d * r) / (1 + d), product, change, row)
+    return [new_p, after, new_whole]

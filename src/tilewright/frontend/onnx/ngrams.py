@@ -17,6 +17,7 @@ from tilewright.dtypes import f32, i64
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.spending import pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
@@ -90,7 +91,10 @@ def _counted(
     if column_of and fixed(rows.shape[1]) != 0:
         tables = _Tables(column_of, width)
         tokens = tables.tokens_of(b, rows)
-        for step in range(1, node.int("max_skip_count") + 2):
+        steps, reach = node.int("max_skip_count") + 1, fixed(rows.shape[1])
+        steps = steps if reach is None else min(steps, reach)  # longer ones lead out of a row
+        pay_steps(b, node, steps * len(tables.keys), "sequences with gaps")
+        for step in range(1, steps + 1):
             hits += tables.columns_of(b, tokens, step, lengths)
     zeros = b.expand(b.constant(0, "zero", i64), (rows.shape[0], width + 1))
     if hits:

@@ -11,9 +11,10 @@ from tilewright.frontend.onnx.conversions import held
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
-from tilewright.graph.sizes import fixed
+from tilewright.graph.sizes import as_shape, fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
+from tilewright.tensor.printer import print_node
 
 __all__ = ["Quantized", "QuantizedPair", "aligned", "quantized_dynamically", "requantized"]
 __all__ += ["saturated"]
@@ -59,7 +60,7 @@ def aligned(b: Builder, part: Value, x: Value, axis: int, block: int = 0) -> Val
     """A scale or zero point in a shape that meets x: for all, for each slice, or for each block."""
     if block:
         return b.remap(
-            part,
+            _fitting(b, part, x, axis, block),
             x.shape,
             lambda *o: tuple(i // block if k == axis else i for k, i in enumerate(o)),
         )
@@ -68,6 +69,18 @@ def aligned(b: Builder, part: Value, x: Value, axis: int, block: int = 0) -> Val
     if part.rank > 1:
         return part
     return b.reshape(part, [part.shape[0] if k == axis else 1 for k in range(x.rank)])
+
+
+def _fitting(b: Builder, part: Value, x: Value, axis: int, block: int) -> Value:
+    """One element for each block of x, and no more; where sizes are symbolic, a run finds out."""
+    if block < 0:
+        raise ValueError(f"blocks of {block} elements")
+    wanted = as_shape((d + (block - 1)) // block if k == axis else d for k, d in enumerate(x.shape))
+    pairs = list(zip(part.shape, wanted, strict=True))
+    if any(None not in (fixed(d), fixed(w)) and fixed(d) != fixed(w) for d, w in pairs):
+        have, want = (", ".join(map(print_node, shape)) for shape in (part.shape, wanted))
+        raise ValueError(f"scales or zero points [{have}], where there are blocks [{want}]")
+    return b.expand(part, [d if fixed(d) == 1 else w for d, w in pairs])
 
 
 def saturated(value: tir.Expr, dtype: DType) -> tir.Expr:

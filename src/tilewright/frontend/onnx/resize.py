@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from math import floor
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes
+from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
@@ -29,6 +31,12 @@ from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 
 __all__: list[str] = []
+
+MAX_SCALE: Final = 1 << 32
+"""No dimension grows by more: products with sizes, and with denominators, stay integers."""
+
+TABLES: Final = 4
+"""Tables of the size of the weights that computing them takes."""
 
 
 @onnx_op("Upsample")
@@ -94,6 +102,8 @@ def _by_scales(
         return node.decline("scales depend on data")
     plan = []
     for position, factor in zip(axes, factors, strict=True):
+        if not 0 < factor < MAX_SCALE:
+            raise ValueError(f"it scales by {factor}")
         before = x.shape[position]
         scale = tir.const(factor, f32)
         width = before.to(f32) * scale
@@ -220,31 +230,56 @@ def _weighted_sum(*values: tir.Expr) -> tir.Expr:
 def _smoothed(
     b: Builder, node: OnnxNode, x: Value, plan: Sequence[Along], mode: str, kind: str
 ) -> Value:
-    """Each result is a mean over as much of the source as it stands for."""
+    """Each result is a mean over as much of the source as it stands for.
+
+    What grows needs no mean: its neighbours are as many as without smoothing.
+    """
     dtype = x.dtype
     wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
+    how = _interpolation(node, mode, kind)
     for along in plan:
-        n, m = fixed(along.before), fixed(along.after)
-        if n is None or m is None or not isinstance(along.scale, tir.Const):
+        n, m, scale = fixed(along.before), fixed(along.after), along.scale
+        if isinstance(scale, tir.Const) and scale.value >= 1:
+            wide = _interpolated(b, wide, [along], how)
+            continue
+        if n is None or m is None or not isinstance(scale, tir.Const):
             node.decline("symbolic sizes with antialias")
+        first = _first(kind, float(scale.value))
+        pay_elements(b, node, TABLES * m * 2 * (1 - first), "the table of weights")
         near = b.tabulate((m,), partial(coordinate, mode, along), f32)
         at = b.contents(near)
-        assert at is not None
-        matrix = _matrix(at.astype(np.float64), n, min(float(along.scale.value), 1.0), node, kind)
-        table = b.constant(matrix.astype(dtype.numpy if dtype.is_float else np.float32))
-        letters = "abcdefgh"[: x.rank]
-        result = letters.replace(letters[along.axis], "z")
-        wide = b.contract(letters, f"z{letters[along.axis]}", result, wide, table)
+        if at is None:
+            node.decline(f"{m} places with antialias")
+        places, shares = _shares(at.astype(np.float64), n, float(scale.value), node, kind)
+        wide = _weighted(b, wide, along.axis, n, places, shares.astype(wide.dtype.numpy))
     return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
 
 
-def _matrix(at: Array, n: int, scale: float, node: OnnxNode, kind: str) -> Array:
-    """The share of each source element (column) in each result (row)."""
+def _first(kind: str, scale: float) -> int:
+    """The number of the first neighbour that counts; the one on the left has number 0."""
     reach = 1 if kind == "linear" else 2
-    first, count = floor(-reach / scale) + 1, 0
-    count = 2 * (1 - first)
+    return floor(-reach / scale) + 1
+
+
+def _weighted(b: Builder, x: Value, along: int, n: int, places: Array, shares: Array) -> Value:
+    """Sums of shares [result, neighbour] of elements: a product with a matrix if it is small."""
+    if b.purse.spends(n * len(places)):
+        matrix = np.zeros((len(places), n), shares.dtype)
+        np.add.at(matrix, (np.arange(len(places))[:, None], places), shares)
+        letters = "abcdefgh"[: x.rank]
+        result = letters.replace(letters[along], "z")
+        return b.contract(letters, f"z{letters[along]}", result, x, b.constant(matrix))
+    several = take(b, x, b.constant(places), along)
+    table = b.constant(shares.reshape(*shares.shape, *[1] * (x.rank - along - 1)))
+    parts = b.map(lambda v, w: v * w, several, table)
+    return b.reduce(tir.Fold.ADD, parts, (along + 1,), keepdims=False)
+
+
+def _shares(at: Array, n: int, scale: float, node: OnnxNode, kind: str) -> tuple[Array, Array]:
+    """[result, neighbour]: which elements of the source count, and how much."""
+    first = _first(kind, scale)
     base = np.ceil(at) - 1  # the neighbour on the left, also of a point on the grid
-    places = base[:, None] + np.arange(first, first + count)
+    places = base[:, None] + np.arange(first, 2 - first)
     away = np.abs((places - at[:, None]) * scale)
     if kind == "linear":
         weights = np.clip(1 - away, 0, 1)
@@ -256,10 +291,7 @@ def _matrix(at: Array, n: int, scale: float, node: OnnxNode, kind: str) -> Array
     if node.int("exclude_outside"):
         weights = np.where((places >= 0) & (places < n), weights, 0)
     weights = weights / weights.sum(axis=1, keepdims=True)
-    matrix = np.zeros((len(at), n))
-    columns = np.clip(places, 0, n - 1).astype(np.int64)
-    np.add.at(matrix, (np.arange(len(at))[:, None], columns), weights)
-    return matrix
+    return np.clip(places, 0, n - 1).astype(np.int64), weights
 
 
 def _region(b: Builder, node: OnnxNode, roi: Value | None, rank: int) -> list[tuple[float, float]]:

@@ -154,9 +154,14 @@ def _weight(mode: str, away: tir.Expr) -> tir.Expr:
 
 
 def _reflected(at: tir.Expr, low: tir.Expr, high: tir.Expr) -> tir.Expr:
-    """Back and forth between two mirrors."""
-    period = (high - low) * 2.0
-    turns = call("floor", (at - low) / period)
-    along = at - low - turns * period
-    inside = low + select(along <= high - low, along, period - along)
-    return select(period <= 0.0, low, inside)
+    """Back and forth between two mirrors.
+
+    What lies on one side of a mirror lies on the other as well: distances are small where places
+    are, and keep their digits.
+    """
+    length = high - low
+    away = call("abs", at - low)
+    turns = call("floor", away / length)
+    rest = away - turns * length
+    returns = (call("floor", turns * 0.5) * 2.0).ne(turns)
+    return select(length <= 0.0, low, select(returns, high - rest, low + rest))

@@ -120,6 +120,7 @@ class Settled:
 def open_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     """The inputs that callers give: those that are no weights."""
     weights = {tensor.name for tensor in model.graph.initializer}
+    weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     return [info for info in model.graph.input if info.name not in weights]
 
 

@@ -20,11 +20,11 @@ def pay_elements(b: Builder, node: OnnxNode, count: int, what: str, given: int =
     Attributes of `given` elements are weights, and add to the purse.
     """
     b.purse.fill(given)
-    if not b.purse.spends(count):
+    if not b.purse.spends(max(count, 0)):
         node.decline(f"{what} would have {count} elements")
 
 
 def pay_steps(b: Builder, node: OnnxNode, count: int, what: str) -> None:
     """Pay for so many repetitions of a few nodes, or decline."""
-    if not b.purse.spends(0, 0, count):
+    if not b.purse.spends(0, 0, max(count, 0)):
         node.decline(f"{what}: {count} times over")

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import onnx
 
 from tilewright.errors import CallError, Code
+from tilewright.frontend.onnx.settled import open_inputs
 from tilewright.unsupported import Unsupported
 
 __all__ = ["WholeModel"]
@@ -31,10 +33,8 @@ class WholeModel:
         self, model: onnx.ModelProto, reason: str, nodes: Sequence[Unsupported] = ()
     ) -> None:
         self.model, self.reason, self.nodes = model, reason, tuple(nodes)
-        graph = model.graph
-        weights = {t.name for t in (*graph.initializer,)}
-        self.inputs = {i.name: _described(i) for i in graph.input if i.name not in weights}
-        self.outputs = {o.name: _described(o) for o in graph.output}
+        self.inputs = {info.name: _described(info) for info in open_inputs(model)}
+        self.outputs = {info.name: _described(info) for info in model.graph.output}
 
     @property
     def name(self) -> str:
@@ -56,7 +56,8 @@ class WholeModel:
 
         with told_as_call_error():
             found = self._evaluator.run(None, dict(feeds))
-        return [_held(v, o.type) for v, o in zip(found, self.model.graph.output, strict=True)]
+        outputs = self.model.graph.output
+        return [_texts(_held(v, o.type)) for v, o in zip(found, outputs, strict=True)]
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {kind}" for name, kind in self.inputs.items())
@@ -71,6 +72,15 @@ def _held(value: Any, kind: onnx.TypeProto) -> Any:
     inner = kind.optional_type.elem_type.WhichOneof("value")
     wrapped = len(value) == 1 and isinstance(value[0], list) == (inner == "sequence_type")
     return value[0] if wrapped else value
+
+
+def _texts(value: Any) -> Any:
+    """Texts as Python has them, whatever their lengths: the reference implementation pads some."""
+    if isinstance(value, list):
+        return [_texts(v) for v in value]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "US":
+        return value.astype(np.str_).astype(object)
+    return value
 
 
 def _described(info: onnx.ValueInfoProto) -> str:

@@ -57,7 +57,7 @@ class Windows:
         """Channels-last data, and the border that is left to the operator."""
         ends = [tidy(s.size - s.begin - n) for s, n in zip(self.sides, x.shape[1:-1], strict=True)]
         pads = [fixed(s.begin) for s in self.sides] + [fixed(e) for e in ends]
-        if all(p is not None and p >= 0 for p in pads):
+        if all(p is not None and p >= 0 for p in pads) and not self._may_see_nothing(x):
             return x, tuple(p for p in pads if p is not None)
 
         def places(*out: tir.Expr) -> list[tir.Expr]:
@@ -72,6 +72,14 @@ class Windows:
 
         shape = [x.shape[0], *(s.size for s in self.sides), x.shape[-1]]
         return b.remap(x, shape, places, inside, fill), (0,) * (2 * len(self.sides))
+
+    def _may_see_nothing(self, x: Value) -> bool:
+        """Whether a window finds room in the border alone, and there may be no data."""
+        sides = zip(self.sides, x.shape[1:-1], self.reach, strict=True)
+        return any(
+            (fixed(n) or 0) == 0 and (fixed(tidy(s.size - n)) or 0) >= reach
+            for s, n, reach in sides
+        )
 
 
 def place_windows(

@@ -78,7 +78,7 @@ class Attend(Op):
     def assumptions(
         self,
         inputs: Sequence[TensorType],
-        outputs: Sequence[TensorType],  # noqa: ARG002  (they follow from the inputs)
+        outputs: Sequence[TensorType],
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
         q, k, v = self._operands(inputs)
         yield from ((k["h"], v["h"]), (k["s"], v["s"]), (q["b"], k["b"]), (q["b"], v["b"]))

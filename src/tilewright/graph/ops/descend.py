@@ -6,7 +6,7 @@ outcomes of the comparison count as holding. A leaf leads to itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -15,7 +15,8 @@ import numpy as np
 
 from tilewright.dtypes import boolean, i32, index
 from tilewright.graph.ir import Array, TensorType
-from tilewright.graph.ops.op import Op, SizeOf
+from tilewright.graph.ops.ends import require_limits
+from tilewright.graph.ops.op import Limit, Op, SizeOf
 from tilewright.graph.ops.serial import Row
 from tilewright.graph.sizes import count
 from tilewright.tensor import ir as tir
@@ -39,15 +40,24 @@ class Descend(Op):
 
     Inputs: data [n, features]; nodes [m, 4] (i32); limits [m], of the type of the data; roots [t]
     (i32). `levels` says how many trees, from the first on, take each step: they are ordered by
-    depth, and the walk takes as many steps as there are levels. `outcomes` are those of all nodes
-    that are no leaves if they agree, else None.
+    depth, and the walk takes as many steps as there are levels. `features` is how many columns
+    nodes ask for. `outcomes` are those of all nodes that are no leaves if they agree, else None.
     """
 
     levels: tuple[int, ...]
+    features: int
     outcomes: int | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
-        return [TensorType(i32, (inputs[0].shape[0], inputs[3].shape[0]))]
+        result = [TensorType(i32, (inputs[0].shape[0], inputs[3].shape[0]))]
+        require_limits(self.limits(inputs, result))
+        return result
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        if self.levels:
+            yield tir.Const(self.features), inputs[0].shape[1], outputs[0].shape
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         x, nodes, limits, roots = arrays
@@ -55,7 +65,7 @@ class Descend(Op):
         rows = np.arange(len(x))[:, None]
         for trees in self.levels:
             here = at[:, :trees]
-            value = x[rows, np.minimum(nodes[here, FEATURE], x.shape[1] - 1)]
+            value = x[rows, nodes[here, FEATURE]]
             with np.errstate(invalid="ignore"):
                 below, equal = value < limits[here], value == limits[here]
                 above = value > limits[here]
@@ -71,8 +81,7 @@ class Descend(Op):
 
         def step(tree: tir.Var) -> tir.Stmt:
             at = row.load(result, tree).to(index)
-            feature = tir.minimum(nodes[at, FEATURE].to(index), x.shape[1] - 1)
-            value, limit = row.load(x.buffer, feature), limits[at]
+            value, limit = row.load(x.buffer, nodes[at, FEATURE].to(index)), limits[at]
             if self.outcomes is None:
                 kind = select(value > limit, tir.Const(ABOVE, i32), tir.Const(UNORDERED, i32))
                 kind = select(value.eq(limit), tir.Const(EQUAL, i32), kind)

@@ -17,10 +17,11 @@ G012 = Code("G012", "places up to {most} of a dimension of {size} elements are a
 
 
 def ends(place: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> tuple[tir.Expr, tir.Expr] | None:
-    """The least and the greatest value of an index, if it is a sum of steps along dimensions.
+    """The least and the greatest value of an index, both of which it takes.
 
-    `extents` are the lengths of these. None for what takes remainders, quotients or limits of them,
-    or one of them twice: such indices are written to stay inside.
+    `extents` are the lengths of dimensions. An index is a sum of steps along them, a quotient of
+    such a sum by a number, or the remainder of a dimension. None for everything else, and where a
+    dimension occurs twice: what would be known then is too wide to refuse anything by it.
     """
     used = [part for part in walk(place) if isinstance(part, tir.Var) and part in extents]
     return _ends(place, extents) if len(used) == len(set(used)) else None
@@ -37,12 +38,18 @@ def _ends(place: tir.Expr, extents: Mapping[tir.Var, tir.Expr]) -> tuple[tir.Exp
             if isinstance(place, tir.Sub):
                 return first[0] - second[1], first[1] - second[0]
             return first[0] + second[0], first[1] + second[1]
-        case tir.Mul(a=a, b=tir.Const(value=factor)):
+        case tir.Mul(a=a, b=tir.Const(value=factor)) | tir.Mul(a=tir.Const(value=factor), b=a):
             found = _ends(a, extents)
             if found is None:
                 return None
             low, high = (end * int(factor) for end in found)
             return (low, high) if factor >= 0 else (high, low)
+        case tir.FloorDiv(a=a, b=tir.Const(value=divisor)) if divisor > 0:
+            found = _ends(a, extents)
+            return None if found is None else (found[0] // divisor, found[1] // divisor)
+        case tir.FloorMod(a=tir.Var() as a, b=tir.Const(value=divisor)) if a in extents:
+            last = tir.minimum(extents[a], divisor) - 1
+            return (tir.Const(0), last) if divisor > 0 else None
     moves = any(isinstance(part, tir.Var) and part in extents for part in walk(place))
     return None if moves else (place, place)
 

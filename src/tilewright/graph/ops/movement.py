@@ -19,8 +19,9 @@ from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.ends import ends, require_limits
 from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
 from tilewright.graph.ops.op import Limit, Op, Role, SizeOf, computed_as
-from tilewright.graph.sizes import as_shape, dims_equal, fixed, product, tidy
+from tilewright.graph.sizes import as_shape, dims_equal, fixed, never_exceeds, product
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Tensor, compute, seq
 from tilewright.tensor.printer import print_node
 from tilewright.tensor.visit import substitute
@@ -200,11 +201,27 @@ class Remap(Op):
     ) -> Iterator[Limit]:
         if self.inside != tir.TRUE:
             return
-        extents = {axis(k): d for k, d in enumerate(self.shape)}
         for place, dim in zip(self.indices, inputs[0].shape, strict=True):
-            least, most = ends(place, extents) or (tir.Const(0), tir.Const(0))
-            yield tir.Const(0), least, self.shape
-            yield as_shape([most + 1])[0], dim, self.shape
+            found = ends(place, self._extents)
+            if found is None:  # brought inside, where there is an element to be brought to
+                yield tir.Const(1), dim, self.shape
+            else:
+                yield tir.Const(0), found[0], self.shape
+                yield as_shape([found[1] + 1])[0], dim, self.shape
+
+    def doubtful(self, source: Shape) -> Shape:
+        """Dimensions of a source that may be zero although there is a result: all of it is `fill`.
+
+        Both sides of a select are evaluated, and a source without elements has no place that an
+        index could be brought to: no kernel may read one.
+        """
+        if self.inside == tir.TRUE or any(fixed(d) == 0 for d in source):
+            return ()
+        return tuple(d for d in source if not never_exceeds(tir.Const(1), d, self.shape))
+
+    @property
+    def _extents(self) -> dict[tir.Var, tir.Expr]:
+        return {axis(k): d for k, d in enumerate(self.shape)}
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         (source,) = arrays
@@ -231,25 +248,31 @@ class Remap(Op):
         within = [
             self._is_within(i, dim) for i, dim in zip(self.indices, source.shape, strict=True)
         ]
+        fill = tir.const(self.fill, computed_as(source.dtype))
 
         def element(*indices: tir.Expr) -> tir.Expr:
             values = {axis(k): i for k, i in enumerate(indices)}
             places = [substitute(i, values) for i in self.indices]
-            if always:
-                return source[tuple(places)]
             held = [
                 i if safe else tir.maximum(tir.minimum(i, dim - 1), 0)
                 for i, dim, safe in zip(places, source.shape, within, strict=True)
             ]
-            fill = tir.const(self.fill, computed_as(source.dtype))
-            return tir.Select(substitute(self.inside, values), source[tuple(held)], fill)
+            taken = source[tuple(held)]
+            return taken if always else tir.Select(substitute(self.inside, values), taken, fill)
 
+        if any(fixed(dim) == 0 for dim in source.shape):  # nothing is inside of nothing
+            return [_copied(names[0], self.shape, lambda *_: fill, source)]
         return [_copied(names[0], self.shape, element, source)]
 
     def _is_within(self, index: tir.Expr, dim: tir.Expr) -> bool:
-        """Whether an index is an output dimension as it is, none longer than the source's."""
-        own = next((d for k, d in enumerate(self.shape) if index is axis(k)), None)
-        return own is not None and tidy(own <= dim) == tir.TRUE
+        """Whether an index needs no help to stay inside, wherever `inside` and `limits` hold."""
+        if self.inside == tir.TRUE and ends(index, self._extents) is not None:
+            return True
+        if self.inside != tir.TRUE:
+            own = self._extents.get(index) if isinstance(index, tir.Var) else None
+            return own is not None and never_exceeds(own, dim, self.shape)
+        analyzer = Analyzer(self._extents).assume(tir.Const(1) <= dim)
+        return analyzer.prove((tir.Const(0) <= index) & (index < dim)) is True
 
     def attributes(self) -> dict[str, object]:
         shown: dict[str, object] = {"shape": self.shape, "indices": self.indices}

@@ -14,7 +14,8 @@ import numpy as np
 
 from tilewright.dtypes import i64
 from tilewright.graph.ir import Array, TensorType
-from tilewright.graph.ops.op import Op, SizeOf, computed_as
+from tilewright.graph.ops.ends import require_limits
+from tilewright.graph.ops.op import Limit, Op, SizeOf, computed_as
 from tilewright.graph.ops.serial import Row
 from tilewright.graph.sizes import as_shape, count
 from tilewright.tensor import ir as tir
@@ -46,12 +47,20 @@ class Regions(Op):
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, image = inputs[:2]
-        return [TensorType(x.dtype, as_shape([*image.shape, *self.cells, x.shape[-1]]))]
+        result = [TensorType(x.dtype, as_shape([*image.shape, *self.cells, x.shape[-1]]))]
+        require_limits(self.limits(inputs, result))
+        return result
 
     def assumptions(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
         yield from ((t.shape[0], inputs[1].shape[0]) for t in inputs[2:])
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        """There is a nearest image, and an element that is nearest to a point."""
+        yield from ((tir.Const(1), d, outputs[0].shape) for d in inputs[0].shape[:3])
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         x, image, begin, cell, points = arrays

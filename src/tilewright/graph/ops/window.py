@@ -7,7 +7,7 @@ then all ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -17,7 +17,7 @@ import numpy as np
 from tilewright.dtypes import DType
 from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, TensorType
-from tilewright.graph.ops.op import Op, Role, SizeOf
+from tilewright.graph.ops.op import Limit, Op, Role, SizeOf
 from tilewright.graph.sizes import as_shape, fixed, sized
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, fold_identity
@@ -110,6 +110,16 @@ class ConvTranspose(Op):
         _require_channels(x, weights, self.groups, channels, channels % self.groups)
         space = self.space(x.shape[1:-1], kernel)
         return [TensorType(self.dtype, as_shape([x.shape[0], *space, per_group * self.groups]))]
+
+    def limits(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[Limit]:
+        """Where a result may be longer than the border, there are data behind it."""
+        x, weights = inputs
+        left = self.space([tir.Const(0)] * (x.rank - 2), _known(weights)[2:])
+        for size, nothing in zip(x.shape[1:-1], left, strict=True):
+            if (fixed(nothing) or 0) > 0:
+                yield tir.Const(1), size, outputs[0].shape
 
     def space(self, sizes: Sequence[tir.Expr], kernel: Sequence[int]) -> list[tir.Expr]:
         """How many elements the result has along each dimension."""

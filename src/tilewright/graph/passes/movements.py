@@ -6,15 +6,20 @@ After:   b = remap(o0 + 5) x
 
 from __future__ import annotations
 
+from typing import Final
+
 from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Expand, Map, Remap, axis
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.sizes import fixed, same_shape, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.visit import free_vars, substitute
+from tilewright.tensor.visit import free_vars, substitute, walk
 
 __all__ = ["channel_range", "join_movements", "keeps_channels"]
+
+MAX_PLACES: Final = 256
+"""Nodes of the places of a movement that two are joined to: mirrors of mirrors grow without end."""
 
 
 def join_movements(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value | None:
@@ -38,9 +43,21 @@ def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
     if found is None or found[0].inside != tir.TRUE:
         return None
     first, node = found
+    if _size_joined(first, op) > MAX_PLACES:
+        return None
     values = {axis(k): index for k, index in enumerate(op.indices)}
     indices = tuple(_simple(substitute(i, values), len(op.shape)) for i in first.indices)
     return b.add(Remap(op.shape, indices), node.inputs[0])
+
+
+def _size_joined(first: Remap, second: Remap) -> int:
+    """Nodes of the places of two movements in a row, before they are made simple."""
+    sizes = {axis(k): sum(1 for _ in walk(index)) for k, index in enumerate(second.indices)}
+    return sum(
+        sizes.get(part, 1) if isinstance(part, tir.Var) else 1
+        for index in first.indices
+        for part in walk(index)
+    )
 
 
 def _simple(index: tir.Expr, rank: int) -> tir.Expr:

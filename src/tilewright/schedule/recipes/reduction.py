@@ -100,7 +100,7 @@ def _fetch_next_row(context: Context, block: str, row: str, tiles: str | None) -
     read = {
         load.buffer.name: None
         for load in loads_of(node)
-        if load.buffer in params and free_vars(load.indices[0]) & rows
+        if load.buffer in params and load.indices and free_vars(load.indices[0]) & rows
     }
     if read:
         s.annotate(tiles, "prefetch", tuple(read))

@@ -45,14 +45,17 @@ class Flow:
         return self._readers.get(buffer, ())
 
     def source(self, buffer: tir.Buffer) -> tir.Buffer:
-        """What a buffer is made of element by element, over all stages; itself if of nothing."""
+        """What a buffer is made of element by element, over all stages; itself if of nothing.
+
+        A sum of one term reads nothing but itself and parameters.
+        """
         for block in self.writers(buffer):
             if not isinstance(block.body, tir.Store):
                 continue
             loads = {part.buffer: part for part in walk(block.body) if isinstance(part, tir.Load)}
             for source, load in loads.items():
                 same = source.shape == buffer.shape and is_in_order(load.indices, block.iters)
-                if same and source not in self.params:
+                if same and source is not buffer and source not in self.params:
                     return self.source(source)
         return buffer
 

@@ -6,7 +6,9 @@ import numpy as np
 
 from tests.rewriting import assert_same_meaning
 from tilewright.dtypes import f32, i64
+from tilewright.frontend.onnx.sorting import chosen_places
 from tilewright.graph import Builder, Graph, verify_graph
+from tilewright.graph.interpret import interpret
 from tilewright.graph.loops import Turn, loop
 from tilewright.graph.passes.dead import drop_dead
 from tilewright.tensor import ir as tir
@@ -52,3 +54,16 @@ def test_a_node_with_one_needed_result_keeps_all_of_them():
     last, _ = loop(b, body, limit, [x])
     graph = b.graph([last])
     assert [len(node.outputs) for node in graph.nodes] == [2]
+
+
+def test_what_tells_a_size_stays():
+    """The diagonal reads no place of what is not zero, and has as many rows as there are."""
+    b = Builder("diagonal")
+    x = b.input("x", f32, (6,))
+    places = chosen_places(b, b.map(lambda v: v.ne(0.0), x))
+    one = b.constant(np.float32(1), "one")
+    square = (places.shape[0], places.shape[0])
+    graph = b.graph([b.remap(one, square, lambda *_: (), inside=lambda i, j: i.eq(j))])
+    (y,) = interpret(graph, {"x": np.array([0, 2, 0, 1, 3, 0], np.float32)})
+    np.testing.assert_array_equal(y, np.eye(3, dtype=np.float32))
+    assert_same_meaning(graph, drop_dead(graph))
