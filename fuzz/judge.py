@@ -145,7 +145,9 @@ def _by_rounding(
     allowed = spread(case)
     if allowed is None:
         return "rounding", "", set()
-    near = [left - set(differences(found, theirs, allowed)) for theirs in answers.values()]
+    opinions = (_node_by_node(case, order) for order in SECOND_OPINIONS if order[0] not in answers)
+    wanted = [*answers.values(), *(other for other in opinions if other is not None)]
+    near = [left - set(differences(found, theirs, allowed)) for theirs in wanted]
     return "rounding", "errors of single operators grow so far", set().union(*near)
 
 

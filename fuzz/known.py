@@ -126,11 +126,14 @@ KNOWN: Final[tuple[Known, ...]] = (
         _has("Gelu", TensorProto.DOUBLE),
         1e-6,
     ),
-    Known(
-        "reference",
-        "HardSwish of f64 has a sixth of f32",
-        _has("HardSwish", TensorProto.DOUBLE),
-        1e-6,
+    *(
+        Known(
+            oracle,
+            "HardSwish of f64 has a sixth of f32",
+            _has("HardSwish", TensorProto.DOUBLE),
+            1e-6,
+        )
+        for oracle in ("reference", "onnxruntime")
     ),
     Known("reference", "coordinates are f64", _has("Resize", TensorProto.DOUBLE), 1e-4),
     Known("reference", "coordinates are f64", _has("GridSample", TensorProto.DOUBLE), 1e-4),

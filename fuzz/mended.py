@@ -13,6 +13,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as AnyConvTranspose
 from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
+from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
 
 from fuzz.case import Array
 from tilewright.frontend.onnx.loop_reference import Loop
@@ -23,7 +24,23 @@ __all__ = ["mended"]
 def mended(opset: int) -> list[type]:
     """Classes for `ReferenceEvaluator` that stand in for its own at an opset."""
     rowwise = [Hardmax, LogSoftmax, Softmax] if opset < 13 else []
-    return [ConvTranspose, Gemm, Loop, *rowwise]
+    renamed = [GridSample] if opset < 20 else []
+    return [ConvTranspose, Gemm, Loop, *renamed, *rowwise]
+
+
+class GridSample(AnyGridSample):  # type: ignore[misc]
+    """Before opset 20, two modes have other names."""
+
+    def _run(
+        self,
+        x: Any,
+        grid: Any,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: int = 0,
+    ) -> tuple[Any]:
+        found = super()._run(x, grid, mode.removeprefix("bi"), padding_mode, align_corners)
+        return (found[0],)
 
 
 class Gemm(AnyGemm):  # type: ignore[misc]

@@ -18,6 +18,7 @@ from fuzz.rules import (
     layers,
     movement,
     products,
+    rare,
     reductions,
     windows,
 )
@@ -27,7 +28,7 @@ __all__ = ["RULES", "Rule"]
 Rule = Callable[[Growth, str], None]
 
 _MODULES: Final = (
-    control, elementwise, indexing, layers, movement, products, reductions, windows,
+    control, elementwise, indexing, layers, movement, products, rare, reductions, windows,
 )  # fmt: skip
 
 RULES: Final[dict[str, Rule]] = {

@@ -383,3 +383,27 @@ def test_an_error_about_very_many_inputs_is_short():
     with raises_code("M004", text="1984 more") as caught:
         compiled(model)
     assert len(str(caught.value)) < 2000
+
+
+def test_a_transposed_convolution_of_huge_strides_is_compiled_at_once():
+    """Each step of a stride was looked at, and would have been a kernel."""
+    text = """m (float[1,2,h,w] x) => (float[1,2,a,b] y) {
+        y = ConvTranspose <strides = [2, 1000000000], group = 2> (x, k)
+    }"""
+    model = parser.parse_model(HEAD + text)
+    kernel = np.ones((2, 1, 3, 3), np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(kernel, "k"))
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled(model)
+    assert time.process_time() - start < 5.0
+
+
+def test_a_sparse_tensor_without_dimensions():
+    model = parser.parse_model(HEAD + "m (float[2] x) => (float[2] y) { y = Add (x, w) }")
+    sparse = onnx.SparseTensorProto(values=helper.make_tensor("w", 1, [1], [1.0]))
+    sparse.indices.CopyFrom(helper.make_tensor("at", 7, [1, 0], []))
+    model.graph.sparse_initializer.append(sparse)
+    with raises_code("M002", text="no dimensions"):
+        compiled(model)

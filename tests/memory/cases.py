@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import RandomGraph, graphs
-from tests.memory.guarded import guarded, in_pages, say
+from tests.memory.guarded import chosen, guarded, in_pages, say
 from tests.memory.places import Places, every_place
 from tests.memory.regions import Looped, every_region
 from tests.memory.resized import resized
@@ -52,7 +52,10 @@ def _in_pages(model: Any) -> tuple[Run, Callable[[], list[str]]]:
 
 
 def places(pattern: str) -> int:
-    """Every operator that computes addresses from data, with indices from everywhere."""
+    """Every operator that computes addresses from data, with indices from everywhere.
+
+    Cases by name: `Gather`, or `/10` for every tenth; so for regions and networks.
+    """
     return _placed(every_place(), pattern)
 
 
@@ -63,9 +66,7 @@ def regions(pattern: str) -> int:
 
 def _placed(every: Iterable[Places | Looped], pattern: str) -> int:
     runs = 0
-    for case in every:
-        if pattern and pattern not in case.name:
-            continue
+    for case in chosen(pattern, [(case, case.name) for case in every]):
         for model, feeds in case.models():
             runs += _same_or_refused(case, model, feeds)
     return runs
@@ -162,13 +163,14 @@ def random_graphs(count: str) -> int:
     return next(runs)
 
 
-def networks(_: str) -> int:
+def networks(pattern: str) -> int:
     """Small whole models of several sizes: pictures, words, a loop with a branch in it."""
     import tilewright as tw
     from tests.unit.model.test_concurrency import MAKERS, feeds_of
 
     runs = 0
-    for name, threads, accuracy in itertools.product(MAKERS, (1, 2), ("default", "strict")):
+    every = itertools.product(MAKERS, (1, 2), ("default", "strict"))
+    for name, threads, accuracy in chosen(pattern, [(case, case[0]) for case in every]):
         say(f"{name} of {threads} threads, {accuracy}")
         module = tw.compile(MAKERS[name](), threads=threads, accuracy=accuracy, cache=False)
         for feeds in _twice(feeds_of(name, np.random.default_rng(3))):

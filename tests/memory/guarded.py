@@ -15,9 +15,9 @@ import faulthandler
 import mmap
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from tilewright.dtypes import DTYPES
 from tilewright.runtime import _native
 from tilewright.runtime.arrays import empty
 
-__all__ = ["GUARDS", "at_edge", "guarded", "in_pages", "run_apart", "say", "surrounded"]
+__all__ = ["GUARDS", "at_edge", "chosen", "guarded", "in_pages", "run_apart", "say", "surrounded"]
+
+Case = TypeVar("Case")
 
 GUARDS = {"none": 0, "end": 1, "start": 2}
 
@@ -81,6 +83,12 @@ def surrounded(value: Any, byte: int, margin: int = 4096) -> Any:
     copy: Any = np.ndarray(np.shape(value), array.dtype, whole.data, margin)
     copy[...] = value
     return copy
+
+
+def chosen(pattern: str, every: Sequence[tuple[Case, str]]) -> list[Case]:
+    """Of cases with names those that are asked for: `Gather`, `/10` for every tenth, or both."""
+    name, _, step = pattern.partition("/")
+    return [case for case, own in every if name in own][:: int(step or 1)]
 
 
 def say(what: str) -> None:

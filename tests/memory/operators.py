@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["OPERATORS", "Operator"]
+__all__ = ["FORESTS", "OPERATORS", "OWN", "Operator"]
 
 RNG = np.random.default_rng(0)
 OWN, ML = "com.microsoft", "ai.onnx.ml"
@@ -92,7 +92,7 @@ def ml(op: str, *inputs: Any, **options: Any) -> Operator:
     return node(op, *inputs, domain=ML, **options)
 
 
-FIELDS = ("known", "static", "last", "outputs", "opset")
+FIELDS = ("known", "static", "last", "outputs", "domain", "opset")
 
 WINDOWS = [
     node("Conv", f(1, 4, 8, 8), f(6, 4, 3, 3), f(6), static=(1,)),
@@ -136,7 +136,7 @@ PRODUCTS = [
     node("RNN", f(3, 2, 4), f(1, 4, 4), f(1, 4, 4), f(1, 8), static=(1, 2, 3), hidden_size=4),
     node("Attention", f(1, 2, 5, 8), f(1, 2, 7, 8), f(1, 2, 7, 8), f(5, 7), opset=23),
     node("Attention", f(1, 4, 5, 8), f(1, 2, 7, 8), f(1, 2, 7, 8), f(1, 1, 5, 10), f(1, 2, 3, 8),
-         f(1, 2, 3, 8), opset=23, outputs=3),
+         f(1, 2, 3, 8), opset=23, outputs=3, static=(3,)),
     node("Attention", f(1, 5, 16), f(1, 7, 16), f(1, 7, 16), opset=23, q_num_heads=2,
          kv_num_heads=2),
     node("RotaryEmbedding", f(2, 3, 4, 8), f(20, 4), f(20, 4), i64(20, 2, 4), opset=23),
@@ -150,12 +150,14 @@ PRODUCTS = [
             last=1),
     contrib("MultiHeadAttention", f(2, 5, 16), f(2, 7, 16), f(2, 7, 16), f(48),
             i32(2, 2, 7), f(2, 2, 5, 7), num_heads=2, static=(3, 4, 5), last=1),
-    contrib("MultiHeadAttention", f(2, 5, 16), f(2, 2, 7, 8), f(2, 2, 7, 8), num_heads=2, last=1),
+    contrib("MultiHeadAttention", f(2, 5, 16), f(2, 2, 7, 8), f(2, 2, 7, 8), num_heads=2,
+            static=(1, 2), last=1),
     contrib("GroupQueryAttention", f(2, 1, 32), f(2, 1, 16), f(2, 1, 16), f(2, 2, 8, 8),
             f(2, 2, 8, 8), i32(5, 2), np.array(6, "i4"), f(16, 4), f(16, 4), num_heads=4,
             kv_num_heads=2, do_rotary=1, outputs=3, last=1),
     contrib("RotaryEmbedding", f(2, 5, 16), i64(9, 2, 5), f(10, 4), f(10, 4), num_heads=2),
-    contrib("BiasSoftmax", f(2, 3, 4, 5), f(2, 1, 1, 5), axis=3, is_inner_broadcast=1),
+    contrib("BiasSoftmax", f(2, 3, 4, 5), f(2, 1, 1, 5), axis=3, is_inner_broadcast=1,
+            static=(1,)),
     contrib("QAttention", u8(2, 5, 16), u8(16, 48), f(48), ONE, f(48), i32(5, 2), ZERO, u8(48),
             num_heads=2, static=(1, 2, 4, 7), last=1),
 ]  # fmt: skip
@@ -214,8 +216,8 @@ ELEMENTS = [
     node("LayerNormalization", f(2, 4, 8), f(8), f(8)),
     node("GroupNormalization", f(2, 4, 5, 5), f(4), f(4), num_groups=2),
     node("RMSNormalization", f(2, 4, 8), f(8), opset=23),
-    node("PRelu", f(2, 4, 5), f(4, 1)),
-    node("Sum", f(3, 4), f(4), f(3, 1)),
+    node("PRelu", f(2, 4, 5), f(4, 1), last=1),
+    node("Sum", f(3, 4), f(4), f(3, 1), last=1),
     node("ReduceMax", f(4, 6), np.array([1]), known=(1,)),
     node("BitShift", u8(3, 4), u8(4), direction="LEFT"),
     contrib("SkipLayerNormalization", f(2, 5, 8), f(2, 5, 8), f(8), f(8), f(8)),

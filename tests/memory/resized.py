@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from tests.memory.guarded import at_edge, guarded, say, surrounded
+from tests.memory.guarded import at_edge, chosen, guarded, say, surrounded
 from tests.memory.operators import OPERATORS, Operator
 from tests.onnx.small_models import one_node
 from tilewright.errors import TilewrightError
@@ -31,9 +31,7 @@ BESIDE = (0x00, 0x40, 0xFF)
 
 def resized(pattern: str) -> int:
     """Operators by name: `Gather`, or `/5` for every fifth; how many runs there were."""
-    name, _, step = pattern.partition("/")
-    chosen = [op for op in OPERATORS if name in op.name][:: int(step or 1)]
-    return sum(_runs(operator) for operator in chosen)
+    return sum(_runs(op) for op in chosen(pattern, [(op, op.name) for op in OPERATORS]))
 
 
 def _runs(operator: Operator) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.memory.operators import FORESTS, OWN
+
 __all__ = ["MISMATCHED"]
 
 Mismatch = tuple[str, str, list[Any], list[list[Any]], dict[str, Any]]
@@ -21,6 +23,10 @@ def ones(*shape: int) -> np.ndarray:
 
 def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.int64)
+
+
+def bytes_(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.uint8)
 
 
 def _options(**attributes: Any) -> dict[str, Any]:
@@ -145,6 +151,83 @@ MISMATCHED: list[Mismatch] = [
         "Conv",
         [ones(1, 3, 50, 50), ones(800, 3, 3, 3), ones(2)],
         [["n", 3, "h", "w"], [800, 3, 3, 3], ["q"]],
+        {},
+    ),
+    (
+        "fewer scales than blocks",
+        "DequantizeLinear",
+        [bytes_(1, 9000), ones(1, 1)],
+        [["a", "b"], ["a", "c"]],
+        _options(axis=1, block_size=2),
+    ),
+    (
+        "more scales than blocks",
+        "QuantizeLinear",
+        [ones(2, 8), ones(2, 4)],
+        [["a", "b"], ["a", "c"]],
+        _options(axis=1, block_size=4),
+    ),
+    (
+        "scales of another table",
+        "GatherBlockQuantized",
+        [bytes_(6, 9000), zeros(3), ones(6, 2)],
+        [["a", "b"], ["m"], ["a", "c"]],
+        {"domain": OWN, **_options(bits=4, block_size=16)},
+    ),
+    (
+        "weights of half of the product",
+        "MatMulBnb4",
+        [ones(2, 32), bytes_(48), ones(12)],
+        [["m", 32], ["a"], ["b"]],
+        {"domain": OWN, **_options(K=32, N=6, block_size=16)},
+    ),
+    (
+        "greatest values for some of the blocks",
+        "MatMulBnb4",
+        [ones(2, 32), bytes_(96), ones(1)],
+        [["m", 32], ["a"], ["b"]],
+        {"domain": OWN, **_options(K=32, N=6, block_size=16)},
+    ),
+    (
+        "boxes without corners",
+        "MaxRoiPool",
+        [ones(1, 1, 8, 8), ones(900, 2)],
+        [["n", 1, 8, 8], ["k", "five"]],
+        _options(pooled_shape=[2, 2]),
+    ),
+    (
+        "boxes in no picture",
+        "RoiAlign",
+        [ones(0, 1, 8, 8), ones(3, 4), zeros(3)],
+        [["n", 1, 8, 8], ["k", 4], ["k"]],
+        {},
+    ),
+    (
+        "boxes in pictures without lines",
+        "RoiAlign",
+        [ones(2, 1, 0, 8), ones(3, 4), zeros(3)],
+        [["n", 1, "h", "w"], ["k", 4], ["k"]],
+        {},
+    ),
+    (
+        "trees that ask for what rows do not have",
+        "TreeEnsembleRegressor",
+        [ones(3, 0)],
+        [["n", "c"]],
+        {"domain": "ai.onnx.ml", "attributes": FORESTS[0].attributes},
+    ),
+    (
+        "fewer sines than cosines",
+        "RotaryEmbedding",
+        [ones(2, 3, 4, 8), ones(20, 4), ones(20, 0), zeros(2, 4)],
+        [["n", 3, 4, 8], ["m", "a"], ["m", "b"], ["n", 4]],
+        {"opset": 23},
+    ),
+    (
+        "a spread picture that is none",
+        "ConvTranspose",
+        [ones(1, 4, 0, 6), ones(4, 3, 3, 3)],
+        [["n", 4, "h", "w"], [4, 3, 3, 3]],
         {},
     ),
     (

@@ -83,7 +83,7 @@ def test_program_passes(program, flavour, tmp_path):
 
 LARGE = ["nodes:*/25", "places:Scatter"]
 WATCHED = {
-    "address": (("libasan.so", "libubsan.so"), ["refused", "networks", "nodes:*/150"], 160),
+    "address": (("libasan.so", "libubsan.so"), ["refused", "networks", "nodes:*/150"], 125),
     "thread": (("libtsan.so",), ["refused", "networks"], 110),
 }
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import tilewright
+from tests.expect import raises_code
 from tests.onnx.lowered import check_lowering
 from tests.onnx.small_models import BATCH, check, check_node, make_model, one_node, run
 from tilewright.dtypes import f32, i64
@@ -117,3 +120,96 @@ def test_count_as_native_code() -> None:
     size = tir.Var("length")
     given = [TensorType(i64, (tir.Const(1),))]
     check_lowering(Count(size), given, [np.array([20])], {size: 20})
+
+
+@pytest.mark.parametrize("known", [(), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("dtype", ["i2", "i4", "i8"])
+def test_range_over_all_numbers(dtype: str, known: tuple[int, ...]) -> None:
+    """Its ends are further apart than the greatest number of the type."""
+    low, high = (int(v) for v in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    step = -(low // 2)
+    for parts in [
+        (low, high, step),
+        (high, low, -step),
+        (low, high, -step),
+        (high, low, step),
+        (step, low, low),
+        (low, low, 1),
+        (3, 20, 4),
+        (20, 3, -4),
+    ]:
+        model, feeds = one_node("Range", [np.asarray(v, dtype) for v in parts], known=known)
+        (y,) = tilewright.compile(model, cache=False, threads=1).run(feeds)
+        assert y.tolist() == list(range(*parts)), parts
+
+
+def test_a_range_without_a_step_ends_in_an_error() -> None:
+    model, feeds = one_node("Range", [np.asarray(v) for v in (1, 5, 0)])
+    with raises_code("C025", text="`length` comes out as -1"):
+        tilewright.compile(model, cache=False).run(feeds)
+
+
+def sparse(values: np.ndarray, places: np.ndarray, dims: list[int]) -> onnx.SparseTensorProto:
+    return helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "s"), numpy_helper.from_array(places), dims
+    )
+
+
+SPARSE = [
+    (np.array([1, 2], "f4"), np.array([0, 3]), [2, 2], [[1, 0], [0, 2]]),
+    (np.array([1, 2], "i4"), np.array([[0, 1], [1, 2]]), [2, 3], [[0, 1, 0], [0, 0, 2]]),
+    (np.zeros(0, "f4"), np.zeros(0, "i8"), [0, 2], np.zeros((0, 2))),
+]
+
+
+def sparse_weights(tensor: onnx.SparseTensorProto) -> onnx.ModelProto:
+    model = make_model([helper.make_node("Identity", ["s"], ["y"])], {})
+    model.graph.sparse_initializer.append(tensor)
+    return model
+
+
+def sparse_constant(tensor: onnx.SparseTensorProto) -> onnx.ModelProto:
+    return make_model([helper.make_node("Constant", [], ["y"], sparse_value=tensor)], {})
+
+
+@pytest.mark.parametrize("make", [sparse_weights, sparse_constant])
+@pytest.mark.parametrize(("values", "places", "dims", "expected"), SPARSE)
+def test_sparse_tensors_become_dense(make, values, places, dims, expected) -> None:
+    model = make(sparse(values, places, dims))
+    module = tilewright.compile(model, cache=False)
+    (found,) = module.run({})
+    assert module.by_reference == ()
+    assert (found.dtype, found.tolist()) == (
+        values.dtype,
+        np.asarray(expected, values.dtype).tolist(),
+    )
+
+
+def test_sparse_tensors_are_dense_by_reference() -> None:
+    """A sequence of texts keeps the whole model from being compiled."""
+    tensor = sparse(np.array([1, 2], "f4"), np.array([0, 3]), [2, 2])
+    model = sparse_weights(tensor)
+    nodes = [
+        helper.make_node("Constant", [], ["c"], sparse_value=tensor),
+        helper.make_node("Add", ["y", "c"], ["z"]),
+        helper.make_node("StringNormalizer", ["texts"], ["upper"], case_change_action="UPPER"),
+    ]
+    model.graph.node.extend(nodes)
+    model.graph.input.append(helper.make_tensor_value_info("texts", TensorProto.STRING, ["n"]))
+    model.graph.output.extend(
+        [
+            helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 2]),
+            helper.make_tensor_value_info("upper", TensorProto.STRING, ["n"]),
+        ]
+    )
+    with pytest.warns(tilewright.TilewrightWarning):
+        module = tilewright.compile(model, cache=False)
+    y, z, upper = module.run({"texts": np.array(["one", "b"], object)})
+    assert (y.tolist(), z.tolist()) == ([[1, 0], [0, 2]], [[2, 0], [0, 4]])
+    assert (upper.dtype, upper.tolist()) == (object, ["ONE", "B"])
+
+
+@pytest.mark.parametrize("make", [sparse_weights, sparse_constant])
+def test_a_few_bytes_cannot_stand_for_gigabytes(make) -> None:
+    with raises_code("M004", text="sparse"):
+        tilewright.compile(make(sparse(np.ones(1, "f4"), np.array([0]), [1 << 28])), cache=False)

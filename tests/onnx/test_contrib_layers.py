@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -167,6 +168,21 @@ def test_gather_block_quantized(rng: np.random.Generator, bits: int, zeros: bool
     inputs = [data, places, scales] + ([small(rng, 9, 4 * bits // 8)] if zeros else [])
     known = [k for k in range(len(inputs)) if k != 1]
     options = {"bits": bits, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+    beside("GatherBlockQuantized", inputs, known=known, **options)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.uint4, ml_dtypes.int4])
+@pytest.mark.parametrize(("along", "over", "zeros"), [(0, 1, True), (1, 0, False)])
+def test_gather_from_tables_of_four_bits(
+    rng: np.random.Generator, dtype: Any, along: int, over: int, zeros: bool
+) -> None:
+    low = 0 if dtype is ml_dtypes.uint4 else -8
+    shape = (8, 2) if over else (1, 32)
+    data = rng.integers(low, low + 16, (8, 32)).astype(dtype)
+    inputs = [data, rng.integers(-3, 3, (N, 2)), rng.uniform(0.01, 0.1, shape).astype("f4")]
+    inputs += [rng.integers(0, 7, shape).astype(dtype)] if zeros else []
+    known = [k for k in range(len(inputs)) if k != 1]
+    options = {"block_size": 16, "gather_axis": along, "quantize_axis": over, "standard": 21}
     beside("GatherBlockQuantized", inputs, known=known, **options)
 
 

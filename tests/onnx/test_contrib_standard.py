@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from tests.onnx.beside_ort import beside
+import tilewright
+from tests.onnx.beside_ort import beside, node_model
 from tilewright.graph.ir import Array
 
 pytest.importorskip("onnxruntime")
 
 FLOAT, DOUBLE, INT64 = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64
+MICROSOFT = "com.microsoft"
 N = 11
 """A size with a name."""
 
@@ -112,3 +114,46 @@ def test_crop_and_resize(rng: np.random.Generator, mode: str) -> None:
     images = rng.integers(0, 2, N).astype("i4")
     inputs = [x, boxes, images, np.array([4, 5], np.int32)]
     beside("CropAndResize", inputs, known=[3], mode=mode, extrapolation_value=0.5)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_texts_may_be_shorter_than_a_run(
+    rng: np.random.Generator, length: int, is_known: bool
+) -> None:
+    tokens, scores = rng.integers(0, 3, (N, length)), normal(rng, N, 6)
+    model, feeds = node_model(
+        "NGramRepeatBlock", [tokens, scores], [FLOAT], domain=MICROSOFT, ngram_size=4
+    )
+    if not is_known:
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "length"
+    (found,) = tilewright.compile(model, cache=False, threads=1).run(feeds)
+    np.testing.assert_array_equal(found, scores)
+
+
+PARAMETERS = {
+    "Pad": lambda rng: [normal(rng, N, 3), np.array([0, 1, 0, 2])],
+    "ExpandDims": lambda rng: [normal(rng, N, 3), np.array(1, np.int32)],
+    "CropAndResize": lambda rng: [
+        normal(rng, 2, 3, 6, 6),
+        abs(normal(rng, 2, 4)),
+        np.array([0, 1], np.int32),
+        np.array([3, 3], np.int32),
+    ],
+}
+
+
+@pytest.mark.parametrize("op", PARAMETERS)
+def test_parameters_may_be_inputs(rng: np.random.Generator, op: str) -> None:
+    beside(op, PARAMETERS[op](rng))
+
+
+def test_parameters_may_change_as_often_as_they_like(rng: np.random.Generator) -> None:
+    """There is no reference implementation that could run without them."""
+    x = normal(rng, N, 3)
+    model, _ = node_model("Pad", [x, np.zeros(4, np.int64)], [FLOAT], domain=MICROSOFT)
+    module = tilewright.compile(model, cache=False, threads=1)
+    for k in range(20):
+        (y,) = module.run({"x0": x, "x1": np.array([0, k, 0, 0])})
+        np.testing.assert_array_equal(y, np.pad(x, [(0, 0), (k, 0)]))
+    assert module.by_reference == ()

@@ -210,3 +210,16 @@ def test_broken_trees_are_refused(rng: np.random.Generator, broken: str) -> None
     )  # fmt: skip
     with raises_code("M004"):
         import_model(model)
+
+
+@pytest.mark.parametrize("base", [[], [0.3], [-2.0]], ids=str)
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
+def test_a_single_class(rng: np.random.Generator, transform: str, base: list[float]) -> None:
+    """The label is 1 or 0, whatever the class is called."""
+    forest = RandomForest(rng, 4, 5, (0,), depth=3)
+    more = {"base_values": base} if base else {}
+    beside(
+        "TreeEnsembleClassifier", [forest.data(ROWS)], LABELS_AND_SCORES, domain=ML, version=3,
+        classlabels_int64s=[7], post_transform=transform, tolerance=1e-3,
+        **more, **forest.lists("class"),
+    )  # fmt: skip

@@ -134,6 +134,15 @@ def test_pad_with_integers() -> None:
     check_node("Pad", given, known=[1, 2], expected=expected, compiled=True)
 
 
+@pytest.mark.parametrize(
+    "shape", [(7, 5, 6), (4, 2, 3), (3, 3, 1), (9, 8, 12), (10, 2, 7), (8, 0, 6)]
+)
+def test_center_crop_pad(shape: tuple[int, ...]) -> None:
+    check_node("CenterCropPad", [X, ints(*shape)], known=[1], compiled=True)
+    options = {"attributes": {"axes": [-1, 0]}, "known": [1], "compiled": True}
+    check_node("CenterCropPad", [X, ints(*shape[:2])], **options)
+
+
 @pytest.mark.parametrize("repeats", [(1, 1, 1), (2, 1, 3), (1, 4, 1), (3, 2, 2)])
 def test_tile(repeats: tuple[int, ...]) -> None:
     check_node("Tile", [X, ints(*repeats)], known=[1], compiled=True)

@@ -82,8 +82,24 @@ def test_dynamic_quantize_of_zeros() -> None:
     check_node("DynamicQuantizeLinear", [np.zeros((3, 4), np.float32)], outputs=3)
 
 
+@pytest.mark.parametrize("precision", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_the_quotient_has_the_digits_that_are_asked_for(
+    rng: np.random.Generator, precision: int
+) -> None:
+    """A quotient of few digits is near a half more often, and rounded once more."""
+    attributes = {"precision": precision, "output_dtype": TensorProto.INT16}
+    inputs = [5 * normal(rng, 30, 40), np.float32(0.0283203125)]
+    check_node("QuantizeLinear", inputs, opset=23, attributes=attributes)
+
+
+def test_the_quotient_has_the_digits_of_the_scale(rng: np.random.Generator) -> None:
+    """Since opset 23; before, it has those of f32."""
+    inputs = [normal(rng, 30, 40).astype(np.float16), np.float16(0.03), np.int8(5)]
+    check_node("QuantizeLinear", inputs, opset=23)
+
+
 def test_another_precision_is_left_to_the_reference(rng: np.random.Generator) -> None:
-    attributes = {"precision": TensorProto.FLOAT16}
+    attributes = {"precision": TensorProto.DOUBLE}
     inputs = [normal(rng, 3, 4), np.float32(0.5)]
     model, _ = one_node("QuantizeLinear", inputs, opset=23, attributes=attributes)
     assert import_model(model).by_reference

@@ -63,6 +63,9 @@ __all__ = ["Builder"]
 MAX_SYMBOLIC: Final = 1024
 """Elements of a tensor whose contents are followed as expressions."""
 
+MAX_JOINED: Final = 64
+"""Tensors that one node joins: more than any network does that relies on joins in place."""
+
 
 class Builder:
     """Collects nodes in order; `label` names the operator of the model that they stand for.
@@ -246,8 +249,14 @@ class Builder:
         return self.add(op)
 
     def concat(self, values: Sequence[Value], along: int) -> Value:
-        """Tensors one after another."""
-        return values[0] if len(values) == 1 else self.add(Concat(along), *values)
+        """Tensors one after another; many are joined in groups, since each is a loop of a kernel."""
+        if len(values) == 1:
+            return values[0]
+        if len(values) <= MAX_JOINED:
+            return self.add(Concat(along), *values)
+        size = -(-len(values) // -(-len(values) // MAX_JOINED))
+        parts = (values[k : k + size] for k in range(0, len(values), size))
+        return self.concat([self.concat(part, along) for part in parts], along)
 
     def reduce(
         self, fold: tir.Fold, x: Value, axes: Sequence[int], *, keepdims: bool = True

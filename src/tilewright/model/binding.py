@@ -108,6 +108,8 @@ class IOBinding:
             self._results = list(targets.values())
             return
         results = session.run(list(self._targets), self._feeds)
-        by_name = dict(zip(self._targets, results, strict=True))
-        leave(session.module.name, by_name, targets)
-        self._results = list({**by_name, **targets}.values())
+        if targets:
+            by_name = dict(zip(self._targets, results, strict=True))
+            leave(session.module.name, by_name, targets)
+            results = list({**by_name, **targets}.values())
+        self._results = results

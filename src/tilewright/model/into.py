@@ -28,11 +28,9 @@ def leave(model: str, results: Mapping[str, Any], outputs: Mapping[str, object])
             known = ", ".join(f"`{known}`" for known in results) or "none"
             facts = {"model": model, "kind": "output", "param": name, "outputs": known}
             raise CallError(C022, facts, hint="leave it out")
-    pairs = [
-        (_target(model, name, results[name], outputs[name]), results[name]) for name in outputs
-    ]
-    for target, result in pairs:
-        np.copyto(target, result)
+    targets = {name: _target(model, name, results[name], outputs[name]) for name in outputs}
+    for name, target in targets.items():
+        np.copyto(target, results[name])
 
 
 def _target(model: str, name: str, result: Any, given: object) -> Array:

@@ -232,8 +232,8 @@ def _require_sound(extra: Mapping[str, Any]) -> None:
     threads, lengths = extra["threads"], extra.get("lengths")
     if type(threads) is not int or not 1 <= threads <= MAX_THREADS:
         raise ValueError(f"a module for {threads} threads")
-    if not isinstance(extra["meta"], dict):
-        raise ValueError("what is said about the model is no dictionary")
+    if not isinstance(extra.get("meta", {}), dict):
+        raise TypeError("what is said about the model is no dictionary")
     if lengths is not None and not all(n is None or type(n) is int for n in lengths):
         raise ValueError("lengths of outputs are numbers")
 

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tilewright.errors import TilewrightWarning, UserError
+from tilewright.errors import ModelError, TilewrightWarning, UserError
 from tilewright.model.compiler import K020, Unsettled, warn_of_reference
 from tilewright.model.given import Key, Reader
 from tilewright.model.info import ModelMeta, TensorInfo
@@ -90,6 +90,7 @@ class SettledModule(Module):
         self._lock = threading.Lock()
         self._compiled = self._hits = 0
         self._is_told = False
+        self._has_general = True
         self._outputs: tuple[TensorInfo, ...] | None = None
         least, most = FREE
         self._free = min(max(FREE_NODES // max(len(source.model.graph.node), 1), least), most)
@@ -213,7 +214,18 @@ class SettledModule(Module):
             self._reader.require_known(feeds)
             version = self._general if key is None else self._new_version(key)
         if version is self._general:
-            return version, self._made(version, lambda: (self.source.compiled(None), None))
+            is_news = key is not None and self._is_news()
+            try:
+                module = self._made(version, lambda: (self.source.compiled(None), None))
+            except ModelError:
+                if key is None:
+                    raise
+                self._has_general = False  # nothing runs without these values, so all are compiled
+                version = self._new_version(key)
+            else:
+                if is_news:
+                    self._tell()
+                return version, module
         try:
             return version, self._made(version, lambda: self._compile(feeds))
         except BaseException:
@@ -234,14 +246,11 @@ class SettledModule(Module):
             if key in self._versions:  # another thread was here first
                 return self._versions[key]
             is_many = self._compiled >= min(MOST, self._free + self._hits // RUNS_EACH)
-            if not is_many:
-                self._compiled += 1
-                version = self._versions[key] = _Version()
-                return version
-            is_news, self._is_told = not self._is_told, True
-        if is_news:
-            self._tell()
-        return self._general
+            if is_many and self._has_general:
+                return self._general
+            self._compiled += 1
+            version = self._versions[key] = _Version()
+            return version
 
     def _made(self, version: _Version, compile_: Callable[[], tuple[Module, Key | None]]) -> Module:
         """The module of a version; whoever asks for it meanwhile waits."""
@@ -293,6 +302,12 @@ class SettledModule(Module):
             is_told = self._is_told
         if not is_told:
             warn_of_reference(new)
+
+    def _is_news(self) -> bool:
+        """Whether nobody has been told yet that values keep changing; somebody is to be now."""
+        with self._lock:
+            is_news, self._is_told = not self._is_told, True
+        return is_news
 
     def _tell(self) -> None:
         names = " and ".join(f"`{name}`" for name in self.settled)

@@ -21,6 +21,23 @@ def model(op, shapes, constants=(), **attributes):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
 
 
+PADS = numpy_helper.from_array(np.array([1, 2, 1, 2]), "pads")
+FILTER = numpy_helper.from_array(np.ones((2, 1, 3, 3), np.float32), "filter")
+SIDES = [(3, 0), (0, 6), (3, 6)]
+
+
+def bordered(count):
+    """Arrays of any size, each in the middle of five rows and ten columns, added up."""
+    numbers = range(count)
+    inputs = [helper.make_tensor_value_info(f"x{k}", FLOAT, [f"n{k}", f"m{k}"]) for k in numbers]
+    whole = numpy_helper.from_array(np.array([5, 10]), "whole")
+    nodes = [helper.make_node("CenterCropPad", [f"x{k}", "whole"], [f"p{k}"]) for k in numbers]
+    nodes.append(helper.make_node("Sum", [f"p{k}" for k in numbers], ["y"]))
+    output = helper.make_tensor_value_info("y", FLOAT, [5, 10])
+    graph = helper.make_graph(nodes, "borders", inputs, [output], [whole])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
 CASES = {
     "a sum over nothing": (
         model(
@@ -42,6 +59,22 @@ CASES = {
     "a product over nothing": (
         model("MatMul", {"x": [5, "n"], "z": ["n", 7]}),
         [{"x": (5, 0), "z": (0, 7)}, {"x": (5, 3), "z": (3, 7)}],
+    ),
+    "a border around nothing": (
+        model("Pad", {"x": ["n", "m"]}, [PADS], mode="constant"),
+        [{"x": (0, 4)}, {"x": (4, 0)}, {"x": (0, 0)}, {"x": (2, 3)}],
+    ),
+    "windows in the border": (
+        model("Conv", {"x": [1, 1, "h", "w"]}, [FILTER], pads=[2] * 4),
+        [{"x": (1, 1, 0, 6)}, {"x": (1, 1, 6, 0)}, {"x": (1, 1, 5, 6)}],
+    ),
+    "borders around some of two": (
+        bordered(2),
+        [{"x0": a, "x1": b} for a in SIDES for b in SIDES],
+    ),
+    "borders around some of four": (
+        bordered(4),
+        [{"x0": a, "x1": b, "x2": c, "x3": a} for a in SIDES for b in SIDES for c in SIDES],
     ),
     "rows without elements": (
         model("Softmax", {"x": ["rows", "n"]}),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +12,8 @@ from numpy.testing import assert_allclose
 import tilewright as tw
 from tests.expect import raises_code
 from tests.small import expected, rows, two_outputs
+from tilewright.model.endings import Ending
+from tilewright.runtime.artefact import Parts, open_artefact, save
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +155,54 @@ def test_progress_is_told(tmp_path):
         "kernels",
     ]
     assert (told[-1].done, told[-1].total) == (2, 2)
+
+
+def _changed(entry: str, value: object) -> Callable[[dict[str, Any]], object]:
+    return lambda extra: extra.update({entry: value})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _changed("endings", [1]),
+        _changed("endings", {"scores": 7}),
+        _changed("endings", {"scores": {"keys": [], "is_map": True}}),
+        _changed("endings", {"scores": {"keys": [[1], [2]], "is_map": True}}),
+        _changed("endings", {"scores": {"keys": ["a", 1], "is_map": True}}),
+        _changed("endings", {"scores": {"keys": [True], "is_map": True}}),
+        _changed("endings", {"scores": {"keys": [1, 2], "is_map": False}}),
+        _changed("endings", {"scores": {"keys": ["a"], "is_map": 1}}),
+        _changed("endings", {"other": {"keys": ["a"], "is_map": True}}),
+        _changed("meta", 7),
+        _changed("threads", 10**30),
+        _changed("threads", 0),
+        _changed("threads", True),
+        _changed("threads", "2"),
+        _changed("lengths", ["1"]),
+        _changed("lengths", 3),
+        _changed("by_reference", [7]),
+        _changed("functions", {"a": 1}),
+    ],
+)
+def test_what_a_file_says_is_not_believed(module, tmp_path, change):
+    """Its checksums fit: somebody wrote it so."""
+    path = tmp_path / "changed.tw"
+    module.save(path)
+    found = open_artefact(path)
+    extra = dict(found.metadata["extra"])
+    change(extra)
+    data = found.metadata
+    weights = [np.frombuffer(found.weights, np.uint8)]
+    code = bytes(found.image.bytes)
+    save(path, Parts(found.program_json, code, weights, data["target"], data["tool"], extra))
+    with raises_code("A111", text="the metadata do not say what they should"):
+        tw.load(path)
+
+
+def test_texts_for_fewer_numbers_than_there_are_end_in_an_error():
+    ending = Ending(("a", "b"), is_map=False)
+    assert ending.apply(np.array([1, 0]), "m", "y").tolist() == ["b", "a"]
+    assert ending.apply(np.zeros((0, 2), np.int64), "m", "y").shape == (0, 2)
+    for numbers in ([0, 2], [-1]):
+        with raises_code("C025", text="`y` has 2 classes"):
+            ending.apply(np.array(numbers), "m", "y")

@@ -181,4 +181,12 @@ options = tw.RunOptions()
         wrong="tw.InferenceSession(x, settings)",
         right="tw.InferenceSession(model.SerializeToString(), settings)",
     ),
+    example(
+        "C034",
+        """A value may be a list: of tensors, or of maps from classes to scores. It has no shape, no
+        element type and no memory of its own then.""",
+        given="value = tw.OrtValue([np.ones(2, np.float32), np.ones(3, np.float32)])",
+        wrong="value.shape()",
+        right="[tensor.shape for tensor in value.numpy()]",
+    ),
 )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tilewright.dtypes import DType, dtype_of, i64
+from tilewright.dtypes import DType, dtype_of, i64, u64
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.registry import onnx_op
@@ -18,7 +18,7 @@ from tilewright.graph.ir import Array
 from tilewright.graph.ops.count import Count
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import call
+from tilewright.tensor.build import call, select
 
 __all__: list[str] = []
 
@@ -109,9 +109,21 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
 
 
 def _steps(start: tir.Expr, limit: tir.Expr, step: tir.Expr) -> tir.Expr:
-    """How many steps lie between, rounded up; none if the step leads away."""
+    """How many steps lie between, rounded up; none if the step leads away.
+
+    Integers may be further apart than the greatest of them, so distances have no sign. Without a
+    step there is no end, and no number: -1.
+    """
     if not start.dtype.is_float:
-        return tir.maximum(-((start - limit).to(i64) // step.to(i64)), 0)
+        first, end, by = (v.to(i64) for v in (start, limit, step))
+        ahead, back = (u.to(u64) - v.to(u64) for u, v in ((end, first), (first, end)))
+        up, down = by.to(u64), tir.const(0, u64) - by.to(u64)
+        rises = by > 0
+        distance = select(rises, ahead, back)
+        stride = tir.maximum(select(rises, up, down), tir.const(1, u64))
+        count = ((distance - tir.const(1, u64)) // stride + tir.const(1, u64)).to(i64)
+        leads = select(rises, first < end, first > end)
+        return select(by.eq(0), -1, select(leads, count, 0))
     return tir.maximum(call("ceil", (limit - start) / step), 0).to(i64)
 
 

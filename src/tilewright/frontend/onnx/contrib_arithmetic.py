@@ -140,13 +140,20 @@ def ngram_repeat_block(b: Builder, node: OnnxNode, tokens: Value, scores: Value)
     pay_steps(b, node, size, "a run of tokens")
     batch, length = tokens.shape
     count = tidy(tir.maximum(length - (size - 1), 0))
+    # There are places in front of the first token: a text may be shorter than a run.
+    longer = b.remap(
+        tokens,
+        (batch, tidy(length + (size - 1))),
+        lambda n, i: (n, i - (size - 1)),
+        lambda n, i: i >= size - 1,  # noqa: ARG005
+    )
 
     def at(shift: int) -> Value:
         return b.remap(tokens, (batch, count), lambda n, i: (n, i + shift))
 
     repeats: Value | None = None
     for place in range(size - 1):
-        last = b.remap(tokens, (batch, 1), lambda n, _, p=place: (n, length - (size - 1) + p))
+        last = b.remap(longer, (batch, 1), lambda n, _, p=place: (n, length + p))
         same = b.map(lambda v, w: v.eq(w), at(place), last)
         repeats = same if repeats is None else b.map(lambda p, q: p & q, repeats, same)
     infinite = tir.const(np.inf, scores.dtype)

@@ -5,11 +5,12 @@ Constant weights are made floats when a model is compiled, and their product is 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import i32, u8
+from tilewright.dtypes import i4, i32, u4, u8
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
@@ -129,16 +130,17 @@ def gather_block_quantized(
     zeros: Value | None = None,
 ) -> Value:
     """Rows of a quantised table as floats; places outside of it give zeros."""
-    bits = node.int("bits", 4)
-    if data.dtype != u8 or bits not in (2, 4, 8):
-        node.decline(f"a table of {data.dtype}")
+    bits, is_packed = node.int("bits", 4), data.dtype == u8
+    if (is_packed and bits not in (2, 4, 8)) or (not is_packed and data.dtype not in (i4, u4)):
+        node.decline(f"a table of {data.dtype} with {bits} bits")
+    numbers_of = partial(unpacked, bits=bits) if is_packed else partial(converted, dtype=i32)
     along = normal_axis(node.int("gather_axis"), data.rank)
     over, block = normal_axis(node.int("quantize_axis", 1), data.rank), _block_size(node, 128)
-    numbers, wide = unpacked(b, data, bits), computed_as(scales.dtype)
+    numbers, wide = numbers_of(b, data), computed_as(scales.dtype)
     spread = aligned(b, converted(b, scales, wide), numbers, over, block)
-    middle: Value = b.constant(1 << (bits - 1), "zero", i32)
+    middle: Value = b.constant(1 << (bits - 1) if is_packed else 0, "zero", i32)
     if zeros is not None:
-        held = unpacked(b, zeros, bits)
+        held = numbers_of(b, zeros)
         if over == data.rank - 1 and fixed(held.shape[-1]) != fixed(scales.shape[-1]):
             held = b.remap(held, scales.shape, lambda *o: o)
         middle = aligned(b, held, numbers, over, block)

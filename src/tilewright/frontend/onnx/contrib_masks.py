@@ -51,7 +51,8 @@ def _spans(b: Builder, node: OnnxNode, mask: Value, batch: tir.Expr) -> tuple[Va
     column, have = (batch, 1, 1, 1), mask.shape[0]
     if dims_equal(have, batch):
         return b.reshape(mask, column), None
-    if fixed(have) is not None and fixed(batch) is not None and fixed(have) != 2 * fixed(batch):
+    length, samples = fixed(have), fixed(batch)
+    if length is not None and samples is not None and length != 2 * samples:
         node.decline("a mask of another length")
     times = tir.minimum(tir.maximum(have - batch + 1, 1), 2)  # two if it is longer than the batch
     halves = b.reshape(mask, (tidy(times * batch),))  # another length ends the run

@@ -6,7 +6,9 @@ cancel is the work of a pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Final
 
 from tilewright.dtypes import DType, i32
 from tilewright.errors import GraphError
@@ -65,6 +67,10 @@ def _with_bias(b: Builder, y: Value, bias: Value | None) -> Value:
     return b.map(lambda v, c: v + c, y, bias)
 
 
+MAX_PHASES: Final = 512
+"""Kernels of a transposed convolution whose windows do not cover all of its steps alike."""
+
+
 @onnx_op("ConvTranspose")
 def conv_transpose(
     b: Builder, node: OnnxNode, x: Value, w: Value, bias: Value | None = None
@@ -77,6 +83,9 @@ def conv_transpose(
         node.decline(f"windows of {rank} dimensions")
     strides = node.ints("strides") or [1] * rank
     dilations = node.ints("dilations") or [1] * rank
+    even = all(k % s == 0 and d == 1 for k, s, d in zip(kernel, strides, dilations, strict=True))
+    if not even and math.prod(strides) > MAX_PHASES:
+        node.decline(f"strides of {strides}, each step of which is a kernel of its own")
     extra = (node.ints("output_padding") or [0] * rank)[:rank]
     pads = _transposed_pads(node, last.shape[1:-1], kernel, strides, dilations, extra)
     extra = [e - min(end, 0) for e, end in zip(extra, pads[rank:], strict=True)]

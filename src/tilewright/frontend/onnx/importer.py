@@ -49,6 +49,7 @@ from tilewright.frontend.onnx.settled import (
     Form,
     Settled,
     element_type,
+    parameters,
     part_name,
 )
 from tilewright.frontend.onnx.sparse import paid_dense
@@ -196,20 +197,14 @@ class Importer:
             scope[sparse.values.name] = self._dense(sparse)
 
     def _constant(self, tensor: onnx.TensorProto) -> Value:
-        try:
-            dtype_of_onnx(tensor.data_type)
-        except Declined as problem:
-            raise Unknown(f"`{tensor.name}`: {problem}") from None
+        _require_type(tensor)
         array = array_of(tensor)
         self.builder.purse.fill(array.size)
         return self.builder.constant(array, tensor.name)
 
     def _dense(self, sparse: onnx.SparseTensorProto) -> Item | Lost:
         name = sparse.values.name
-        try:
-            dtype_of_onnx(sparse.values.data_type)
-        except Declined as problem:
-            raise Unknown(f"`{name}`: {problem}") from None
+        _require_type(sparse.values)
         array = paid_dense(sparse, self.builder.purse)
         if array is None:
             reason = f"the sparse weights `{name}` stand for {math.prod(sparse.dims)} elements"
@@ -324,11 +319,18 @@ class Importer:
     def _require_reference(self, found: Found, scope: Scope, why: str) -> None:
         """Refuse a node that the reference implementation cannot run, with all inside of it."""
         refused = [(f, reference_refuses(f.proto, f.opsets)) for f in nested(found, {})]
+        if any(reason for _, reason in refused) and self._waits(found, scope):
+            raise Unknown(why)
         for inner, reason in refused:
             if reason:
                 self.notes.add_broken(*self.notes.describe(inner, scope, f"{why}, and {reason}"))
         if any(reason for _, reason in refused):
             raise Stuck(found.name)
+
+    def _waits(self, found: Found, scope: Scope) -> bool:
+        """Whether something must be known of a node that only a run tells."""
+        items = [scope[name] for name in parameters(found.proto)]
+        return any(isinstance(v, Value) and self.builder.contents(v) is None for v in items)
 
     def _inlined(
         self, body: onnx.FunctionProto, found: Found, inputs: Sequence[Item]
@@ -407,6 +409,13 @@ class Importer:
         if isinstance(item, Lost):
             raise Stuck(name)
         return item
+
+
+def _require_type(tensor: onnx.TensorProto) -> None:
+    try:
+        dtype_of_onnx(tensor.data_type)
+    except Declined as problem:
+        raise Unknown(f"`{tensor.name}`: {problem}") from None
 
 
 def _reason(problem: BaseException) -> str:

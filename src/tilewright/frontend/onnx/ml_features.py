@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.dtypes import dtype_of, f32, i64
 from tilewright.frontend.onnx.indexing import take
+from tilewright.frontend.onnx.lookup import looked_up
 from tilewright.frontend.onnx.ml_scores import DOMAIN, as_f32
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
@@ -118,7 +119,7 @@ def one_hot_encoder(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("LabelEncoder", domain=DOMAIN)
 def label_encoder(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """Numbers for numbers, by a table that is sorted and halved until one place is left."""
+    """Numbers for numbers, by a sorted table."""
     keys, values = _list(node, "keys"), _list(node, "values")
     if keys is None or values is None:
         node.decline("keys or values that are texts")
@@ -134,25 +135,13 @@ def label_encoder(b: Builder, node: OnnxNode, x: Value) -> Value:
     table = np.array(order, keys.dtype if keys.dtype == x.dtype.numpy else x.dtype.numpy)
     results = np.array([plain[key] for key in order], values.dtype)
     held = b.constant(table, "keys")
-    place = _found(b, x, held, len(order))
+    place = looked_up(b, x, table)
     key = take(b, held, place, 0)
     value = take(b, b.constant(results, "values"), place, 0)
     fill = [b.constant(v, n) for v, n in ((default, "default"), (np.asarray(missing), "missing"))]
     kind = dtype_of(values.dtype)
     other = b.map(lambda v, d, m: select(v.ne(v), m, d), x, *fill, dtype=kind)
     return b.map(lambda v, k, w, o: select(v.eq(k), w, o), x, key, value, other, dtype=kind)
-
-
-def _found(b: Builder, x: Value, keys: Value, count: int) -> Value:
-    """The place of the last key that is not greater, in as many steps as the count has bits."""
-    place = b.expand(b.constant(np.int64(0)), x.shape)
-    step = 1 << max((count - 1).bit_length() - 1, 0)
-    while step and count > 1:
-        ahead = b.map(lambda p, s=step: tir.minimum(p + s, count - 1), place)
-        key = take(b, keys, ahead, 0)
-        place = b.map(lambda v, k, q, p: select(k <= v, q, p), x, key, ahead, place)
-        step //= 2
-    return place
 
 
 def _list(node: OnnxNode, name: str) -> Array | None:

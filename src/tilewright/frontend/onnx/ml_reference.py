@@ -12,7 +12,9 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops.aionnxml import op_label_encoder as reference
+from onnx.reference.ops.aionnxml import op_label_encoder as encoder
+from onnx.reference.ops.aionnxml import op_tree_ensemble_classifier as classifier
+from onnx.reference.ops.aionnxml import op_tree_ensemble_regressor as regressor
 
 from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
@@ -82,7 +84,7 @@ class CastMap(OpRun):  # type: ignore[misc]
         return (np.array([values]).astype(kind),)
 
 
-class LabelEncoder(reference.LabelEncoder):  # type: ignore[misc]
+class LabelEncoder(encoder.LabelEncoder):  # type: ignore[misc]
     """With its first form, in which texts are classes and have their places as numbers."""
 
     op_domain = DOMAIN
@@ -102,6 +104,29 @@ class LabelEncoder(reference.LabelEncoder):  # type: ignore[misc]
         unknown = -1 if number is None else number
         numbers = [places.get(str(v), unknown) for v in x.ravel()]
         return (np.array(numbers, dtype=np.int64).reshape(x.shape),)
+
+
+class _Trees:
+    """Trees that do not say where missing values go: these go the way of what is false."""
+
+    def _run(self, x: Any, **attributes: Any) -> tuple[Any, ...]:
+        if attributes.get("nodes_missing_value_tracks_true") is None:
+            count = len(attributes["nodes_modes"])
+            attributes["nodes_missing_value_tracks_true"] = [0] * count
+        found: tuple[Any, ...] = super()._run(x, **attributes)  # type: ignore[misc]
+        return found
+
+
+class TreeEnsembleClassifier(_Trees, classifier.TreeEnsembleClassifier):  # type: ignore[misc]
+    """Scores of classes, and the best of these."""
+
+    op_domain = DOMAIN
+
+
+class TreeEnsembleRegressor(_Trees, regressor.TreeEnsembleRegressor):  # type: ignore[misc]
+    """Scores of targets."""
+
+    op_domain = DOMAIN
 
 
 class DictVectorizer(OpRun):  # type: ignore[misc]
@@ -133,7 +158,16 @@ def _kind_of(values: Sequence[Any]) -> Any:
     return np.int64 if isinstance(first, int) else np.float32
 
 
-EXTRA: Final = [ZipMap, CategoryMapper, CastMap, LabelEncoder, DictVectorizer, Loop]
+EXTRA: Final = [
+    CastMap,
+    CategoryMapper,
+    DictVectorizer,
+    LabelEncoder,
+    Loop,
+    TreeEnsembleClassifier,
+    TreeEnsembleRegressor,
+    ZipMap,
+]
 
 
 def evaluator_of(model: onnx.ModelProto) -> ReferenceEvaluator:

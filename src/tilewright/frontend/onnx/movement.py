@@ -15,7 +15,7 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
 from tilewright.graph import Builder, Value
-from tilewright.graph.sizes import fixed, product, tidy
+from tilewright.graph.sizes import fixed, never_exceeds, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
 
@@ -201,6 +201,36 @@ def _constant_border(
 
 def _both(a: tir.Expr, b: tir.Expr) -> tir.Expr:
     return b if a == tir.TRUE else a & b
+
+
+@onnx_op("CenterCropPad")
+def center_crop_pad(b: Builder, node: OnnxNode, x: Value, shape: Value) -> Value:
+    """The middle of a tensor, or the tensor in the middle of zeros; odd ones are at the end."""
+    wanted = known_integers(b, node, "shape", shape) or []
+    axes = node.ints("axes") or list(range(x.rank))
+    sizes = dict(zip([normal_axis(a, x.rank) for a in axes], wanted, strict=True))
+    dims = [sizes.get(k, d) for k, d in enumerate(x.shape)]
+    if any((fixed(d) or 0) < 0 for d in dims):
+        raise ValueError("a negative size")
+    firsts = [_middle(have, size) for have, size in zip(x.shape, dims, strict=True)]
+
+    def places(*o: tir.Expr) -> list[tir.Expr]:
+        return [i + first for i, first in zip(o, firsts, strict=True)]
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        holds: tir.Expr = tir.TRUE
+        for i, have, size in zip(places(*o), x.shape, dims, strict=True):
+            if not never_exceeds(size, have, ()):
+                holds = _both(_both(holds, i >= 0), i < have)
+        return holds
+
+    return b.remap(x, dims, places, inside)
+
+
+def _middle(have: tir.Expr, size: tir.Expr) -> tir.Expr:
+    """Where the middle of a dimension begins; in front of it if it is too short."""
+    less, more = (have - size) // 2, (size - have) // 2
+    return tidy(tir.Select(size <= have, less, -more))
 
 
 @onnx_op("Tile")

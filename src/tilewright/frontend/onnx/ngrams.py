@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.dtypes import f32, i64
 from tilewright.frontend.onnx.conversions import converted
+from tilewright.frontend.onnx.lookup import looked_up
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_steps
@@ -31,6 +32,8 @@ __all__: list[str] = []
 
 NONE: Final = -1
 """The number of what is not in a table."""
+NODES: Final = 3
+"""Nodes that look one length of sequences up."""
 
 
 @onnx_op("TfIdfVectorizer")
@@ -93,7 +96,7 @@ def _counted(
         tokens = tables.tokens_of(b, rows)
         steps, reach = node.int("max_skip_count") + 1, fixed(rows.shape[1])
         steps = steps if reach is None else min(steps, reach)  # longer ones lead out of a row
-        pay_steps(b, node, steps * len(tables.keys), "sequences with gaps")
+        pay_steps(b, node, NODES * steps * len(tables.keys), "sequences with gaps")
         for step in range(1, steps + 1):
             hits += tables.columns_of(b, tokens, step, lengths)
     zeros = b.expand(b.constant(0, "zero", i64), (rows.shape[0], width + 1))
@@ -162,23 +165,10 @@ class _Tables:
 
 
 def _looked_up(b: Builder, values: Value, table: Array) -> Value:
-    """The place of each value in a sorted table, or `NONE`: halves of it are left out in turn."""
-    held = b.constant(table, "table", i64)
-    count = len(table)
-    before = b.expand(b.constant(0, "zero", i64), values.shape)
-    half = 1 << count.bit_length() - 1
-    while half:
-        reach = b.map(lambda p, by=half: tir.minimum(p + by, count) - 1, before)
-        there = _read(b, held, reach)
-        before = b.map(
-            lambda p, e, v, by=half: select((p + by <= count) & (e < v), p + by, p),
-            before,
-            there,
-            values,
-        )
-        half //= 2
-    here = _read(b, held, b.map(lambda p: tir.minimum(p, count - 1), before))
-    return b.map(lambda p, e, v: select(e.eq(v), p, tir.Const(NONE)), before, here, values)
+    """The place of each value in a sorted table, or `NONE`."""
+    place = looked_up(b, values, table)
+    here = _read(b, b.constant(table, "table", i64), place)
+    return b.map(lambda p, e, v: select(e.eq(v), p, tir.Const(NONE)), place, here, values)
 
 
 def _read(b: Builder, table: Value, places: Value) -> Value:

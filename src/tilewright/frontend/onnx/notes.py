@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, NoReturn
 
 import onnx
@@ -89,14 +90,14 @@ class Notes:
                 return Operand(name, kind.dtype.name, shape)
             case Tensors(items=items):
                 return Operand(name, "sequence", (len(items),))
-        return self._declared.get(name, Operand(name))
+        declared = self._declared.get(name)
+        return Operand(name) if declared is None else _declared_operand(declared)
 
     @functools.cached_property
-    def _declared(self) -> Mapping[str, Operand]:
+    def _declared(self) -> Mapping[str, onnx.ValueInfoProto]:
         """What the model itself says of values."""
         graph = self.model.graph
-        infos = (*graph.input, *graph.value_info, *graph.output)
-        return {info.name: _declared_operand(info) for info in infos}
+        return {i.name: i for i in chain(graph.input, graph.value_info, graph.output)}
 
     def settle(self) -> None:
         """Raise if the model cannot be a graph: an error for what nothing can run, or `Unknown`."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tilewright.dtypes import DTYPES, DType, f8e8m0, f32, i8, i16, i32, u8, u16
-from tilewright.frontend.onnx.conversions import held
+from tilewright.dtypes import DTYPES, DType, bf16, f8e8m0, f16, f32, i8, i16, i32, u8, u16
+from tilewright.frontend.onnx.conversions import converted, held
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
@@ -90,9 +90,14 @@ def saturated(value: tir.Expr, dtype: DType) -> tir.Expr:
 
 
 def _quantized(v: tir.Expr, scale: tir.Expr, zero: tir.Expr | None, dtype: DType) -> tir.Expr:
+    return _moved(v / scale, zero, dtype)
+
+
+def _moved(v: tir.Expr, zero: tir.Expr | None, dtype: DType) -> tir.Expr:
+    """A quotient as a quantised number."""
     if dtype.is_float:  # rounded when it is stored
-        return v / scale if zero is None else v / scale + zero.to(v.dtype)
-    whole = call("round", v / scale)
+        return v if zero is None else v + zero.to(v.dtype)
+    whole = call("round", v)
     return saturated(whole if zero is None else whole + zero.to(v.dtype), dtype)
 
 
@@ -104,7 +109,7 @@ def quantize_linear(
     """round(x / scale) + zero point, ties to even, held in the range of the type.
 
     Small floats are rounded to their own digits. They may turn into NaN or infinity where they
-    do not saturate.
+    do not saturate. Since opset 23 the quotient has the digits of the scale, or of `precision`.
     """
     if zero is not None:
         dtype = zero.dtype
@@ -112,18 +117,24 @@ def quantize_linear(
         dtype = dtype_of_onnx(node.int("output_dtype")) if node.int("output_dtype") else u8
     if dtype not in QUANTIZED:
         node.decline(f"quantized type {dtype}")
-    if node.int("precision") and dtype_of_onnx(node.int("precision")) != f32:
-        node.decline("division in another precision")
+    given = dtype_of_onnx(node.int("precision")) if node.int("precision") else None
+    digits = given or (scale.dtype if node.opset >= 23 and not node.proto.domain else f32)
     axis, block = normal_axis(node.int("axis", 1), x.rank), node.int("block_size")
     parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
 
     form = dtype.format if node.int("saturate", 1) else None
 
-    def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
-        value = _quantized(v.to(s.dtype), s, z, dtype)
+    def last(quotient: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
+        value = _moved(quotient, z, dtype)
         return value if form is None else held(value, form)
 
-    return b.map(body, x, *parts, dtype=dtype)
+    if digits in (f16, bf16):
+        both = (converted(b, v, digits) for v in (x, parts[0]))
+        quotient = b.map(lambda v, s: v / s, *both, dtype=digits)
+        return b.map(last, quotient, *parts[1:], dtype=dtype)
+    if digits != f32:
+        node.decline("division in another precision")
+    return b.map(lambda v, s, *z: last(v.to(s.dtype) / s, *z), x, *parts, dtype=dtype)
 
 
 @onnx_op("DequantizeLinear")

@@ -27,8 +27,8 @@ from tilewright.frontend.onnx.node import dtype_of_onnx
 from tilewright.frontend.onnx.registry import Declined
 from tilewright.unsupported import Unsupported
 
-__all__ = ["MAX_ELEMENTS", "NOTHING", "Dims", "Form", "Needs", "Settled", "bound", "element_type"]
-__all__ += ["needs_of", "open_inputs", "part_name", "restored"]
+__all__ = ["MAX_ELEMENTS", "NOTHING", "Dims", "Form", "Needs", "Settled", "bound"]
+__all__ += ["element_type", "needs_of", "open_inputs", "parameters", "part_name", "restored"]
 
 MAX_ELEMENTS: Final = 64
 """Elements of an input whose values a model may be compiled for."""
@@ -46,7 +46,7 @@ Origins = ChainMap[str, frozenset[str]]
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
-PARAMETERS: Final[Mapping[str, tuple[int, ...]]] = {
+_STANDARD: Final[Mapping[str, tuple[int, ...]]] = {
     **{f"Reduce{name}": (1,) for name in _REDUCTIONS},
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
@@ -79,7 +79,17 @@ PARAMETERS: Final[Mapping[str, tuple[int, ...]]] = {
     "If": (0,),
     "Loop": (0, 1),
 }
-"""Where operators ask for what must be known before they run."""
+_CONTRIB: Final[Mapping[str, tuple[int, ...]]] = {
+    "ConvTransposeWithDynamicPads": (2,),
+    "CropAndResize": (3,),
+    "ExpandDims": (1,),
+    "Pad": (1,),
+}
+PARAMETERS: Final[Mapping[tuple[str, str], tuple[int, ...]]] = {
+    **{("", name): places for name, places in _STANDARD.items()},
+    **{("com.microsoft", name): places for name, places in _CONTRIB.items()},
+}
+"""Where operators, by domain and name, ask for what must be known before they run."""
 
 SOMETIMES: Final = frozenset(
     {"ConstantOfShape", "DFT", "Dropout", "If", "Loop", "MaxUnpool", "MelWeightMatrix"}
@@ -115,6 +125,12 @@ class Settled:
         facts = [(n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(self.values.items())]
         text = repr((facts, sorted(self.forms.items(), key=lambda item: item[0])))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def parameters(node: onnx.NodeProto) -> list[str]:
+    """The inputs of a node that must be known before it runs."""
+    places = PARAMETERS.get((domain_of(node), node.op_type), ())
+    return [node.input[k] for k in places if k < len(node.input) and node.input[k]]
 
 
 def open_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -174,9 +190,9 @@ class _Walk:
     def _node(self, node: onnx.NodeProto, origins: Origins) -> frozenset[str]:
         domain = domain_of(node)
         given = [origins.get(name, frozenset[str]()) for name in node.input]
-        if not domain and self._asks(node.op_type):
-            places = PARAMETERS[node.op_type]
-            self.asked += [given[k] for k in places if k < len(given) and given[k]]
+        if self._asks(domain, node.op_type):
+            asked = (origins.get(name, frozenset[str]()) for name in parameters(node))
+            self.asked += [found for found in asked if found]
         found = frozenset[str]().union(*given)
         for _, graph in graphs_of(node):
             inner = origins.new_child({info.name: found for info in graph.input})
@@ -189,8 +205,10 @@ class _Walk:
             found = found.union(*(inner.get(name, found) for name in body.output))
         return frozenset() if not domain and node.op_type in SHAPE_ONLY else found
 
-    def _asks(self, operator: str) -> bool:
-        return operator in (self.failing if operator in SOMETIMES else PARAMETERS)
+    def _asks(self, domain: str, operator: str) -> bool:
+        if (domain, operator) not in PARAMETERS:
+            return False
+        return bool(domain) or operator not in SOMETIMES or operator in self.failing
 
 
 def element_type(kind: onnx.TypeProto) -> int | None:

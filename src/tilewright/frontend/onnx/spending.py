@@ -8,10 +8,15 @@ for is declined, and runs by reference or is refused.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.graph import Builder
 
 __all__ = ["pay_elements", "pay_steps"]
+
+FREE_EACH: Final = 16
+"""Repetitions of a node of the model that are as good as nodes of its own."""
 
 
 def pay_elements(b: Builder, node: OnnxNode, count: int, what: str, given: int = 0) -> None:
@@ -25,6 +30,6 @@ def pay_elements(b: Builder, node: OnnxNode, count: int, what: str, given: int =
 
 
 def pay_steps(b: Builder, node: OnnxNode, count: int, what: str) -> None:
-    """Pay for so many repetitions of a few nodes, or decline."""
-    if not b.purse.spends(0, 0, max(count, 0)):
+    """Pay for so many repetitions of a few nodes, or decline; the first ones cost nothing."""
+    if not b.purse.spends(0, 0, max(count - FREE_EACH, 0)):
         node.decline(f"{what}: {count} times over")

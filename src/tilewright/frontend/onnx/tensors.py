@@ -146,6 +146,8 @@ def sparse_problem_of(tensor: onnx.SparseTensorProto) -> str:
         return "its parts are in another file"
     if tensor.indices.data_type != TensorProto.INT64:
         return "its places are not of type int64"
+    if not dims:
+        return "it has no dimensions"
     if len(tensor.values.dims) != 1:
         return f"its values have {len(tensor.values.dims)} dimensions, not one"
     places, count = numpy_helper.to_array(tensor.indices), tensor.values.dims[0]

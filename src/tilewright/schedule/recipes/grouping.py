@@ -30,8 +30,9 @@ __all__ = ["Group", "groups_of", "inline_producers", "is_shifted"]
 # Operations that are rather done again than that their result goes through memory.
 _REPEATED = 4
 
-# Nodes of an expression beyond which nothing is written into it: places of places grow without end.
-_LARGE = 512
+# Nodes of an index beyond which nothing is written into it, since places of places grow without
+# end; and of integer arithmetic, which is free otherwise, beyond which it is not done twice.
+_LARGE = 256
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
     if buffer in schedule.func.params:
         return False
     readers = _readers(schedule, buffer)
-    if any(_grown(block, reader) > _LARGE for reader in readers):
+    if any(_outgrows(block, reader) for reader in readers):
         return False
     if readers and is_shifted(block):
         return True
@@ -89,17 +90,25 @@ def _may_inline(schedule: Schedule, block: tir.Block) -> bool:
     return plain and _operations(block) * (loads - 1) <= _REPEATED
 
 
-def _grown(block: tir.Block, reader: tir.Block) -> int:
-    """How large the body of a reader gets: with every load its places take those of iterators."""
+def _outgrows(block: tir.Block, reader: tir.Block) -> bool:
+    """Whether places in the body of a reader would get too large: those of places of places do."""
     buffer, own = block.writes[0].buffer, {it.var for it in block.iters}
-    parts = list(walk(block.body))
-    places = sum(part in own for part in parts if isinstance(part, tir.Var))
-    size = sum(1 for _ in walk(reader.body))
-    for load in loads_of(reader):
-        if load.buffer is buffer:
-            at = max((sum(1 for _ in walk(i)) for i in load.indices), default=1)
-            size += len(parts) + places * (at - 1)
-    return size
+    loads = loads_of(reader)
+    at = max((_size(i) for load in loads if load.buffer is buffer for i in load.indices), default=1)
+    for index in (i for load in loads_of(block) for i in load.indices):
+        uses = sum(part in own for part in walk(index) if isinstance(part, tir.Var))
+        if _size(index) + uses * (at - 1) > _LARGE:
+            return True
+    whole = _size(block.body)
+    for index in (i for load in loads for i in load.indices):
+        inner = sum(isinstance(p, tir.Load) and p.buffer is buffer for p in walk(index))
+        if inner and _size(index) + inner * whole > _LARGE:
+            return True
+    return False
+
+
+def _size(node: tir.Node) -> int:
+    return sum(1 for _ in walk(node))
 
 
 def is_shifted(block: tir.Block) -> bool:
@@ -130,9 +139,9 @@ def _is_cheap(block: tir.Block) -> bool:
 
 
 def _operations(block: tir.Block) -> float:
-    """Arithmetic for one element; divisions and functions are never done twice."""
+    """Arithmetic for one element; divisions, functions and much else are never done twice."""
     parts = [p for p in walk(block.body) if isinstance(p, tir.Expr)]
-    if any(isinstance(p, tir.Call | tir.Div) for p in parts):
+    if len(parts) > _LARGE or any(isinstance(p, tir.Call | tir.Div) for p in parts):
         return inf
     return sum(isinstance(p, tir.Binary) and p.dtype != index for p in parts)
 

@@ -100,7 +100,8 @@ class _Line:
     @property
     def shifts(self) -> list[int]:
         """How far inputs lie from u, over all phases; zero among them."""
-        return [0, *(shift for p in range(self.stride) for _, shift in self.taps(p))]
+        distances = (self.before - r * self.dilation for r in range(self.kernel))
+        return [0, *(-(-distance // self.stride) for distance in distances)]
 
     def parts(self, size: tir.Expr) -> tir.Expr:
         """How many elements of the result each phase has, at most."""

@@ -1,0 +1,102 @@
+"""Operators of sound, of bent convolutions, of caches and of a few networks, each with its rule."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from onnx import TensorProto
+
+from fuzz.case import Array
+from fuzz.grow import Dim, Growth, require
+from fuzz.values import numpy_type
+
+__all__ = ["RULES"]
+
+WIDE: Final = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def _is_finite(array: Array) -> bool:
+    return bool(np.isfinite(array.astype(np.float64)).all())
+
+
+def mel_weights(g: Growth, op: str) -> None:
+    """Filters of sound; edges are frequencies that the transform has."""
+    rate, length = g.draw.choice((8000, 16000)), g.draw.choice((16, 64, 128))
+    whole = [g.parameter(np.array(v, np.int64)) for v in (g.draw.randint(1, 12), length, rate)]
+    low = g.draw.choice((0.0, 20.0, 125.0))
+    edges = [g.parameter(np.array(v, np.float32)) for v in (low, g.draw.uniform(1000, rate / 2))]
+    g.add(op, [*whole, *edges], output_datatype=g.draw.choice(WIDE))
+
+
+def stft(g: Growth, op: str) -> None:
+    """Windows of a signal of real numbers, with a shape of their own or without one."""
+    kind = g.choose_type([t for t in g.types(op) if t in WIDE])
+    batch, frame = g.draw.choice((1, 2)), g.draw.choice((4, 8, 10))
+    length = frame + g.draw.randint(0, 20)
+    x = g.new(kind, [batch, length, 1])
+    require(x.all(_is_finite), "not finite")
+    step = g.parameter(np.array(g.draw.randint(1, frame), np.int64))
+    window = g.new(kind, [frame]) if g.draw.random() < 0.5 else None
+    require(window is None or window.all(_is_finite), "not finite")
+    size = None if window else g.parameter(np.array(frame, np.int64))
+    g.add(op, [x, step, window, size], onesided=g.draw.randint(0, 1))
+
+
+def deform_conv(g: Growth, op: str) -> None:
+    """Offsets of a pixel or two, groups of them, and masks."""
+    kind = g.choose_type([t for t in g.types(op) if t in WIDE])
+    channels, made = g.draw.choice((1, 2, 4)), g.draw.choice((1, 2))
+    bent = g.draw.choice([n for n in (1, 2) if channels % n == 0])
+    kernel = [g.draw.randint(1, 3), g.draw.randint(1, 3)]
+    size = [g.draw.randint(3, 6), g.draw.randint(3, 6)]
+    places = [s - k + 1 for s, k in zip(size, kernel, strict=True)]
+    taps = int(np.prod(kernel))
+    x = g.new(kind, [2, channels, *size])
+    weights = g.new(kind, [made, channels, *kernel])
+
+    def offsets(shape: tuple[int, ...]) -> Array:
+        rng = np.random.default_rng(g.draw.getrandbits(63))
+        return rng.uniform(-2, 2, shape).astype(numpy_type(kind))
+
+    moved = g.new(kind, [2, 2 * bent * taps, *places], make=offsets)
+    bias = g.new(kind, [made]) if g.draw.random() < 0.5 else None
+    mask = g.new(kind, [2, bent * taps, *places]) if g.draw.random() < 0.5 else None
+    given = [v for v in (x, weights, bias, mask) if v is not None]
+    require(all(v.all(_is_finite) for v in given), "zero times infinity")
+    g.add(op, [x, weights, moved, bias, mask], offset_group=bent, kernel_shape=kernel)
+
+
+def swiglu(g: Growth, op: str) -> None:
+    x = g.pick(g.types(op))
+    drawn = {"alpha": round(g.draw.uniform(0.3, 2), 2)} if g.draw.random() < 0.5 else {}
+    g.add(op, [x, g.like(x)], **drawn)
+
+
+def tensor_scatter(g: Growth, op: str) -> None:
+    """New rows of a cache; they go on at the front where it is a ring."""
+    kind = g.choose_type([t for t in g.types(op) if t in WIDE])
+    batch, room, rows = g.draw.randint(1, 3), g.draw.randint(3, 6), g.draw.randint(1, 3)
+    rest: list[Dim] = [g.draw.randint(1, 4)]
+    cache, update = (g.new(kind, [batch, 2, n, *rest]) for n in (room, rows))
+    circular = g.draw.random() < 0.5
+    most = room if circular else room - rows + 1
+    at = np.array([g.draw.randrange(most) for _ in range(batch)], np.int64)
+    where = g.parameter(at) if g.draw.random() < 0.8 else None
+    attributes: dict[str, Any] = {"mode": "circular"} if circular else {}
+    g.add(op, [cache, update, where], axis=2 if g.draw.random() < 0.3 else None, **attributes)
+
+
+def string_concat(g: Growth, op: str) -> None:
+    x = g.new(TensorProto.STRING, g.dims(0, 3), constant=0)
+    g.add(op, [x, g.broadcast(x)])
+
+
+RULES: Final = {
+    "DeformConv": deform_conv,
+    "MelWeightMatrix": mel_weights,
+    "STFT": stft,
+    "StringConcat": string_concat,
+    "SwiGLU": swiglu,
+    "TensorScatter": tensor_scatter,
+}
