@@ -22,6 +22,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from fuzz.hostile.trial import Limits, attempt
+from tilewright.errors import InternalError, ModelError
+from tilewright.model.sizing import I140
 
 SECONDS, MEMORY = 5.0, 256 << 20
 ML, MS = "ai.onnx.ml", "com.microsoft"
@@ -286,6 +288,39 @@ def test_means_over_many_elements(sizes: tuple[int, int]) -> None:
     x = np.random.default_rng(3).standard_normal((1, 1, sizes[0], 2)).astype(np.float32)
     (found,) = tw.compile(model, cache=False).run({"x": x})
     assert np.allclose(found, ReferenceEvaluator(model).run(None, {"x": x})[0], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (MemoryError(), "M005"),
+        (RecursionError(), "M005"),
+        (InternalError(I140, {"expr": "x"}), "I140"),
+    ],
+)
+def test_the_trial_of_a_branch_swallows_no_exhaustion(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, code: str
+) -> None:
+    """Branches differ in rank, so what follows is tried in each; only a model's faults count."""
+    import tilewright as tw
+    from tilewright.frontend.onnx.registry import HANDLERS
+
+    def fails(*_: object) -> None:
+        raise raised
+
+    text = """<ir_version: 9, opset_import: ["" : 20]>
+    m (float[n] x, bool c, int64[1] zero) => (float[k] y) {
+        v = If (c) <
+            then_branch = p () => (float[n] q) { q = Neg (x) },
+            else_branch = r () => (float[n, m] s) { s = Unsqueeze (x, zero) }
+        >
+        y = Abs (v)
+    }"""
+    model = onnx.parser.parse_model(text)
+    monkeypatch.setitem(HANDLERS, ("", "Abs"), fails)
+    with pytest.raises((ModelError, InternalError)) as caught:
+        tw.compile(model, cache=False)
+    assert caught.value.code.id == code
 
 
 def main(names: Sequence[str]) -> None:

@@ -249,7 +249,7 @@ class Builder:
         return self.add(op)
 
     def concat(self, values: Sequence[Value], along: int) -> Value:
-        """Tensors one after another; many are joined in groups, since each is a loop of a kernel."""
+        """Tensors one after another; many are joined in groups: each is a loop of a kernel."""
         if len(values) == 1:
             return values[0]
         if len(values) <= MAX_JOINED:

@@ -43,7 +43,7 @@ FREE_ELEMENTS: Final = 1 << 22
 FREE_WORK: Final = 1 << 28
 ELEMENTS_EACH: Final = 16
 WORK_EACH: Final = 256
-FREE_STEPS: Final = 128
+FREE_STEPS: Final = 64
 """Repetitions of nodes that a number in a model asks for, instead of nodes of its own."""
 
 

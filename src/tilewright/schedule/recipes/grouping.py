@@ -95,20 +95,20 @@ def _outgrows(block: tir.Block, reader: tir.Block) -> bool:
     buffer, own = block.writes[0].buffer, {it.var for it in block.iters}
     loads = loads_of(reader)
     at = max((_size(i) for load in loads if load.buffer is buffer for i in load.indices), default=1)
-    for index in (i for load in loads_of(block) for i in load.indices):
-        uses = sum(part in own for part in walk(index) if isinstance(part, tir.Var))
-        if _size(index) + uses * (at - 1) > _LARGE:
+    for place in (i for load in loads_of(block) for i in load.indices):
+        uses = sum(part in own for part in walk(place) if isinstance(part, tir.Var))
+        if _size(place) + uses * (at - 1) > _LARGE:
             return True
     whole = _size(block.body)
-    for index in (i for load in loads for i in load.indices):
-        inner = sum(isinstance(p, tir.Load) and p.buffer is buffer for p in walk(index))
-        if inner and _size(index) + inner * whole > _LARGE:
+    for place in (i for load in loads for i in load.indices):
+        inner = sum(isinstance(p, tir.Load) and p.buffer is buffer for p in walk(place))
+        if inner and _size(place) + inner * whole > _LARGE:
             return True
     return False
 
 
-def _size(node: tir.Node) -> int:
-    return sum(1 for _ in walk(node))
+def _size(part: tir.Expr | tir.Stmt) -> int:
+    return sum(1 for _ in walk(part))
 
 
 def is_shifted(block: tir.Block) -> bool:
