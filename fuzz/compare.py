@@ -21,6 +21,10 @@ from tilewright.testing.accuracy import REFERENCE
 __all__ = ["Place", "Spread", "difference", "differences", "spread"]
 
 NOISY_RUNS: Final = 6
+DECIDING_RUNS: Final = 20
+"""More of them, since each may leave a decision as it is."""
+
+UNITS: Final = 2.0
 MARGIN: Final = 8.0
 Place = tuple[int, int]
 """The number of a run, and that of an output."""
@@ -92,18 +96,26 @@ def spread(case: Case) -> Spread | None:
     for feeds in case.runs:
         try:
             base = run_stepwise(case.model, feeds)
-            noisy = [run_stepwise(case.model, feeds, Noise(seed)) for seed in range(NOISY_RUNS)]
+            small, large = (
+                [run_stepwise(case.model, feeds, Noise(s, units)) for s in range(count)]
+                for units, count in ((UNITS, NOISY_RUNS), (MARGIN * UNITS, DECIDING_RUNS))
+            )
         except Exception:  # noqa: BLE001  (an oracle refuses a part: no statement is possible)
             return None
-        found.append([_moved(base[n], [values[n] for values in noisy]) for n in names])
+        found.append([_moved(base[n], [v[n] for v in small], [v[n] for v in large]) for n in names])
     return found
 
 
-def _moved(base: Any, noisy: Sequence[Any]) -> Array | None:
-    if not isinstance(base, np.ndarray) or any(np.shape(v) != base.shape for v in noisy):
+def _moved(base: Any, small: Sequence[Any], large: Sequence[Any]) -> Array | None:
+    """How far errors move a value: numbers in proportion, decisions where large errors do."""
+    if not isinstance(base, np.ndarray) or any(np.shape(v) != base.shape for v in (*small, *large)):
         return None
     if base.dtype.kind in "OSUT":
         return np.zeros(base.shape)
+    return np.asarray(np.maximum(MARGIN * _farthest(base, small), _farthest(base, large)))
+
+
+def _farthest(base: Array, noisy: Sequence[Any]) -> Array:
     exact = base.astype(np.float64)
     moved = np.zeros(base.shape)
     for value in noisy:
@@ -112,4 +124,4 @@ def _moved(base: Any, noisy: Sequence[Any]) -> Array | None:
             change = np.where(other == exact, 0.0, np.abs(other - exact))
         change = np.where(np.isnan(other) & np.isnan(exact), 0.0, change)
         moved = np.maximum(moved, np.where(np.isnan(change), np.inf, change))
-    return np.asarray(MARGIN * moved)
+    return moved

@@ -85,6 +85,10 @@ def _skips(node: onnx.NodeProto) -> bool:
     return pads and any(s > r for s, r in zip(steps, reach, strict=True))
 
 
+def _has_indices_along_one_dimension(node: onnx.NodeProto) -> bool:
+    return len(node.output) > 1 and len(_attribute(node, "kernel_shape", [])) == 1
+
+
 def _nodes_with_values(case: Case) -> Iterator[tuple[onnx.NodeProto, dict[str, Any]]]:
     """The nodes of all runs as far as oracles run them, with all values by name."""
     model = _inlined(case)
@@ -105,6 +109,15 @@ def _squares_overflow(case: Case) -> bool:
             if total > np.iinfo(x.dtype).max:
                 return True
     return False
+
+
+def _slopes_are_infinite(case: Case) -> bool:
+    """Whether a slope of `PRelu` is no number by which zero could be multiplied, in some run."""
+    return any(
+        not np.isfinite(wide(np.asarray(values[node.input[1]]))).all()
+        for node, values in _nodes_with_values(case)
+        if node.op_type == "PRelu"
+    )
 
 
 def _quantizes_large_numbers(case: Case) -> bool:
@@ -156,6 +169,17 @@ KNOWN: Final[tuple[Known, ...]] = (
         for oracle in ("onnxruntime", "reference")
         for kind in (TensorProto.INT64, TensorProto.UINT64)
     ),
+    Known(
+        "reference",
+        "LpPool counts what lies behind the end of an image",
+        _where("LpPool", lambda node: _attribute(node, "ceil_mode", 0) == 1),
+    ),
+    Known(
+        "reference",
+        "indices of MaxPool in images of one dimension leave out the channel",
+        _where("MaxPool", _has_indices_along_one_dimension),
+    ),
+    Known("reference", "PRelu multiplies zeros as well", _slopes_are_infinite),
     Known("reference", "QuantizeLinear takes numbers through i32", _quantizes_large_numbers),
     Known("onnxruntime", "ReduceSumSquare of integers does not wrap", _squares_overflow),
     Known("reference", "ReduceSumSquare of integers becomes i64", _squares_overflow),

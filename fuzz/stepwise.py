@@ -40,9 +40,15 @@ DOUBTFUL: Final = frozenset({"LRN", "LpNormalization"})
 """Operators that the reference gets wrong (`fuzz.known`): onnxruntime is asked first."""
 
 BESIDE_ONE: Final = frozenset({
-    "BlackmanWindow", "DFT", "GRU", "HammingWindow", "HannWindow", "LSTM", "LogSoftmax", "RNN",
+    "BlackmanWindow", "GRU", "HammingWindow", "HannWindow", "LSTM", "LogSoftmax", "RNN",
 })  # fmt: skip
 """Sums of waves or of gates, and of a logarithm of about one: results may be small beside these."""
+
+TRANSFORMS: Final = frozenset({"DFT", "STFT"})
+"""Sums of products with waves: errors are relative to what is summed up."""
+
+SINGLE: Final = frozenset({"GridSample", "Resize", "Upsample"})
+"""Coordinates of images are f32 in tilewright and onnxruntime, be the elements f64."""
 
 Value = Any  # an array, a list of arrays, or None
 
@@ -85,9 +91,11 @@ def run_stepwise(
         needed = {name: values[name] for name in (*node.input, *free_names(node))}
         rounds = noise is not None and node.op_type not in EXACT
         if noise is not None and rounds:
+            floor = _floor(node, values)
             given = {n: noise.on(v, 0.5, _input_floor(node, v)) for n, v in needed.items()}
             results = evaluate_node(model, node, given, order)
-            results = [noise.on(v, floor=_floor(node, values)) for v in results]
+            units = 2.0**29 if node.op_type in SINGLE else 1.0
+            results = [noise.on(v, units if _is_double(v) else 1.0, floor) for v in results]
         else:
             results = evaluate_node(model, node, needed, order)
         values.update(zip((name for name in node.output if name), results, strict=True))
@@ -102,6 +110,10 @@ def _floor(node: onnx.NodeProto, values: Mapping[str, Value]) -> float | Array:
     """
     if node.op_type in BESIDE_ONE:
         return 1.0
+    if node.op_type in TRANSFORMS:
+        given = [values[n] for n in node.input if n]
+        most = [np.max(_sizes(v), initial=0) for v in given if is_float(np.asarray(v).dtype)]
+        return max(1.0, float(np.prod(most)))
     cubic = any(a.name == "mode" and a.s in {b"cubic", b"bicubic"} for a in node.attribute)
     if cubic or node.op_type == "Gelu":
         sizes = _sizes(values[node.input[0]])
@@ -115,6 +127,10 @@ def _input_floor(node: onnx.NodeProto, value: Value) -> float:
     Elimination is as exact as if all elements had errors of the size of the largest one's.
     """
     return float(np.max(_sizes(value), initial=0)) if node.op_type == "Det" else 0.0
+
+
+def _is_double(value: Value) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
 
 
 def _sizes(value: Value) -> Array:

@@ -51,8 +51,7 @@ Native code computes it without branches and without calls, in vectors like any 
 and keeps to the error in the table, which is in units of the last place of the result. It holds for
 `f32` and `f64`, with and without FMA instructions; `f16` and `bf16` are computed in `f32` and
 rounded once. NaN, infinities, subnormal numbers and the sign of zero come out as they do in NumPy,
-with these exceptions: what the table says of a domain, the sign of zero from `gelu`, and
-`gelu(-inf)`, which is NaN.
+with these exceptions: what the table says of a domain, and the sign of zero from `gelu`.
 
 ## Expanded into arithmetic
 """

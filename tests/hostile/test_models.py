@@ -407,3 +407,27 @@ def test_a_sparse_tensor_without_dimensions():
     model.graph.sparse_initializer.append(sparse)
     with raises_code("M002", text="no dimensions"):
         compiled(model)
+
+
+def test_more_bytes_than_can_be_counted_whatever_is_given():
+    """Sizes that are symbolic escape the limits of known ones, and met a check of artefacts."""
+    model = make(
+        [
+            helper.make_node("Expand", ["x", "a"], ["y"]),
+            helper.make_node("Tile", ["y", "b"], ["z"]),
+        ],
+        [("x", ["n", 1])],
+        [("z", ["m", "k"])],
+        {"a": np.array([1, 2**40]), "b": np.array([2**40, 1])},
+    )
+    with pytest.raises(ModelError, match=r"M00[45]"):
+        compiled(model)
+
+
+def test_a_size_that_does_not_fit_into_64_bits_is_told_as_too_large():
+    from tilewright.model.exhaustion import told_as_too_large
+    from tilewright.model.sizing import SizeTable
+    from tilewright.tensor import ir as tir
+
+    with raises_code("M005", text="more bytes"), told_as_too_large("m"):
+        SizeTable.postfix(SizeTable.__new__(SizeTable), tir.Const(1 << 70))

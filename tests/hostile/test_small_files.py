@@ -309,7 +309,7 @@ def test_the_trial_of_a_branch_swallows_no_exhaustion(
         raise raised
 
     text = """<ir_version: 9, opset_import: ["" : 20]>
-    m (float[n] x, bool c, int64[1] zero) => (float[k] y) {
+    m (float[n] x, bool c) => (float[k] y) <int64[1] zero = {0}> {
         v = If (c) <
             then_branch = p () => (float[n] q) { q = Neg (x) },
             else_branch = r () => (float[n, m] s) { s = Unsqueeze (x, zero) }

@@ -22,7 +22,7 @@ def runs_of(said: str) -> int:
 
 def test_a_sample_with_pages_behind():
     """Shapes that do not fit; places and regions that data says, huge, negative and infinite."""
-    said = run_apart("end", "shapes", "places:/12", "regions:/12", "graphs:3", "nodes:*/150")
+    said = run_apart("end", "shapes", "places:/16", "regions:/16", "graphs:3", "nodes:*/250")
     assert runs_of(said) >= 80
 
 
@@ -33,7 +33,7 @@ def test_a_sample_with_pages_in_front():
 
 def test_a_sample_of_other_sizes():
     """The arrays of callers are as safe, and nothing beside them has a say."""
-    assert runs_of(run_apart("none", "resized:/10")) >= 200
+    assert runs_of(run_apart("none", "resized:/6")) >= 300
 
 
 @pytest.mark.slow

@@ -34,12 +34,15 @@ if TYPE_CHECKING:
     from tilewright.model.assemble import Assembled
     from tilewright.model.endings import Ending
 
-__all__ = ["ACCURACIES", "AUTO", "Chosen", "Compilation", "NotCompiled", "Progress", "Unsettled"]
-__all__ += ["choose_layouts", "compile_model", "compile_parts", "require_layouts"]
+__all__ = ["ACCURACIES", "AUTO", "WRITER", "Chosen", "Compilation", "NotCompiled", "Progress"]
+__all__ += ["Unsettled", "choose_layouts", "compile_model", "compile_parts", "require_layouts"]
 
 K020 = Code("K020", "`compile` cannot use {found} as {argument}")
 
 ACCURACIES: Final = ("default", "strict")
+
+WRITER: Final = "tilewright-cache-writer"
+"""The name of a thread that brings a compiled model to the disk."""
 
 AUTO: Final = "auto"
 """Layouts that are chosen for all kernels together."""
@@ -133,7 +136,8 @@ class Compiling:
                 # In the background: bringing a large model to the disk takes longer than
                 # compiling it.
                 put, parts = caches.models.put, to_keep(made.parts, key)
-                threading.Thread(target=put, args=(key, lambda path: write(path, parts))).start()
+                work = (key, lambda path: write(path, parts))
+                threading.Thread(target=put, args=work, name=WRITER).start()
         return made.module()
 
     def parts(

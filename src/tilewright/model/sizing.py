@@ -8,6 +8,7 @@ from typing import Final
 from tilewright.errors import Code, InternalError
 from tilewright.graph.ir import Shape, Value
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy, variables
+from tilewright.model.exhaustion import TooLarge
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -161,6 +162,8 @@ class SizeTable:
         """An expression over sizes in postfix order."""
         match expr:
             case tir.Const(value=value):
+                if not -(1 << 63) <= int(value) < 1 << 63:
+                    raise TooLarge("a tensor has more bytes than there are addresses")
                 return ((SizeOp.CONST, int(value)),)
             case tir.Var():
                 return ((SizeOp.SIZE, self._numbers[expr]),)

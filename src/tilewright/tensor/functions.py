@@ -77,8 +77,8 @@ _erfc = _each(math.erfc)
 
 
 def _gelu(x: Any) -> Any:
-    # erfc keeps the digits of the left tail; minus infinity has the limit 0.
-    return np.where(np.isneginf(x), -0.0, 0.5 * x * _erfc(-x / math.sqrt(2)))
+    # erfc keeps the digits of the left tail; minus infinity times zero is NaN.
+    return 0.5 * x * _erfc(-x / math.sqrt(2))
 
 
 _TABLE: Final[dict[str, tuple[int, Evaluate]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
+from tilewright.model.compiler import WRITER
 from tilewright.model.sources import Sources
 from tilewright.runtime.cache import default_caches
 
@@ -28,10 +30,8 @@ def result(path: Path, cache: Path) -> float:
 
 
 def wait_for_writers() -> None:
-    import threading
-
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
+        if thread.name == WRITER:
             thread.join()
 
 

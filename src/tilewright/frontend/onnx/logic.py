@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
+import numpy as np
+
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import aligned
@@ -14,6 +16,8 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
 __all__: list[str] = []
+
+LARGEST: Final = float(np.finfo(np.float32).max)
 
 BINARY: Final[dict[str, Callable[[tir.Expr, tir.Expr], tir.Expr]]] = {
     "Equal": lambda x, y: x.eq(y),
@@ -89,10 +93,13 @@ def where(b: Builder, node: OnnxNode, condition: Value, x: Value, y: Value) -> V
 def clip(
     b: Builder, node: OnnxNode, x: Value, low: Value | None = None, high: Value | None = None
 ) -> Value:
-    """Values held between two bounds, which are attributes before opset 11; the upper one wins."""
+    """Values held between two bounds, of which the upper one wins.
+
+    Before opset 11 they are attributes; those that are left out are the ends of f32, so that there
+    is no infinity among the results.
+    """
     if node.opset < 11:
-        low = _attribute(b, node, "min", x)
-        high = _attribute(b, node, "max", x)
+        low, high = (_attribute(b, node, name, x) for name in ("min", "max"))
     bounds = [(tir.maximum, low), (tir.minimum, high)]
     given = [(hold, b.reshape(v, ())) for hold, v in bounds if v is not None]
     if not given:
@@ -106,4 +113,7 @@ def clip(
 
 
 def _attribute(b: Builder, node: OnnxNode, name: str, like: Value) -> Value | None:
-    return b.constant(node.float(name), name, like.dtype) if node.has(name) else None
+    default = LARGEST if name == "max" else -LARGEST
+    with np.errstate(over="ignore"):  # f16 has no such numbers, and needs no such bound
+        number = np.float64(node.float(name, default)).astype(like.dtype.numpy)
+    return b.constant(number, name) if np.isfinite(number) or node.has(name) else None
