@@ -148,6 +148,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         )
         for oracle in ("reference", "onnxruntime")
     ),
+    Known("reference", "samples are f32", _has("DeformConv", TensorProto.DOUBLE), 1e-5),
     Known("reference", "coordinates are f64", _has("Resize", TensorProto.DOUBLE), 1e-4),
     Known("reference", "coordinates are f64", _has("GridSample", TensorProto.DOUBLE), 1e-4),
     *(

@@ -47,6 +47,9 @@ BESIDE_ONE: Final = frozenset({
 TRANSFORMS: Final = frozenset({"DFT", "STFT"})
 """Sums of products with waves: errors are relative to what is summed up."""
 
+SCALED: Final = frozenset({"Resize", "Upsample"})
+"""Operators with floats that say how large results are: an error would change shapes."""
+
 SINGLE: Final = frozenset({"GridSample", "Resize", "Upsample"})
 """Coordinates of images are f32 in tilewright and onnxruntime, be the elements f64."""
 
@@ -92,7 +95,11 @@ def run_stepwise(
         rounds = noise is not None and node.op_type not in EXACT
         if noise is not None and rounds:
             floor = _floor(node, values)
-            given = {n: noise.on(v, 0.5, _input_floor(node, v)) for n, v in needed.items()}
+            exact = set(node.input[1:]) if node.op_type in SCALED else set[str]()
+            given = {
+                n: v if n in exact else noise.on(v, 0.5, _input_floor(node, v))
+                for n, v in needed.items()
+            }
             results = evaluate_node(model, node, given, order)
             units = 2.0**29 if node.op_type in SINGLE else 1.0
             results = [noise.on(v, units if _is_double(v) else 1.0, floor) for v in results]

@@ -162,6 +162,8 @@ class _Maker:
         if not x.rank:
             return None
         d = self.draw(st.integers(0, x.rank - 1))
+        if evaluate_size(x.shape[d], self.sizes) == 0:
+            return None  # nothing could be repeated: a run refuses that
         shape = [*x.shape]
         shape[d] = x.shape[d] + 2
         last = x.shape[d] - 1

@@ -10,6 +10,7 @@ from onnx import TensorProto
 from fuzz.case import Array
 from fuzz.grow import Dim, Growth, Value, require
 from fuzz.rules.reductions import axis_of
+from fuzz.values import is_float
 
 __all__ = ["RULES"]
 
@@ -75,6 +76,15 @@ def _positive(g: Growth, dims: list[Dim], size: int) -> Value:
     return g.new(TensorProto.INT64, dims, make=make, constant=0.5)
 
 
+ORDERED: Final = ("min", "max")
+
+
+def _has_order(value: Value) -> bool:
+    return not is_float(value.dtype) or value.all(
+        lambda a: not np.isnan(a.astype(np.float64)).any()
+    )
+
+
 def scatter_elements(g: Growth, op: str) -> None:
     """Indices differ along the axis unless values are combined."""
     x = g.pick(g.types(op), low=1, high=3)
@@ -91,6 +101,7 @@ def scatter_elements(g: Growth, op: str) -> None:
     require(x.type != TensorProto.STRING or mode == "none")
     indices = _indices(g, op, dims, size, distinct=mode == "none", last=axis)
     updates = g.new(x.type, dims)
+    require(mode not in ORDERED or (_has_order(x) and _has_order(updates)), "NaN has no place")
     g.add(op, [x, indices, updates], axis=axis, reduction=None if mode == "none" else mode)
 
 
@@ -113,6 +124,7 @@ def scatter_nd(g: Growth, op: str) -> None:
 
     indices = g.new(TensorProto.INT64, [count, 1], make=make, constant=0.5)
     updates = g.new(x.type, [count, *rest])
+    require(mode not in ORDERED or (_has_order(x) and _has_order(updates)), "NaN has no place")
     g.add(op, [x, indices, updates], reduction=None if mode == "none" else mode)
 
 

@@ -87,16 +87,10 @@ def tensor_scatter(g: Growth, op: str) -> None:
     g.add(op, [cache, update, where], axis=2 if g.draw.random() < 0.3 else None, **attributes)
 
 
-def string_concat(g: Growth, op: str) -> None:
-    x = g.new(TensorProto.STRING, g.dims(0, 3), constant=0)
-    g.add(op, [x, g.broadcast(x)])
-
-
 RULES: Final = {
     "DeformConv": deform_conv,
     "MelWeightMatrix": mel_weights,
     "STFT": stft,
-    "StringConcat": string_concat,
     "SwiGLU": swiglu,
     "TensorScatter": tensor_scatter,
 }

@@ -111,6 +111,17 @@ def test_content_of_large_weights_is_checked_too():
         ("m (float[4] x) => (float[4] y) { y = Softmax <axis = 9> (x) }", "M004"),
         ("m (float[4] x) => (float[4] y) { y = Transpose <perm = [0, 7]> (x) }", "M004"),
         ('m (float[4] x) => (float[4] y) { y = Einsum <equation = "i,j->"> (x) }', "M004"),
+        ('m (float[4] x) => (float[n] y) { y = Einsum <equation = "i,i->i"> (x, ) }', "M004"),
+        ("m (float[4] x) => (float[n] y) { y = Sum (x, , x) }", "M004"),
+        ("m (float[2,3] x) => (float[n] y) { y = Transpose <perm = [1]> (x) }", "M004"),
+        ("m (float[2,3] x) => (float[n] y) { y = Transpose <perm = [1, 1]> (x) }", "M004"),
+        (
+            (
+                "m (float[1,1,4,4] x) => (float[n] y)"
+                " { y = MaxPool <kernel_shape = [2, 2], strides = [2, 2, 9, 9]> (x) }"
+            ),
+            "M004",
+        ),
         ('m (float[4] x) => (float[4] y) { y = Einsum <equation = "->->"> (x) }', "M004"),
         (
             "m (float[1,1,4,4] x) => (float[n] y) { y = MaxPool <kernel_shape = [-1, 2]> (x) }",

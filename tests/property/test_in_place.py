@@ -123,7 +123,9 @@ def test_results_are_the_same_in_place(random, seed, threads):
         made = assemble(graph, HOST, threads, store, in_place=in_place)
         module = Module.of(made, parts_of(made, HOST, threads, {}), threads, graph)
         found.append(module.run(feeds))
-        count = check_places(made, store.kernels, module) if made.program.steps else 0
+        steps = made.program.steps  # sizes that may be zero make jumps, whose ways are not followed
+        is_straight = bool(steps) and all(isinstance(step, Call) for step in steps)
+        count = check_places(made, store.kernels, module) if is_straight else 0
         assert in_place or not count
     for a, b in zip(*found, strict=True):
         assert np.array_equal(a, b, equal_nan=True)

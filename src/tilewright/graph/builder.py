@@ -277,7 +277,7 @@ class Builder:
     ) -> Value:
         """A sum of products with dimensions named by letters; as `dtype`, or that of `a`."""
         op = Contract(left, right, result, dtype or a.dtype)
-        summed = zip(left, a.shape, strict=True)
+        summed = (*zip(left, a.shape, strict=True), *zip(right, b.shape, strict=True))
         if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
             (kind,) = op.infer([a.type, b.type])
             return self.expand(self.constant(0, "zero", kind.dtype), kind.shape)

@@ -28,14 +28,14 @@ KINDS: Final = (
     _kind(
         "none: data are moved, chosen, counted or compared",
         "And ArgMax ArgMin BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor "
-        "Compress Concat ConcatFromSequence Constant ConstantOfShape DepthToSpace Equal Expand "
-        "EyeLike Flatten Gather GatherElements GatherND GlobalMaxPool Greater GreaterOrEqual "
-        "Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop MaxPool MaxRoiPool MaxUnpool "
-        "NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad ReduceMax "
-        "ReduceMin Reshape ReverseSequence Scan SequenceAt SequenceConstruct SequenceEmpty "
-        "SequenceErase SequenceInsert SequenceLength SequenceMap Shape Sign Size Slice "
-        "SpaceToDepth Split SplitToSequence Squeeze TensorScatter Tile TopK Transpose Trilu Unique "
-        "Unsqueeze Where Xor",
+        "CenterCropPad Compress Concat ConcatFromSequence Constant ConstantOfShape DepthToSpace "
+        "Equal Expand EyeLike Flatten Gather GatherElements GatherND GlobalMaxPool Greater "
+        "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop MaxPool MaxRoiPool "
+        "MaxUnpool NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad "
+        "ReduceMax ReduceMin Reshape ReverseSequence Scan SequenceAt SequenceConstruct "
+        "SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap Shape Sign Size "
+        "Slice SpaceToDepth Split SplitToSequence Squeeze TensorScatter Tile TopK Transpose Trilu "
+        "Unique Unsqueeze Where Xor",
     ),
     _kind(
         "0.5 ulp: one rounding, that of the result",

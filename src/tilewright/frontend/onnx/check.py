@@ -135,7 +135,12 @@ def left_out(proto: onnx.NodeProto, opset: int, given: Container[int]) -> str:
     definition = _definition(proto.op_type, domain_of(proto), opset)
     required = definition.required if definition is not None else {}
     missing = [name for position, name in required.items() if position not in given]
-    return f"the input `{missing[0]}` is left out" if missing else ""
+    if missing:
+        return f"the input `{missing[0]}` is left out"
+    if definition is not None and definition.repeats:
+        repeated = proto.input[len(definition.takes) - 1 :]
+        return "one of the inputs that repeat is left out" if not all(repeated) else ""
+    return ""
 
 
 def mismatch(proto: onnx.NodeProto, opset: int, types: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.frontend.onnx.limits import MAX_RANK
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
@@ -147,4 +148,7 @@ def _repeated(b: Builder, x: Value, dims: Sequence[tir.Expr]) -> Value:
 @onnx_op("Transpose")
 def transpose(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Dimensions in another order, reversed by default."""
-    return b.transpose(x, node.ints("perm") or list(reversed(range(x.rank))))
+    order = node.ints("perm") or list(reversed(range(x.rank)))
+    if sorted(order) != list(range(x.rank)):
+        raise ValueError(f"{order[:MAX_RANK]} is no order of {x.rank} dimensions")
+    return b.transpose(x, order)

@@ -95,6 +95,8 @@ def place_windows(
     strides = node.ints("strides") or [1] * rank
     dilations = node.ints("dilations") or [1] * rank
     pads = node.ints("pads") or [0] * (2 * rank)
+    if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
+        raise ValueError(f"strides, dilations or pads are not those of {rank} dimensions")
     mode = node.string("auto_pad", "NOTSET") or "NOTSET"
     sides: list[Side] = []
     for d, size in enumerate(space):
