@@ -25,7 +25,27 @@ def mended(opset: int) -> list[type]:
     """Classes for `ReferenceEvaluator` that stand in for its own at an opset."""
     rowwise = [Hardmax, LogSoftmax, Softmax] if opset < 13 else []
     renamed = [GridSample] if opset < 20 else []
-    return [ConvTranspose, Gemm, Loop, *renamed, *rowwise]
+    tested = [BatchNormalization] if opset < 14 else []
+    return [ConvTranspose, Gemm, Loop, *renamed, *rowwise, *tested]
+
+
+class BatchNormalization(OpRun):  # type: ignore[misc]
+    """Before opset 14 one result is that of a network in use: a momentum is no wish to train."""
+
+    def _run(
+        self,
+        x: Any,
+        scale: Any,
+        bias: Any,
+        mean: Any,
+        variance: Any,
+        epsilon: float = 1e-5,
+        momentum: float = 0.9,  # noqa: ARG002
+        spatial: int = 1,  # noqa: ARG002
+    ) -> tuple[Any]:
+        shape = (-1, *(1 for _ in x.shape[2:]))
+        scale, bias, mean, variance = (v.reshape(shape) for v in (scale, bias, mean, variance))
+        return ((scale * (x - mean) / np.sqrt(variance + epsilon) + bias).astype(x.dtype),)
 
 
 class GridSample(AnyGridSample):  # type: ignore[misc]
