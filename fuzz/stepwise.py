@@ -50,8 +50,12 @@ TRANSFORMS: Final = frozenset({"DFT", "STFT"})
 SCALED: Final = frozenset({"Resize", "Upsample"})
 """Operators with floats that say how large results are: an error would change shapes."""
 
-SINGLE: Final = frozenset({"GridSample", "Resize", "Upsample"})
-"""Coordinates of images are f32 in tilewright and onnxruntime, be the elements f64."""
+SINGLE: Final = frozenset({
+    "DeformConv", "Erf", "Gelu", "GridSample", "GroupNormalization", "HardSwish",
+    "LayerNormalization", "RMSNormalization", "Resize", "Upsample",
+})  # fmt: skip
+"""Operators that oracles compute in f32, be the elements f64, or of which coordinates are f32
+(`fuzz.known`)."""
 
 Value = Any  # an array, a list of arrays, or None
 

@@ -130,9 +130,13 @@ class SizeTable:
             self.sizes.append(Size(name, value, segment))
 
     def require_shape(self, shape: Shape, since: int = 0) -> None:
-        """Refuse runs in which several dimensions are negative: their product need not be."""
+        """Refuse runs in which dimensions are negative, though their product is not.
+
+        It is not with two of them, or with one and a zero.
+        """
         doubtful = [tidy(d) for d in shape if not is_plain(d)]
-        for dim in doubtful if len(doubtful) > 1 else ():
+        hides = len(doubtful) > 1 or any(is_plain(d) and not tir.int_value(d) for d in shape)
+        for dim in doubtful if hides else ():
             segment = self.segment([dim], since)
             if (dim, dim, segment) not in self._required:
                 self._required.add((dim, dim, segment))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
 import tilewright as tw
+from tests.background import wait_for_writers
 from tests.expect import raises_code
 from tests.feature_maps import network, picture
 from tests.small import WEIGHTS, expected, make, rows, two_outputs
@@ -21,15 +20,7 @@ from tilewright.target import Target
 from tilewright.tensor.layout import Reorder, Split
 
 
-def finished(before: set[threading.Thread]) -> None:
-    """Wait for what a compilation still does in the background."""
-    for thread in set(threading.enumerate()) - before:
-        if "(put)" in thread.name:
-            thread.join(timeout=60)
-
-
 def compiled(cache, threads=1, model=None, **settings):
-    before = set(threading.enumerate())
     told: list[str] = []
     module = tw.compile(
         two_outputs() if model is None else model,
@@ -38,7 +29,7 @@ def compiled(cache, threads=1, model=None, **settings):
         progress=lambda step: told.append(step.stage),
         **settings,
     )
-    finished(before)
+    wait_for_writers()
     return module, told
 
 

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tilewright as tw
+from tests.background import wait_for_writers
 from tests.expect import raises_code
 from tests.small import make, sequence_model
 from tilewright.errors import ArtefactError
@@ -319,10 +320,9 @@ def test_what_stays_by_reference_is_told_when_it_is_compiled():
 def test_versions_are_found_in_the_cache(tmp_path, monkeypatch):
     def run_both():
         module = tw.compile(summed(), cache=tmp_path, threads=1)
-        before = set(threading.enumerate())
         for dims in [(0,), (1, 2)]:
             np.testing.assert_allclose(module.run({"x": X, "axes": axes(*dims)})[0], X.sum(dims))
-        finish(before)
+        wait_for_writers()
         return module
 
     run_both()
@@ -342,33 +342,24 @@ def test_values_that_were_given_ahead_count_in_the_cache(tmp_path):
     model.graph.input.append(helper.make_tensor_value_info("axes", TensorProto.INT64, ["k"]))
     for shape in [(4, 6), (2, 12), (4, 6)]:
         module = tw.compile(model, cache=tmp_path, settled={"shape": shape}, threads=1)
-        before = set(threading.enumerate())
         np.testing.assert_allclose(
             module.run({"x": X, "axes": axes(0)})[0], X.reshape(shape).sum(0)
         )
-        finish(before)
+        wait_for_writers()
 
 
 def test_the_general_version_in_the_cache_is_not_the_model(tmp_path, monkeypatch):
     monkeypatch.setattr(settled, "FREE", (0, 0))
     module = tw.compile(reshaped(), cache=tmp_path, threads=1)
-    before = set(threading.enumerate())
     with pytest.warns(tw.TilewrightWarning, match="keep changing"):
         reshape_each(module, [(24,)])
-    finish(before)
+    wait_for_writers()
     assert len(default_caches(tmp_path).models.entries()) <= 1
     monkeypatch.undo()
     again = tw.compile(reshaped(), cache=tmp_path, threads=1)
     assert isinstance(again, SettledModule)
     reshape_each(again, [(24,)])
     assert again.by_reference == ()
-
-
-def finish(before):
-    """Wait for what compilations still write."""
-    for thread in set(threading.enumerate()) - before:
-        if "(put)" in thread.name:
-            thread.join(timeout=60)
 
 
 def test_values_can_be_given_ahead(tmp_path):

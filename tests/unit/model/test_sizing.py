@@ -126,7 +126,7 @@ def test_what_not_every_run_can_compute_waits_for_its_branch():
 
 def test_several_dimensions_that_may_be_negative_are_looked_at_one_by_one(table):
     before = len(table.sizes)
-    table.require_shape((N, N - 4))
+    table.require_shape((tir.Const(3), N - 4))
     assert len(table.sizes) == before, "bytes tell"
     for _ in range(2):
         table.require_shape((N - 4, tir.Const(2), N - 9), since=2)
@@ -136,3 +136,13 @@ def test_several_dimensions_that_may_be_negative_are_looked_at_one_by_one(table)
     assert evaluate(asked[0].value, [5, 0]) == 1
     with pytest.raises(ZeroDivisionError):
         evaluate(asked[1].value, [5, 0])
+
+
+def test_a_negative_dimension_beside_one_that_may_be_zero_is_looked_at(table):
+    """No elements are no bytes, however many rows of them there were."""
+    before = len(table.sizes)
+    table.require_shape((M, N - 1))
+    (asked,) = table.sizes[before:]
+    assert evaluate(asked.value, [1, 0]) == 1
+    with pytest.raises(ZeroDivisionError):
+        evaluate(asked.value, [0, 0])

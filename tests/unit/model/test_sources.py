@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tilewright as tw
-from tilewright.model.compiler import WRITER
+from tests.background import wait_for_writers
 from tilewright.model.sources import Sources
 from tilewright.runtime.cache import default_caches
 
@@ -27,12 +26,6 @@ def doubled(factor: float) -> onnx.ModelProto:
 
 def result(path: Path, cache: Path) -> float:
     return float(tw.compile(path, cache=cache, threads=1).run({"x": np.ones(4, np.float32)})[0][0])
-
-
-def wait_for_writers() -> None:
-    for thread in threading.enumerate():
-        if thread.name == WRITER:
-            thread.join()
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["exchanged", "exchanged-and-put-back"])
