@@ -100,15 +100,19 @@ def _nodes_with_values(case: Case) -> Iterator[tuple[onnx.NodeProto, dict[str, A
         yield from ((node, values) for node in model.graph.node)
 
 
-def _squares_overflow(case: Case) -> bool:
-    """Whether squares of integers add up to more than their type holds, in some run."""
-    for node, values in _nodes_with_values(case):
-        x = np.asarray(values[node.input[0]]) if node.op_type == "ReduceSumSquare" else None
-        if x is not None and x.dtype.kind in "iu":
-            total = sum(int(v) ** 2 for v in x.flat)
-            if total > np.iinfo(x.dtype).max:
-                return True
-    return False
+def _overflows(op: str, power: int) -> Callable[[Case], bool]:
+    """Models in which powers of integers may add up to more than their type holds, in some run."""
+
+    def holds(case: Case) -> bool:
+        for node, values in _nodes_with_values(case):
+            x = np.asarray(values[node.input[0]]) if node.op_type == op else None
+            if x is not None and x.dtype.kind in "iu":
+                total = sum(abs(int(v)) ** power for v in x.flat)
+                if total > np.iinfo(x.dtype).max:
+                    return True
+        return False
+
+    return holds
 
 
 def _slopes_are_infinite(case: Case) -> bool:
@@ -182,8 +186,9 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known("reference", "PRelu multiplies zeros as well", _slopes_are_infinite),
     Known("reference", "QuantizeLinear takes numbers through i32", _quantizes_large_numbers),
-    Known("onnxruntime", "ReduceSumSquare of integers does not wrap", _squares_overflow),
-    Known("reference", "ReduceSumSquare of integers becomes i64", _squares_overflow),
+    Known("onnxruntime", "means of integers are of sums that wrap", _overflows("ReduceMean", 1)),
+    Known("onnxruntime", "squares of integers do not wrap", _overflows("ReduceSumSquare", 2)),
+    Known("reference", "squares of integers become i64", _overflows("ReduceSumSquare", 2)),
     Known("reference", "LRN goes over the batch instead of the channels", _is_there("LRN")),
 )
 """The attribute `stash_type` of normalisations says f32 by default; tilewright keeps 64 bits.

@@ -158,9 +158,9 @@ def test_loops_carry_and_collect():
         np.testing.assert_array_equal(last, x + 2 * m)
         wanted = [(x + 2 * (k + 1)) ** 2 for k in range(m)]
         np.testing.assert_array_equal(all_of_them, np.array(wanted).reshape(m, 3))
-    (only,) = found.nodes
-    assert not only.op.tested
-    assert only.op.carried == 1
+    assert ops(found) == ["map", "loop"], "a negative number of iterations is none"
+    assert not found.nodes[1].op.tested
+    assert found.nodes[1].op.carried == 1
 
 
 @pytest.mark.parametrize(("count", "kind"), [(4, "map"), (400, "loop")])

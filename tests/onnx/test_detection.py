@@ -148,6 +148,18 @@ def test_align_stays_inside_of_what_there_is() -> None:
     assert np.isfinite(found[1]).all()
 
 
+def test_boxes_larger_than_images() -> None:
+    """Most of their points are zero, and need not be looked at one by one."""
+    x = RNG.normal(size=(1, 3, 5, 5)).astype(np.float32)
+    options: dict[str, Any] = {"attributes": {"output_height": 2, "output_width": 3}, "opset": 16}
+    rois = np.array([[-400, -3, 500, 4], [1, 2, 900, 700], [-90, -90, -50, -60]], np.float32)
+    inputs = [x, rois, np.zeros(3, np.int64)]
+    check_native("RoiAlign", inputs, ort("RoiAlign", inputs, **options), **options)
+    vast = np.array([[-1e9, -1e9, 1e9, 1e9], [0, 0, 3e38, 3e38]], np.float32)
+    (found,) = native("RoiAlign", [x, vast, np.zeros(2, np.int64)], **options)
+    np.testing.assert_allclose(found, 0, atol=1e-9)
+
+
 def test_align_asks_for_as_many_images_as_boxes() -> None:
     x = np.zeros((1, 1, 4, 4), np.float32)
     model, feeds = one_node("RoiAlign", [x, regions(BATCH, 4), np.zeros(BATCH, np.int64)])

@@ -52,7 +52,7 @@ def test_suppress(seed: int, count: int, groups: int, most: int, threshold: floa
 def test_regions(
     seed: int, cells: tuple[int, int], channels: int, dtype: str, greatest: bool
 ) -> None:
-    """Boxes inside and outside, any number of points, numbers of images that do not exist."""
+    """Boxes inside and outside, some without an end; numbers of images that do not exist."""
     rng = np.random.default_rng(seed)
     batch, height, width, boxes = (int(n) for n in rng.integers(1, 7, 4))
     x = rng.normal(size=(batch, height, width, channels)).astype(DTYPES[dtype].numpy)
@@ -61,6 +61,13 @@ def test_regions(
     begin = rng.uniform(-4, 8, (boxes, 2)).astype(wide)
     cell = rng.uniform(-1, 3, (boxes, 2)).astype(wide)
     points = rng.integers(-1, 4, (boxes, 2))
+    vast = 10.0 ** rng.integers(1, 9, boxes)
+    huge = rng.random(boxes) < 0.3  # cells with up to a billion points, most of them outside
+    begin[huge] -= (vast / 2)[huge, None] * rng.integers(0, 2, (huge.sum(), 2))
+    cell[huge] = vast[huge, None]
+    points[huge] = np.ceil(vast)[huge, None]
+    begin[rng.random((boxes, 2)) < 0.05] = rng.choice([np.nan, np.inf, -np.inf])
+    cell[rng.random((boxes, 2)) < 0.05] = rng.choice([np.nan, np.inf, 0])
     arrays = [x, image, begin, cell, points]
     op = Regions(cells, greatest)
     (wanted,) = op.evaluate(arrays, lambda dim: evaluate_size(dim, {}))

@@ -18,7 +18,6 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from tilewright.dtypes import boolean, i64
 from tilewright.errors import Code, GraphError
 from tilewright.graph.builder import Builder
 from tilewright.graph.ir import TensorType, Value
@@ -81,14 +80,19 @@ def loop(
         and 0 < count <= min(copies, MAX_COPIED_NODES // max(nodes, 1))
     ):
         return _copied(b, body, carried, count)
-    known = tidy(tir.maximum(trips[0], 0)) if trips and starts and not inner.tested else None
-    return inner.as_node(b, _scalar(b, limit, i64), _scalar(b, condition, boolean), carried, known)
+    most = tidy(tir.maximum(trips[0], 0)) if trips else None
+    known = most if starts and not inner.tested else None
+    begins = b.constant(np.bool_(1)) if condition is None else b.reshape(condition, ())
+    return inner.as_node(b, _limit(b, limit, most), begins, carried, known)
 
 
-def _scalar(b: Builder, value: Value | None, dtype: object) -> Value:
-    if value is not None:
-        return b.reshape(value, ())
-    return b.constant(np.int64(2**63 - 1) if dtype is i64 else np.bool_(1))
+def _limit(b: Builder, limit: Value | None, known: tir.Expr | None) -> Value:
+    """How many iterations there are at most; a negative number of them is none."""
+    if limit is None:
+        return b.constant(np.int64(2**63 - 1))
+    if known is not None:
+        return b.reshape(b.sizes([known]), ())
+    return b.map(lambda v: tir.maximum(v, 0), b.reshape(limit, ()))
 
 
 def _copied(b: Builder, body: Body, carried: Sequence[Value], count: int) -> list[Value]:

@@ -115,9 +115,20 @@ def test_loops_carry_and_collect():
         "y all last",
         {"c": np.array(True)},
     )
-    check(
-        made, *({"m": np.array(m), "x": floats(2, COLUMNS)} for m in (0, 1, 4)), oracle=by_meaning
-    )
+    feeds = [{"m": np.array(m), "x": floats(2, COLUMNS)} for m in (-3, 0, 1, 4)]
+    check(made, *feeds, oracle=by_meaning)
+
+
+def test_fewer_iterations_than_none_are_none():
+    """How often the body runs is known from sizes: rows less three."""
+    inner = body(COUNTING, [info("h", FLOAT, None)], "go h1 s")
+    nodes = [
+        node("Shape", "x", "rows", end=1),
+        node("Sub", "rows three", "m"),
+        node("Loop", "m c x", "last all", body=inner),
+    ]
+    made = model(nodes, [X], "last all", {"three": np.array([3]), "c": np.array(True)})
+    check(made, *({"x": floats(n, COLUMNS)} for n in (1, 3, 5)), oracle=by_meaning)
 
 
 def test_values_that_change_places():
@@ -130,7 +141,7 @@ def test_values_that_change_places():
         "a b",
         {"c": np.array(True)},
     )
-    check(made, *({"m": np.array(m), "x": floats(1, COLUMNS)} for m in (0, 1, 2, 7)))
+    check(made, *({"m": np.array(m), "x": floats(1, COLUMNS)} for m in (-1, 0, 1, 2, 7)))
 
 
 def test_a_body_says_when_to_stop():

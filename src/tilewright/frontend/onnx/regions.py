@@ -15,8 +15,8 @@ from tilewright.tensor.build import call, fold_identity, select
 
 __all__: list[str] = []
 
-MOST: Final = 1 << 15
-"""Points of a cell along a dimension: a box of any size is done in finite time."""
+MOST: Final = 1 << 30
+"""Points of a cell along a dimension: the numbers of those in larger boxes do not fit."""
 
 
 @onnx_op("RoiAlign")

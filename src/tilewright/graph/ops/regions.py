@@ -6,6 +6,7 @@ block for each cell, with loops over its points, and over channels in vectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,9 @@ __all__ = ["Regions"]
 MANY: Final = 1 << 14
 """Elements of the result from which on threads share the boxes."""
 
+SLACK: Final = {32: 2.0**-20, 64: 2.0**-49}
+"""Errors of coordinates, relative to what they are made of: some units of the last place."""
+
 Ends = tuple[tir.Expr, tir.Expr, tir.Expr, tir.Expr]
 """Along one dimension: the points below and above a coordinate, and their weights."""
 
@@ -37,9 +41,10 @@ class Regions(Op):
     Inputs: images (batch, height, width, channels); the number of each box's image (i64); where a
     box begins (boxes, 2: y then x); how large its cells are (boxes, 2); how many points they have
     (boxes, 2; i64). A point lies in the middle of its part of a cell, and is interpolated between
-    four elements; more than one element outside of the image it is zero. The fold is a mean, or
-    the greatest weighted element of all, as ONNX defines it; of no points it is zero. The nearest
-    image is taken where there is none of a number.
+    four elements; more than one element outside of the image it is zero, and is not looked at:
+    however large a box is, work is bounded by the image. The fold is a mean, or the greatest
+    weighted element of all, as ONNX defines it; of no points it is zero. The nearest image is
+    taken where there is none of a number.
     """
 
     cells: tuple[int, int]
@@ -77,10 +82,13 @@ class Regions(Op):
                 for y, wy in ends[0]
                 for x_, wx in ends[1]
             ]
-            if parts[0].size and self.greatest:
-                result[r, p, q] = np.max(parts, axis=(0, 1, 2))
-            elif parts[0].size:
-                result[r, p, q] = np.sum(parts, axis=(0, 1, 2)) / (parts[0].size // x.shape[-1])
+            several = int(np.prod(np.maximum(points[r], 0)))
+            looked_at = parts[0].shape[0] * parts[0].shape[1]
+            if several and self.greatest:
+                some = 0.0 if looked_at < several else wide(-np.inf)
+                result[r, p, q] = np.max(parts, axis=(0, 1, 2), initial=some)
+            elif several:
+                result[r, p, q] = np.sum(parts, axis=(0, 1, 2)) / wide(several)
         return [result.astype(x.dtype)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
@@ -92,6 +100,8 @@ class Regions(Op):
         total = row.private(f"{name}_total", channels, wide)
         factors = row.private(f"{name}_factors", 4, wide)
         corners = row.private(f"{name}_corners", 4, i64)
+        spans = row.private(f"{name}_spans", 4, i64)
+        seen = row.private(f"{name}_seen", 1, i64)
         number = tir.Load(image.buffer, (box,)).to(i64)
         source = tir.maximum(tir.minimum(number, x.shape[0] - 1), 0)
         counts = [tir.maximum(tir.Load(points.buffer, (box, tir.Const(d))), 0) for d in range(2)]
@@ -109,34 +119,48 @@ class Regions(Op):
                 return row.store(total, c, tir.maximum(row.load(total, c), new))
             return row.store(total, c, row.load(total, c) + ((one + two) + (three + four)))
 
-        def point(*at: tir.Var) -> tir.Stmt:
-            ends = [
-                _ends(
-                    x.shape[1 + d],
-                    tir.Load(begin.buffer, (box, tir.Const(d))).to(wide),
-                    tir.Load(cell.buffer, (box, tir.Const(d))).to(wide),
-                    counts[d],
-                    place[d],
-                    at[d],
-                )
-                for d in range(2)
-            ]
+        lines = [
+            _Line(
+                x.shape[1 + d],
+                tir.Load(begin.buffer, (box, tir.Const(d))).to(wide),
+                tir.Load(cell.buffer, (box, tir.Const(d))).to(wide),
+                counts[d],
+                place[d],
+            )
+            for d in range(2)
+        ]
+        firsts = [row.load(spans, 2 * d) for d in range(2)]
+        extents = [row.load(spans, 2 * d + 1) for d in range(2)]
+
+        def point(*at: tir.Expr) -> tir.Stmt:
+            ends = [line.ends(k) for line, k in zip(lines, at, strict=True)]
             stores = [row.store(corners, 2 * d + k, ends[d][k]) for d in range(2) for k in range(2)]
             weights = [ends[0][2 + k // 2] * ends[1][2 + k % 2] for k in range(4)]
             stores += [row.store(factors, k, weight) for k, weight in enumerate(weights)]
-            return seq(*stores, _vector(row.loop(channels, added)))
+            stores.append(row.store(seen, 0, row.load(seen, 0) + 1))
+            near = lines[0].is_near(at[0]) & lines[1].is_near(at[1])
+            return tir.If(near, seq(*stores, _vector(row.loop(channels, added))))
 
         start = tir.const(wide.min_value if self.greatest else 0, wide)
+        none = tir.const(0, wide)
 
         def finished(c: tir.Var) -> tir.Stmt:
             value = row.load(total, c)
-            if not self.greatest:
+            if self.greatest:
+                some = row.load(seen, 0) < several
+                value = select(some, tir.maximum(value, none), value)
+            else:
                 value = value / tir.maximum(several, 1).to(wide)
-            return row.store(result, c, select(several.eq(0), tir.const(0, wide), value))
+            return row.store(result, c, select(several.eq(0), none, value))
 
         body = seq(
             _vector(row.loop(channels, lambda c: row.store(total, c, start))),
-            row.loop(counts[0], lambda i: row.loop(counts[1], lambda j: point(i, j))),
+            row.store(seen, 0, tir.Const(0)),
+            *(row.store(spans, k, end) for k, end in enumerate(e for n in lines for e in n.span())),
+            row.loop(
+                extents[0],
+                lambda i: row.loop(extents[1], lambda j: point(firsts[0] + i, firsts[1] + j)),
+            ),
             _vector(row.loop(channels, finished)),
         )
         nest = row.nest(name, body, parallel=count(result.shape) >= MANY)
@@ -148,42 +172,82 @@ def _vector(loop: tir.Stmt) -> tir.Stmt:
     return loop.with_fields(kind=tir.LoopKind.VECTOR)
 
 
-def _ends(
-    size: tir.Expr,
-    begin: tir.Expr,
-    cell: tir.Expr,
-    points: tir.Expr,
-    number: tir.Expr,
-    point: tir.Expr,
-) -> Ends:
-    """The two elements around a point along one dimension; without weight if it is far outside."""
-    wide = begin.dtype
-    step = (point.to(wide) + 0.5) * cell / tir.maximum(points, 1).to(wide)
-    at = begin + number.to(wide) * cell + step
-    near = (at >= -1.0) & (at <= size.to(wide))
-    held = tir.maximum(select(near, at, tir.const(0, wide)), 0.0)
-    low = tir.minimum(call("floor", held).to(i64), size - 1)
-    part = select(low < size - 1, held - low.to(wide), tir.const(0, wide))
-    none = tir.const(0, wide)
-    return (
-        low,
-        tir.minimum(low + 1, size - 1),
-        select(near, 1.0 - part, none),
-        select(near, part, none),
-    )
+@dataclass(frozen=True)
+class _Line:
+    """The points of one cell along one dimension of an image."""
+
+    size: tir.Expr
+    begin: tir.Expr
+    cell: tir.Expr
+    points: tir.Expr
+    number: tir.Expr
+
+    def at(self, point: tir.Expr) -> tir.Expr:
+        """The coordinate of a point."""
+        wide = self.begin.dtype
+        step = (point.to(wide) + 0.5) * self.cell / tir.maximum(self.points, 1).to(wide)
+        return self.begin + self.number.to(wide) * self.cell + step
+
+    def is_near(self, point: tir.Expr) -> tir.Expr:
+        """Whether a point is in the image or within one element of it."""
+        at = self.at(point)
+        return (at >= -1.0) & (at <= self.size.to(self.begin.dtype))
+
+    def span(self) -> tuple[tir.Expr, tir.Expr]:
+        """The first point that may be near, and how many there are from it on to the last one."""
+        wide = self.begin.dtype
+        many, away = self.points.to(wide), self.number.to(wide) * self.cell
+        step = self.cell / tir.maximum(many, 1.0)
+        ends = [(end - (self.begin + away)) / step for end in (-1.0, self.size.to(wide))]
+        reach = call("abs", self.begin) + call("abs", away) + self.size.to(wide)
+        slack = reach / call("abs", step) * SLACK[wide.bits] + 2.0
+        low = call("floor", tir.minimum(*ends) - slack)
+        high = call("ceil", tir.maximum(*ends) + slack)
+        inside = [(v > 0.0) & (v < many) for v in (low, high)]
+        none = tir.const(0, wide)
+        begin, end = (
+            select(known, v, none).to(i64) for known, v in zip(inside, (low, high), strict=True)
+        )
+        first = select(inside[0], begin, select(low >= many, self.points, tir.Const(0)))
+        last = select(inside[1], end, select(high <= 0.0, tir.Const(0), self.points))
+        finite = (reach < math.inf) & (call("abs", step) < math.inf)
+        return first, select(finite, tir.maximum(last - first, 0), tir.Const(0))
+
+    def ends(self, point: tir.Expr) -> Ends:
+        """The two elements around a point that is near."""
+        wide, size = self.begin.dtype, self.size
+        none = tir.const(0, wide)
+        held = tir.maximum(select(self.is_near(point), self.at(point), none), 0.0)
+        low = tir.minimum(call("floor", held).to(i64), size - 1)
+        part = select(low < size - 1, held - low.to(wide), none)
+        return low, tir.minimum(low + 1, size - 1), 1.0 - part, part
 
 
 def _ends_in_numpy(
     size: int, begin: Array, cell: Array, points: int, number: int
 ) -> list[tuple[Array, Array]]:
-    """(elements, weights) below and above all points of a cell along one dimension."""
+    """(elements, weights) below and above the near points of a cell along one dimension."""
     wide = np.dtype(np.float64 if begin.dtype == np.float64 else np.float32)
-    begin, cell = begin.astype(wide), cell.astype(wide)
-    middles = np.arange(max(points, 0)).astype(wide) + wide.type(0.5)
-    at = begin + wide.type(number) * cell + middles * cell / wide.type(max(points, 1))
-    near = (at >= -1) & (at <= size)
-    held = np.maximum(np.where(near, at, 0), 0)
+    begin, cell, many = begin.astype(wide), cell.astype(wide), wide.type(max(points, 1))
+    middles = _may_be_near(size, begin, cell, points, number).astype(wide) + wide.type(0.5)
+    with np.errstate(all="ignore"):
+        at = begin + wide.type(number) * cell + middles * cell / many
+    at = at[(at >= -1) & (at <= size)]
+    held = np.maximum(at, 0)
     low = np.minimum(np.floor(held).astype(np.int64), size - 1)
     part = np.where(low < size - 1, held - low, 0).astype(wide)
     high = np.minimum(low + 1, size - 1)
-    return [(low, np.where(near, 1 - part, 0)), (high, np.where(near, part, 0))]
+    return [(low, 1 - part), (high, part)]
+
+
+def _may_be_near(size: int, begin: Array, cell: Array, points: int, number: int) -> Array:
+    """The points of a cell that need to be looked at; a few more than those that are near."""
+    low, away, step = float(begin), number * float(cell), float(cell) / max(points, 1)
+    if not np.isfinite([low, away]).all():
+        return np.arange(0)
+    if step == 0:
+        return np.arange(max(points, 0))
+    ends = sorted((end - (low + away)) / step for end in (-1, size))
+    slack = (abs(low) + abs(away) + size) / abs(step) * SLACK[32] + 2
+    first, last = (np.clip(v, 0, max(points, 0)) for v in (ends[0] - slack, ends[1] + slack))
+    return np.arange(int(first), int(np.ceil(last)))
