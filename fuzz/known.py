@@ -115,6 +115,19 @@ def _overflows(op: str, power: int) -> Callable[[Case], bool]:
     return holds
 
 
+def _scales_integers_too_far(case: Case) -> bool:
+    """Whether a product of matrices of integers, scaled, is beyond their type, in some run."""
+    for node, values in _nodes_with_values(case):
+        if node.op_type == "Gemm" and np.asarray(values[node.input[0]]).dtype.kind in "iu":
+            sizes = [np.abs(wide(np.asarray(values[n]))) for n in node.input if n]
+            most = [float(np.max(size, initial=0)) for size in sizes]
+            total = abs(_attribute(node, "alpha", 1.0)) * most[0] * most[1] * sizes[0].size
+            total += abs(_attribute(node, "beta", 1.0)) * sum(most[2:])
+            if total > np.iinfo(np.asarray(values[node.input[0]]).dtype).max:
+                return True
+    return False
+
+
 def _slopes_are_infinite(case: Case) -> bool:
     """Whether a slope of `PRelu` is no number by which zero could be multiplied, in some run."""
     return any(
@@ -185,6 +198,7 @@ KNOWN: Final[tuple[Known, ...]] = (
         _where("MaxPool", _has_indices_along_one_dimension),
     ),
     Known("reference", "PRelu multiplies zeros as well", _slopes_are_infinite),
+    Known("reference", "Gemm scales integers as floats", _scales_integers_too_far),
     Known("reference", "QuantizeLinear takes numbers through i32", _quantizes_large_numbers),
     Known("onnxruntime", "means of integers are of sums that wrap", _overflows("ReduceMean", 1)),
     Known("onnxruntime", "squares of integers do not wrap", _overflows("ReduceSumSquare", 2)),

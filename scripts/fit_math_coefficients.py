@@ -178,6 +178,14 @@ def tuple_text(name: str, values: list[mp.mpf], comment: str = "") -> str:
     return f"\n{name} = ({comment}\n{textwrap.indent(numbers, '    ')}\n)"
 
 
+def bits_text(name: str, x: Callable[[], mp.mpf], bits: int) -> str:
+    """One assignment: so many bits of a number below one, as an integer."""
+    with mp.workprec(bits + 20):
+        digits = f"{int(mp.floor(x() * mp.mpf(2) ** bits)):x}"
+    lines = textwrap.wrap(digits, 88)
+    return f"\n{name} = int(\n" + "\n".join(f'    "{line}"' for line in lines) + ",\n    16,\n)"
+
+
 def main() -> None:
     """Write the module with the tables."""
     lines = [
@@ -196,6 +204,7 @@ def main() -> None:
             comment = f"  # weighted error {mp.nstr(worst, 2)}"
             lines.append(tuple_text(f"{name}_{dtype.upper()}", found, comment))
     lines += [tuple_text(name, split(x, parts, last)) for name, x, parts, last in SPLITS]
+    lines.append(bits_text("TURN_BITS", lambda: 2 / mp.pi, 1280))  # for angles up to 2¹⁰²⁴
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -160,9 +160,8 @@ def _elementwise(rng: np.random.Generator) -> Iterator[Case]:
     from tilewright.tensor.functions import FUNCTIONS
 
     for op, name in FUNCTION_OPS.items():
-        given = x[np.abs(x) <= 2.0**27] if name in {"sin", "cos", "tan"} else x
         meaning = FUNCTIONS[name].evaluate
-        yield Case(op, "all sizes", op, {"x": given}, _by_ulp(meaning))
+        yield Case(op, "all sizes", op, {"x": x}, _by_ulp(meaning))
 
 
 def _by_ulp(meaning: Callable[..., Any]) -> Callable[..., tuple[Array, Array]]:

@@ -13,8 +13,12 @@ ONLY_DOUBLE = {"erf", "erfc", "gelu"}
 """Functions that the C library gives in double precision only."""
 
 PERIODIC = {"sin", "cos", "tan"}
-TURN_LIMIT = 2.0**27
-"""Up to here these are declared."""
+
+LARGE = np.exp2(np.linspace(26, 126, 3000)).round()
+"""Numbers of quarter turns that are dropped part by part."""
+
+NEARLY_WHOLE = {4: [16367173 * 2.0**72], 8: [6381956970095103 * 2.0**797]}
+"""Angles that are closer to a whole number of quarter turns than all others of their type."""
 
 
 def meaning(name: str, *args: np.ndarray) -> np.ndarray:
@@ -44,15 +48,14 @@ def arguments(name: str, dtype: np.dtype) -> tuple[np.ndarray, ...]:
         return _pairs(x)
     if name in PERIODIC:
         turns = np.random.default_rng(5).integers(0, 2**26, 3000)
-        multiples = np.concatenate([np.arange(3000), turns]) * (np.pi / 2)
+        multiples = np.concatenate([np.arange(3000), turns, LARGE]) * (np.pi / 2)
         x = np.concatenate([x, multiples.astype(dtype), -multiples.astype(dtype)])
+        x = np.concatenate([x, np.array(NEARLY_WHOLE[dtype.itemsize], dtype)])
     return (within_domain(name, x),)
 
 
 def within_domain(name: str, x: np.ndarray) -> np.ndarray:
     """The values for which a function of one argument is declared."""
-    if name in PERIODIC:
-        return x[~(np.abs(x) > TURN_LIMIT) | np.isinf(x)]
     if name == "exp_bounded":
         return x[~(x > (709 if x.dtype == np.float64 else 88))]
     return x

@@ -63,12 +63,6 @@ def _has_quotient(x: Array, y: Array) -> Array:
     return ~(quotient >= 2.0**53) | ~np.isfinite(x.astype("f8")) | (y == 0)
 
 
-def _is_reduced(x: Array) -> Array:
-    """Where sines are computed: further away the period is no longer known well enough."""
-    wide = np.abs(x.astype("f8"))
-    return ~(wide > 2.0**27) | np.isinf(wide)
-
-
 def _power(x: Array, y: Array) -> Array:
     return np.power(x.astype("f8"), y.astype("f8")).astype(x.dtype)
 
@@ -168,15 +162,8 @@ RULES = (
     Rule("Tanh", "of ±∞ it is ±1, of ±0 it is ±0", _wide(np.tanh), FLOATS, loose=4.0),
     Rule("Erf", "of ±∞ it is ±1, of ±0 it is ±0", _wide(_erf), FLOATS, loose=4.0),
     Rule("Sigmoid", "of -∞ it is 0, of ∞ it is 1", _wide(_sigmoid), FLOATS, loose=4.0),
-    Rule(
-        "Sin",
-        "of ±∞ it is NaN, and for |x| > 2²⁷ unless x is a constant",
-        _wide(np.sin),
-        FLOATS,
-        loose=4.0,
-        holds=_is_reduced,
-    ),
-    Rule("Cos", "as `Sin`", _wide(np.cos), FLOATS, loose=4.0, holds=_is_reduced),
+    Rule("Sin", "of ±∞ it is NaN, of ±0 it is ±0", _wide(np.sin), FLOATS, loose=4.0),
+    Rule("Cos", "of ±∞ it is NaN", _wide(np.cos), FLOATS, loose=4.0),
     Rule(
         "Pow",
         "as `pow` of C99: x⁰ and 1ʸ are 1 also for NaN, (-1)^±∞ is 1, 0⁻¹ is ∞ …",

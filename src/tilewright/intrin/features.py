@@ -17,7 +17,7 @@ T203 = Code("T203", "there is no native code for the function `{function}` yet")
 
 def require_functions(func: tir.Func) -> None:
     """Refuse a program that calls a function which only the interpreter knows (T203)."""
-    known = {*EXPANSIONS, *NATIVE, "thread", "threads"}
+    known = {*EXPANSIONS, *NATIVE, "thread", "threads", "unlikely"}
     for stmt in walk_stmts(func):
         for part in walk(stmt) if type(stmt) is tir.Store else ():
             if type(part) is tir.Call and part.name not in known and part.name[:5] != "llvm.":

@@ -223,7 +223,29 @@ def _emit_reinterpret(e: Expressions, expr: tir.Reinterpret) -> Value:
 
 
 def _emit_select(e: Expressions, expr: tir.Select) -> Value:
+    if type(expr.cond) is tir.Call and expr.cond.name == "unlikely":
+        return _emit_seldom(e, expr)
     return e.w.select(e.emit(expr.cond), e.emit(expr.if_true), e.emit(expr.if_false))
+
+
+def _emit_seldom(e: Expressions, expr: tir.Select) -> Value:
+    """A choice that branches around the first value as long as no lane takes it."""
+    w, lanes = e.w, expr.cond.dtype.lanes
+    condition, usual = e.emit(expr.cond), e.emit(expr.if_false)
+    some = condition
+    if lanes > 1:
+        mask = w.pure(f"i{lanes}", f"bitcast {condition.typed} to i{lanes}", condition)
+        some = w.pure("i1", f"icmp ne {mask.typed}, 0", mask)
+    before, seldom, behind = w.block, w.fresh("seldom"), w.fresh("seldom.end")
+    w.line(f"br i1 {some.text}, label %{seldom}, label %{behind}")
+    with w.inside(is_loop=False) as region:
+        w.label(seldom)
+        chosen = w.select(condition, e.emit(expr.if_true), usual)
+        end = w.block
+        w.line(f"br label %{behind}")
+    w.region.lines += region.lines
+    w.label(behind)
+    return w.joined((usual, before), (chosen, end))
 
 
 def _emit_load(e: Expressions, expr: tir.Load) -> Value:
@@ -258,6 +280,8 @@ def _emit_call(e: Expressions, expr: tir.Call) -> Value:
     if expr.name in ("thread", "threads"):
         return e.casts.cast(Value(f"%{expr.name}", "i64"), index, expr.dtype)
     args, dtype = [e.emit(arg) for arg in expr.args], expr.dtype
+    if expr.name == "unlikely":
+        return args[0]
     if expr.name.startswith("llvm."):
         return e.w.call(expr.name, value_type(dtype), *args)
     if not is_narrow(dtype):

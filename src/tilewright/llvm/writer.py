@@ -182,6 +182,14 @@ class Writer:
         text = f"select {condition.typed}, {a.typed}, {b.typed}"
         return self.pure(a.type, text, condition, a, b)
 
+    def joined(self, *ways: tuple[Value, str]) -> Value:
+        """The value of the way by which a block was reached, right at its begin."""
+        kind = ways[0][0].type
+        choices = ", ".join(f"[ {value.text}, %{block} ]" for value, block in ways)
+        self._count += 1
+        self.line(f"%.{self._count} = phi {kind} {choices}")
+        return Value(f"%.{self._count}", kind, self.region.depth)
+
     def convert(self, operation: str, value: Value, element: str) -> Value:
         """A conversion to another element with the same number of lanes."""
         kind = like(value.type, element)

@@ -23,22 +23,25 @@ Evaluate = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Function:
-    """`evaluate` takes float64 values (or the integers themselves, if `on_integers`)."""
+    """`evaluate` takes float64 values, or integers and truth values as they are.
+
+    `kinds` are the types that it is for: f(loat), i(nteger), b(ool).
+    """
 
     name: str
     arity: int
     evaluate: Evaluate
-    on_integers: bool = False
+    kinds: str = "f"
 
 
 FUNCTIONS: Final[dict[str, Function]] = {}
 
 
-def register(name: str, arity: int, evaluate: Evaluate, *, on_integers: bool = False) -> None:
+def register(name: str, arity: int, evaluate: Evaluate, kinds: str = "f") -> None:
     """Make a function known; a name keeps its meaning once it has one."""
     if name in FUNCTIONS:
         raise ValueError(f"the function `{name}` is defined twice")
-    FUNCTIONS[name] = Function(name, arity, evaluate, on_integers)
+    FUNCTIONS[name] = Function(name, arity, evaluate, kinds)
 
 
 def apply(name: str, args: list[Any], dtype: DType) -> Any:
@@ -121,7 +124,9 @@ _TABLE: Final[dict[str, tuple[int, Evaluate]]] = {
 
 for _name, (_arity, _evaluate) in _TABLE.items():
     register(_name, _arity, _evaluate)
-register("abs", 1, np.abs, on_integers=True)
+register("abs", 1, np.abs, "if")
+# A choice by an unlikely condition need not compute what it hardly ever takes.
+register("unlikely", 1, np.asarray, "b")
 # Which thread of how many runs the kernel: the interpreter is a single one.
-register("thread", 0, lambda: np.int64(0), on_integers=True)
-register("threads", 0, lambda: np.int64(1), on_integers=True)
+register("thread", 0, lambda: np.int64(0), "i")
+register("threads", 0, lambda: np.int64(1), "i")

@@ -236,7 +236,7 @@ def _call(check: ExprChecker, expr: tir.Call) -> None:
         facts = {"expected": f"arguments of {expr.dtype}", "found": found}
         hint = f"convert the arguments with `.to({expr.dtype})`"
         check.refuse(V021, hint, function=expr.name, **facts)
-    check.allowed(expr.name, expr.dtype, "if" if function.on_integers else "f")
+    check.allowed(expr.name, expr.dtype, function.kinds)
 
 
 def _tile(check: ExprChecker, expr: tir.TileStart | tir.TileSize) -> None:

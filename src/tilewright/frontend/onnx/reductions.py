@@ -58,12 +58,7 @@ def _sum_of(
 def _sum_then(
     total: Callable[[Builder, Value, Sequence[int]], Value], name: str
 ) -> Callable[[Builder, Value, Sequence[int]], Value]:
-    """A function of a sum; of integers it is rounded toward zero."""
-
-    def body(v: tir.Expr) -> tir.Expr:
-        return call(name, v) if v.dtype.is_float else call(name, v.to(f64)).to(v.dtype)
-
-    return lambda b, x, axes: b.map(body, total(b, x, axes))
+    return lambda b, x, axes: b.map(lambda v: call(name, v), total(b, x, axes))
 
 
 _square_sum = _sum_of(lambda v: v * v)
@@ -80,6 +75,9 @@ REDUCTIONS: Final[dict[str, Callable[[Builder, Value, Sequence[int]], Value]]] =
     "ReduceLogSum": _sum_then(_folded(tir.Fold.ADD), "log"),
     "ReduceLogSumExp": log_sum_exp,
 }
+
+INEXACT: Final = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp"})
+"""Folds that are f64 inside where elements are integers: sums may be larger than these."""
 
 
 @onnx_op(*REDUCTIONS)
@@ -98,7 +96,7 @@ def reduction(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
 
 def _reduced(b: Builder, node: OnnxNode, x: Value, over: Sequence[int]) -> Value:
     wide = widened(b, x)
-    if node.op == "ReduceLogSumExp" and not x.dtype.is_float:
+    if node.op in INEXACT and not x.dtype.is_float:
         wide = converted(b, x, f64)
     folded = converted(b, REDUCTIONS[node.op](b, wide, over), x.dtype)
     if node.int("keepdims", 1) or not over:
