@@ -202,7 +202,10 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("reference", "QuantizeLinear takes numbers through i32", _quantizes_large_numbers),
     Known("onnxruntime", "means of integers are of sums that wrap", _overflows("ReduceMean", 1)),
     Known("onnxruntime", "squares of integers do not wrap", _overflows("ReduceSumSquare", 2)),
-    Known("reference", "squares of integers become i64", _overflows("ReduceSumSquare", 2)),
+    *(
+        Known("reference", "squares of integers are those of i64 or u64", _overflows(op, 2))
+        for op in ("ReduceL2", "ReduceSumSquare")
+    ),
     Known("reference", "LRN goes over the batch instead of the channels", _is_there("LRN")),
 )
 """The attribute `stash_type` of normalisations says f32 by default; tilewright keeps 64 bits.

@@ -12,7 +12,8 @@ from onnx import external_data_helper, numpy_helper, parser
 
 __all__ = ["SEEDS", "write_seed"]
 
-HEAD: Final = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
+OPSETS: Final = '"" : 20, "own" : 1, "ai.onnx.ml" : 3, "com.microsoft" : 1'
+HEAD: Final = f"<ir_version: 9, opset_import: [{OPSETS}]>\n"
 
 CONV: Final = """
 conv (float[n, 3, 8, 8] x) => (float[n, 5] y) {
@@ -127,6 +128,49 @@ lists (float[n, 2] x, float[n, 2] u) => (float[m, 2] y) {
   y = ConcatFromSequence <axis = 0> (t)
 }"""
 
+BOXES: Final = """
+boxes (float[1, 3, 4] b, float[1, 2, 3] s, float[1, 2, 6, 6] x, float[1, 4, 4, 2] g)
+  => (int64[k, 3] i, float[r, 2, 2, 2] y, float[1, 2, 4, 4] z, float[3, 4] t, int64[q] u) {
+  i = NonMaxSuppression (b, s, most, half, low)
+  flat = Reshape (b, rows)
+  y = RoiAlign <output_height = 2, output_width = 2> (x, flat, images)
+  z = GridSample <mode = "bilinear"> (x, g)
+  t = ScatterND <reduction = "add"> (flat, where, news)
+  n = NonZero (t)
+  u, first, back, counts = Unique <axis = 0> (numbers)
+}"""
+FOREST: Final = """
+forest (float[n, 2] x) => (float[n, 1] y, string[n] l) {
+  s = ai.onnx.ml.Scaler <offset = [0.5, 0.0], scale = [2.0, 1.0]> (x)
+  y = ai.onnx.ml.TreeEnsembleRegressor <
+    n_targets = 1, nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2],
+    nodes_featureids = [1, 0, 0], nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"],
+    nodes_values = [0.5, 0.0, 0.0], nodes_truenodeids = [1, 0, 0],
+    nodes_falsenodeids = [2, 0, 0], target_treeids = [0, 0], target_nodeids = [1, 2],
+    target_ids = [0, 0], target_weights = [1.5, -2.0]> (s)
+  c, p = ai.onnx.ml.LinearClassifier <
+    coefficients = [0.5, -1.0, 1.0, 2.0], intercepts = [0.1, 0.2],
+    classlabels_ints = [3, 5], post_transform = "SOFTMAX"> (s)
+  l = ai.onnx.ml.LabelEncoder <
+    keys_int64s = [3, 5], values_strings = ["three", "five"], default_string = "none"> (c)
+}"""
+FUSED: Final = """
+fused (float[n, t, 8] x) => (float[n, t, 4] y, float[n, t, 8] z) {
+  h, m, v, r = com.microsoft.SkipLayerNormalization <epsilon = 0.001> (x, x, scale, bias)
+  a = com.microsoft.Attention <num_heads = 2> (h, w, b)
+  g = com.microsoft.BiasGelu (a, bias)
+  z = com.microsoft.FusedMatMul <alpha = 0.5, transB = 1> (g, square)
+  y = com.microsoft.MatMulNBits <K = 8, N = 4, bits = 4, block_size = 16> (z, packed, scales)
+}"""
+TEXT: Final = """
+text (string[n] x, float[n] v) => (string[n] y, string[n, k] parts, int64[n] c, float[n] w) {
+  s = StringConcat (x, x)
+  y = StringNormalizer <case_change_action = "UPPER", is_case_sensitive = 1> (s)
+  parts, c = StringSplit <delimiter = ","> (x)
+  small = Cast <to = 17> (v)
+  w = Cast <to = 1> (small)
+}"""
+
 
 def _floats(*shape: int) -> np.ndarray:
     size = int(np.prod(shape))
@@ -160,6 +204,14 @@ WEIGHTS: Final[Mapping[str, dict[str, np.ndarray]]] = {
     "images": {"scales": np.array([1, 1, 2, 1.5], np.float32), "k": _floats(2, 1, 3, 3)}
     | {"low": np.array(0, np.float32), "high": np.array(6, np.float32)},
     "lists": {},
+    "boxes": {"most": _integers(2), "half": np.float32([0.5]), "low": np.float32([-1])}
+    | {"rows": _integers(3, 4), "images": _integers(0, 0, 0), "numbers": _integers(3, 1, 3)}
+    | {"where": np.array([[0], [2]]), "news": _floats(2, 4)},
+    "forest": {},
+    "fused": {"scale": _floats(8), "bias": _floats(8), "w": _floats(8, 24), "b": _floats(24)}
+    | {"square": _floats(8, 8), "packed": np.full((4, 1, 8), 0x59, np.uint8)}
+    | {"scales": _floats(4)},
+    "text": {},
 }
 
 
@@ -175,7 +227,8 @@ def _text_seed(name: str, text: str) -> Callable[[], onnx.ModelProto]:
 
 TEXTS: Final = {"conv": CONV, "block": BLOCK, "lstm": LSTM, "control": CONTROL}
 TEXTS_MORE: Final = {"quantised": QUANTISED, "functions": FUNCTIONS, "shapes": SHAPES}
-TEXTS_LAST: Final = {"images": IMAGES, "lists": LISTS}
+TEXTS_LAST: Final = {"images": IMAGES, "lists": LISTS, "boxes": BOXES, "forest": FOREST}
+TEXTS_LAST |= {"fused": FUSED, "text": TEXT}
 
 SEEDS: Final[Mapping[str, Callable[[], onnx.ModelProto]]] = {
     name: _text_seed(name, text) for name, text in {**TEXTS, **TEXTS_MORE, **TEXTS_LAST}.items()

@@ -33,15 +33,35 @@ UNSUPPORTED = {
     ("fork", "thread"): "ThreadSanitizer cannot follow threads started after a fork",
     ("fork", "portable-thread"): "ThreadSanitizer cannot follow threads started after a fork",
 }
+QUICK_ROUNDS = {"pool": 400, "program": 60}
+"""How often threads meet, unless there is time for as many meetings as the programs say."""
+
 CC = shutil.which(os.environ.get("CC", "gcc")) or shutil.which("cc")
 
 
-def build(program: str, flavour: str, folder: Path) -> Path:
-    assert CC is not None, "the tests of the C library need a C compiler"
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """The objects of the C library in a flavour, compiled once."""
+
+    @cache
+    def compiled(flavour: str) -> list[Path]:
+        assert CC is not None, "the tests of the C library need a C compiler"
+        folder = tmp_path_factory.mktemp(flavour)
+        sources = [NATIVE / name for name in LIBRARY]
+        flags = [*COMMON, *FLAVOURS[flavour], f"-I{NATIVE}", "-c"]
+        subprocess.run([CC, *flags, *sources], check=True, cwd=folder)
+        return sorted(folder.glob("*.o"))
+
+    return compiled
+
+
+def build(
+    program: str, flavour: str, folder: Path, objects: list[Path], rounds: int | None
+) -> Path:
     target = folder / f"{program}-{flavour}"
-    sources = [HERE / f"{program}.c", *(NATIVE / name for name in LIBRARY)]
     flags = [*COMMON, *FLAVOURS[flavour], f"-I{NATIVE}", f"-I{HERE}"]
-    subprocess.run([CC, *flags, *sources, "-o", target], check=True)
+    flags += [] if rounds is None else [f"-DROUNDS={rounds}"]
+    subprocess.run([str(CC), *flags, HERE / f"{program}.c", *objects, "-o", target], check=True)
     return target
 
 
@@ -70,13 +90,14 @@ def prefix_for(flavour: str) -> tuple[str, ...] | None:
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("program", sorted(path.stem for path in HERE.glob("*.c")))
-def test_program_passes(program, flavour, tmp_path):
+def test_program_passes(program, flavour, tmp_path, objects, request):
     if reason := UNSUPPORTED.get((program, flavour)):
         pytest.skip(reason)
     prefix = prefix_for(flavour)
     if prefix is None:
         pytest.skip(f"the compiler or the system cannot run programs of flavour {flavour}")
-    result = run([*prefix, build(program, flavour, tmp_path)])
+    rounds = None if request.config.getoption("--long") else QUICK_ROUNDS.get(program)
+    result = run([*prefix, build(program, flavour, tmp_path, objects(flavour), rounds)])
     assert result.returncode == 0, result.stdout + result.stderr
     assert "ok test_" in result.stdout
 

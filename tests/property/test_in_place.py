@@ -114,7 +114,7 @@ def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @given(random=graphs(nodes=9), seed=st.integers(0, 9))
-@examples(12)
+@examples(8)
 def test_results_are_the_same_in_place(random, seed, threads):
     graph, feeds, store = optimise(random.graph), random.feeds(seed), Watched()
     note(str(graph))
@@ -157,7 +157,7 @@ def towers(draw: st.DrawFn) -> tuple[Builder, Value, list[Value]]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @given(tower=towers(), rows=st.lists(st.integers(0, 70), min_size=1, max_size=3))
-@examples(12)
+@examples(8)
 def test_towers_of_sums(tower, rows, threads):
     b, top, more = tower
     graph, store = b.graph([top, *(v for v in more if v is not top)]), Watched()

@@ -44,7 +44,7 @@ def test_code_lives_as_long_as_its_object():
 def test_code_in_a_cycle_is_collected():
     """The collector may see all parts of a cycle in any order; LLVM's parts have one."""
     text = emit(function([], tir.Seq(())), Target.host())
-    for _ in range(20):
+    for _ in range(5):
         holder = {"code": load(text, Target.host())}
         holder["itself"] = holder
         alive = weakref.ref(holder["code"])

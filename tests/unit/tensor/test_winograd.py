@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.windows import Windows, convolved
 from tilewright.dtypes import f32
 from tilewright.graph.ops.window import ConvTranspose
@@ -51,6 +52,7 @@ def cases(draw: st.DrawFn) -> tuple[Tiles, Windows]:
     return Tiles(taps, results, strides, dilations), Windows(space, taps, strides, dilations, pads)
 
 
+@examples(12)
 @given(case=cases(), groups=st.sampled_from((1, 1, 2, 3)), seed=st.integers(0, 2**16))
 def test_convolution(case: tuple[Tiles, Windows], groups: int, seed: int):
     tiles, w = case
@@ -137,6 +139,7 @@ def spread_cases(draw: st.DrawFn) -> tuple[SpreadTiles, tuple[int, ...], tuple[i
     return tiles, tuple(draw(st.integers(1, 7)) for _ in range(rank)), after
 
 
+@examples(12)
 @given(case=spread_cases(), groups=st.sampled_from((1, 1, 2)), data=st.data())
 def test_transposed_convolution(case, groups: int, data: st.DataObject):
     tiles, space, after = case
