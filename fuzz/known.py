@@ -21,7 +21,7 @@ from fuzz.case import Case
 from fuzz.compare import Place, Spread, differences
 from fuzz.engines import Results
 from fuzz.stepwise import run_stepwise
-from fuzz.values import wide
+from fuzz.values import is_float, wide
 
 __all__ = ["KNOWN", "MIXED", "Known", "excuse"]
 
@@ -128,6 +128,20 @@ def _scales_integers_too_far(case: Case) -> bool:
     return False
 
 
+def _order_of_factors_matters(case: Case) -> bool:
+    """Whether some floats multiplied before others are beyond their type, in some run."""
+    for node, values in _nodes_with_values(case):
+        x = np.asarray(values[node.input[0]]) if node.op_type == "ReduceProd" else None
+        if x is not None and is_float(x.dtype):
+            with np.errstate(all="ignore"):
+                exponents = np.log2(np.abs(wide(x)))
+            exponents = exponents[np.isfinite(exponents)]
+            most = 1022 if x.dtype == np.float64 else 126  # f16 and bf16 are multiplied as f32
+            if max(exponents[exponents > 0].sum(), -exponents[exponents < 0].sum()) > most:
+                return True
+    return False
+
+
 def _slopes_are_infinite(case: Case) -> bool:
     """Whether a slope of `PRelu` is no number by which zero could be multiplied, in some run."""
     return any(
@@ -202,6 +216,10 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("reference", "QuantizeLinear takes numbers through i32", _quantizes_large_numbers),
     Known("onnxruntime", "means of integers are of sums that wrap", _overflows("ReduceMean", 1)),
     Known("onnxruntime", "squares of integers do not wrap", _overflows("ReduceSumSquare", 2)),
+    *(
+        Known(oracle, "other factors are multiplied first", _order_of_factors_matters)
+        for oracle in ("onnxruntime", "reference")
+    ),
     *(
         Known("reference", "squares of integers are those of i64 or u64", _overflows(op, 2))
         for op in ("ReduceL2", "ReduceSumSquare")

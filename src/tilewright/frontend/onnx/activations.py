@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from tilewright.dtypes import f32
+from tilewright.dtypes import f32, f64
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
@@ -141,7 +141,7 @@ def shrink(b: Builder, node: OnnxNode, x: Value) -> Value:
     bias, edge = node.float("bias", 0.0), node.float("lambd", 0.5)
 
     def body(v: tir.Expr) -> tir.Expr:
-        wide = v if v.dtype.is_float else v.to(f32)
+        wide = v if v.dtype.is_float else v.to(f64 if v.dtype.bits > 16 else f32)
         moved = select(wide < -edge, wide + bias, select(wide > edge, wide - bias, 0))
         return moved.to(v.dtype)
 
