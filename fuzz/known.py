@@ -203,6 +203,11 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known(
         "reference",
+        "AveragePool pads in front for windows that reach behind the end of an image",
+        _where("AveragePool", lambda node: _attribute(node, "ceil_mode", 0) == 1),
+    ),
+    Known(
+        "reference",
         "LpPool counts what lies behind the end of an image",
         _where("LpPool", lambda node: _attribute(node, "ceil_mode", 0) == 1),
     ),

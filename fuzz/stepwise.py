@@ -36,8 +36,9 @@ EXACT: Final = frozenset({
 
 ORDER: Final = ("reference", "onnxruntime")
 
-DOUBTFUL: Final = frozenset({"LRN", "LpNormalization"})
-"""Operators that the reference gets wrong (`fuzz.known`): onnxruntime is asked first."""
+DOUBTFUL: Final = frozenset({"LRN", "LpNormalization", "SoftmaxCrossEntropyLoss"})
+"""Operators that the reference gets wrong (`fuzz.known`), or that overflow in its f16: onnxruntime
+is asked first."""
 
 BESIDE_ONE: Final = frozenset({
     "BlackmanWindow", "GRU", "HammingWindow", "HannWindow", "LSTM", "LogSoftmax", "RNN",

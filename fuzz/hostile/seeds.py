@@ -204,7 +204,7 @@ WEIGHTS: Final[Mapping[str, dict[str, np.ndarray]]] = {
     "images": {"scales": np.array([1, 1, 2, 1.5], np.float32), "k": _floats(2, 1, 3, 3)}
     | {"low": np.array(0, np.float32), "high": np.array(6, np.float32)},
     "lists": {},
-    "boxes": {"most": _integers(2), "half": np.float32([0.5]), "low": np.float32([-1])}
+    "boxes": {"most": _integers(2), "half": _floats(1), "low": _floats(1)}
     | {"rows": _integers(3, 4), "images": _integers(0, 0, 0), "numbers": _integers(3, 1, 3)}
     | {"where": np.array([[0], [2]]), "news": _floats(2, 4)},
     "forest": {},
@@ -227,11 +227,12 @@ def _text_seed(name: str, text: str) -> Callable[[], onnx.ModelProto]:
 
 TEXTS: Final = {"conv": CONV, "block": BLOCK, "lstm": LSTM, "control": CONTROL}
 TEXTS_MORE: Final = {"quantised": QUANTISED, "functions": FUNCTIONS, "shapes": SHAPES}
-TEXTS_LAST: Final = {"images": IMAGES, "lists": LISTS, "boxes": BOXES, "forest": FOREST}
-TEXTS_LAST |= {"fused": FUSED, "text": TEXT}
+TEXTS_OTHER: Final = {"images": IMAGES, "lists": LISTS, "boxes": BOXES, "forest": FOREST}
+TEXTS_LAST: Final = {"fused": FUSED, "text": TEXT}
 
 SEEDS: Final[Mapping[str, Callable[[], onnx.ModelProto]]] = {
-    name: _text_seed(name, text) for name, text in {**TEXTS, **TEXTS_MORE, **TEXTS_LAST}.items()
+    name: _text_seed(name, text)
+    for name, text in {**TEXTS, **TEXTS_MORE, **TEXTS_OTHER, **TEXTS_LAST}.items()
 }
 """Models by name; `write_seed` also knows `external`, the first of them with data beside it."""
 
