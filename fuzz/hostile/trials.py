@@ -246,7 +246,8 @@ def _results(module: Module) -> list[bytes]:
     feeds = _feeds(module)
     if feeds is None or module.by_reference:
         return []
-    return [np.asarray(array).tobytes() for array in module.run(feeds)]
+    arrays = [np.asarray(array) for array in module.run(feeds)]
+    return [repr(a.tolist()).encode() if a.dtype == object else a.tobytes() for a in arrays]
 
 
 def _is_long(module: Module) -> bool:
