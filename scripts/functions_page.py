@@ -78,6 +78,10 @@ kernel = tw.build(tw.func("smooth", [X], [Y]))
 np.testing.assert_allclose(kernel(x), np.logaddexp(0, x), rtol=1e-6)
 ```
 
+Where a case is costly and hardly ever met, say so: code for `tw.select(tw.call("unlikely", cond),
+rare, usual)` branches around `rare` as long as the condition holds in no lane. Sines of angles
+beyond 2²⁷ are computed like that.
+
 A function that has only a meaning (`tilewright.tensor.functions.register`) can be interpreted but
 not compiled (T203).
 """

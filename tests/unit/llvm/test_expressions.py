@@ -73,6 +73,37 @@ def test_select_of_vectors_by_a_scalar():
     assert (found == a).all()
 
 
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize("given", ["none", "some", "all", "nested"])
+def test_what_is_unlikely_is_branched_around(lanes, given):
+    """Values are those of a choice; no block is entered that no lane needs."""
+
+    def unlikely(cond):
+        return tir.Call("unlikely", (cond,), cond.dtype)
+
+    def body(x):
+        y = tir.Var("y", x.dtype)
+        rare = tir.Let(y, x * 2, tir.Select(unlikely(y > 60), y - 1000, y + y))
+        return tir.Select(unlikely(x > 20), rare, x + 1)
+
+    values = {"none": (0, 0), "some": (22, 0), "all": (22, 22), "nested": (40, 3)}[given]
+    a = np.arange(16, dtype=np.float32)
+    a[::5] += values[0]
+    a[1::2] += values[1]
+    found = map_elements(body, [a], [f32], f32, lanes)
+    rare = np.where(2 * a > 60, 2 * a - 1000, 4 * a)
+    assert found.tolist() == np.where(a > 20, rare, a + 1).tolist()
+
+
+def test_a_choice_without_an_unlikely_condition_does_not_branch():
+    a, out = flat("a", 8, f32), flat("out", 8, f32)
+    x = tir.Load(a, (ramp(0, 8),))
+    for cond, blocks in ((x > 1, 0), (tir.Call("unlikely", (x > 1,), (x > 1).dtype), 1)):
+        value = tir.Select(cond, x * 3, x)
+        text = emit(function([a, out], tir.Store(out, (ramp(0, 8),), value)), Target.host())
+        assert text.count("br i1") == blocks
+
+
 def test_division_of_loop_variables_is_unsigned():
     """Loops count from zero: no correction for negative numbers."""
     out = flat("out", 100, i64)

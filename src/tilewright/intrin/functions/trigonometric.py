@@ -33,8 +33,7 @@ def _any_size(x: tir.Expr, of: Callable[[Steps, tir.Expr, tir.Expr], tir.Expr]) 
     usual, seldom = Steps(), Steps()
     common = usual.result(of(usual, *quadrant(usual, size)))
     large = seldom.result(of(seldom, *any_quadrant(seldom, size)))
-    beyond = tir.Call("unlikely", (size > LIMIT,), (size > LIMIT).dtype)
-    return a.result(tir.Select(beyond, large, common))
+    return a.result(tir.Select(call("unlikely", size > LIMIT), large, common))
 
 
 def _is_odd(n: tir.Expr) -> tir.Expr:
