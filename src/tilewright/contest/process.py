@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import IO, Any, Final, Self
 
 __all__ = ["EngineGoneError", "EngineProcess"]
@@ -29,7 +30,10 @@ class EngineGoneError(Exception):
 class EngineProcess:
     """One engine, which is stopped except while it answers."""
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(
+        self, name: str, threads: int, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """`environment` stands in for the variables of this process."""
         self.name = name
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in `close`)
         request_read, request_write = os.pipe()
@@ -41,6 +45,7 @@ class EngineProcess:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
+            env=environment,
         )
         os.close(request_read)
         os.close(answer_write)
