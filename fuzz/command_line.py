@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from fuzz.campaign import Campaign, Finding
 from fuzz.kept import write_kept
 from fuzz.reduction import reduce_case
 
-__all__ = ["add_common", "finish", "limits_of", "names_among"]
+__all__ = ["add_common", "finish", "limits_of"]
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -36,18 +36,6 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def limits_of(options: argparse.Namespace) -> Limits:
     """Time and memory of a case."""
     return Limits(options.limit, int(options.memory * 2**30))
-
-
-def names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
-    """A parser of names between commas."""
-
-    def parse(text: str) -> list[str]:
-        names = [name for name in text.split(",") if name]
-        if unknown := set(names) - set(known):
-            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
-        return names
-
-    return parse
 
 
 def finish(campaign: Campaign, findings: Iterable[Finding], options: argparse.Namespace) -> int:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import count
 
+from benchmarks.command_line import names_among
 from fuzz.campaign import Campaign
-from fuzz.command_line import add_common, finish, limits_of, names_among
+from fuzz.command_line import add_common, finish, limits_of
 from fuzz.generate import OLDEST, generate
 from fuzz.rules import RULES
 

@@ -12,11 +12,11 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 from tilewright.dtypes import DType
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import combine, make_block
+from tilewright.tensor.same import always_the_same
 
 __all__ = [
     "FAMILIES",
@@ -139,7 +139,7 @@ def intrinsic(name: str, requires: frozenset[str] = frozenset()) -> Callable[[De
 _NAME = re.compile(r"([\w.]+)(?:\(([\d,\s]*)\))?$")
 
 
-@cache
+@always_the_same
 def lookup(name: str) -> TensorIntrinsic | None:
     """The instruction with this name, for example `f32.gemm(6,16,64)`; None if there is none."""
     found = _NAME.match(name.strip())

@@ -121,8 +121,9 @@ def _index_of(nest: tir.Stmt) -> _Index:
     if found is None:
         if len(_indices) >= _MOST_INDICES:
             _indices.clear()
-        found = _indices[id(nest)] = _Index(nest, {}, {}, {})
-        _fill(found)
+        found = _Index(nest, {}, {}, {})
+        _fill(found)  # before other threads see it
+        _indices[id(nest)] = found
     return found
 
 

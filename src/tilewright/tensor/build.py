@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ class Tensor:
         return self.buffer.dtype
 
     def __getitem__(self, indices: object) -> tir.Expr:
-        _used.append(self)
+        _reads.tensors.append(self)
         load = self.buffer[indices]
         if len(load.indices) != len(self.buffer.shape):
             found, rank = len(load.indices), len(self.buffer.shape)
@@ -73,12 +74,18 @@ class Tensor:
 
     def stored(self, indices: Sequence[tir.Expr]) -> tir.Load:
         """An element as it is stored, not widened."""
-        _used.append(self)
+        _reads.tensors.append(self)
         return tir.Load(self.buffer, tuple(indices))
 
 
-# Tensors read since the current `compute` began; they become its inputs.
-_used: list[Tensor] = []
+class _Reads(threading.local):
+    """Tensors that this thread has read since its current `compute` began: they become inputs."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+
+
+_reads = _Reads()
 
 
 @dataclass(frozen=True)
@@ -151,9 +158,9 @@ def compute(
     letters = _axis_names(value, len(extents))
     loops = [tir.Var(letter) for letter in letters]
     iters = [tir.Iter(tir.Var(f"v{loop.name}"), e) for loop, e in zip(loops, extents, strict=True)]
-    _used.clear()
+    _reads.tensors.clear()
     result = value(*(i.var for i in iters))
-    inputs = tuple(dict.fromkeys(_used))
+    inputs = tuple(dict.fromkeys(_reads.tensors))
     if not isinstance(result, Reduction):
         result = tir.as_expr(result, dtype or f32)
     element = result.value.dtype if isinstance(result, Reduction) else result.dtype

@@ -6,6 +6,8 @@ branch in it; each with several sizes, so that calls under way differ in their p
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -156,6 +158,29 @@ def test_many_sessions_at_once(threads):
             assert_same(found, wanted[model_number][which])
 
     together(work)
+
+
+COMPILED_AT_ONCE = """\
+import sys
+from tests.unit.model import test_concurrency as here
+
+sys.setswitchinterval(1e-4)
+names, sessions = ["words", "steps"], {}
+here.together(lambda k: sessions.update({k: here.session_of(names[k % 2], 1)}))
+alone = [here.session_of(name, 1) for name in names]
+for k, session in sessions.items():
+    for feeds in here.feeds_of(names[k % 2], here.np.random.default_rng(8)):
+        here.assert_same(session.run(None, feeds), alone[k % 2].run(None, feeds))
+print(len(sessions), "agree")
+"""
+
+
+def test_many_threads_compile_at_once():
+    """In a process where nothing has been compiled yet, and threads interrupt each other often."""
+    command = [sys.executable, "-c", COMPILED_AT_ONCE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == f"{CALLERS} agree\n"
 
 
 def test_counts_of_threads_agree():

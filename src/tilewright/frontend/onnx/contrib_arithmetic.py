@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.dtypes import f32, f64, i32, u32, u64
 from tilewright.frontend.onnx.conversions import converted
+from tilewright.frontend.onnx.determinant import pivoted
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.reductions import widened
@@ -16,8 +17,7 @@ from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.loops import Outside, Turn, loop
-from tilewright.graph.ops import ArgReduce, axis, picked
-from tilewright.graph.ops.gather import Gather
+from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.scatter import Scatter
 from tilewright.graph.sizes import product, tidy
 from tilewright.tensor import ir as tir
@@ -73,15 +73,7 @@ def inverse(b: Builder, node: OnnxNode, x: Value) -> Value:
 def _clear(b: Builder, step: Value, carried: Sequence[Value], outside: Outside) -> Turn:
     """One column: its greatest element comes to the diagonal, and clears all others."""
     (matrices,) = carried
-    numbers = b.tabulate((1, matrices.shape[1]), lambda _, i: i)
-    column = take(b, matrices, step, 2)
-    sizes = b.map(
-        lambda v, i, k: select(i < k, tir.const(-1, v.dtype), call("abs", v)), column, numbers, step
-    )
-    pivot = b.add(ArgReduce(tir.Fold.MAX, 1), sizes)
-    rows = b.map(lambda i, p, k: select(i.eq(k), p, select(i.eq(p), k, i)), numbers, pivot, step)
-    swap = Gather(matrices.shape, ((1, (axis(0), axis(1))),), (axis(0), picked(0), axis(2)))
-    swapped = b.add(swap, matrices, rows)
+    swapped, _, numbers = pivoted(b, step, matrices)
     count, size, width = matrices.shape
     top = take(b, swapped, step, 1)
     corner = b.reshape(take(b, top, step, 1), (count, 1))

@@ -7,12 +7,12 @@ from typing import Final
 from tilewright.dtypes import DType, f32, i32, u32
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.convolution import qlinear_conv
-from tilewright.frontend.onnx.fused import as_floats, as_small
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.normalization import softmax_over
 from tilewright.frontend.onnx.pooling import average_pool, global_average_pool, max_pool
 from tilewright.frontend.onnx.products import integer_product
 from tilewright.frontend.onnx.quantization import Quantized, aligned
+from tilewright.frontend.onnx.quantized_floats import as_floats, as_small, on_floats
 from tilewright.frontend.onnx.reductions import mean
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.windows import channels_first, channels_last
@@ -33,21 +33,13 @@ def _single(made: object) -> Value:
 
 
 @onnx_op("QLinearSoftmax", domain=DOMAIN)
-def quantized_softmax(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-) -> Value:
+@on_floats
+def quantized_softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Along one axis; if `opset` is below 13, along all from that axis on."""
     modern = node.int("opset", 13) >= 13
     axis = normal_axis(node.int("axis", -1 if modern else 1), x.rank)
     axes = (axis,) if modern else tuple(range(axis, x.rank))
-    floats = as_floats(b, Quantized(x, x_scale, x_zero))
-    return as_small(b, softmax_over(b, floats, axes, logarithm=False), scale, zero, x)
+    return softmax_over(b, x, axes, logarithm=False)
 
 
 @onnx_op("QLinearConcat", domain=DOMAIN)
@@ -65,38 +57,24 @@ def quantized_concat(
 
 
 @onnx_op("QLinearAveragePool", "QLinearGlobalAveragePool", domain=DOMAIN)
-def quantized_average_pool(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-) -> Value:
+@on_floats
+def quantized_average_pool(b: Builder, node: OnnxNode, x: Value) -> Value:
     """The means of windows, or of whole channels; channels may be last."""
-    floats, last = as_floats(b, Quantized(x, x_scale, x_zero)), bool(node.int("channels_last"))
+    last = bool(node.int("channels_last"))
     pool = average_pool if node.op == "QLinearAveragePool" else global_average_pool
-    y = _single(pool(b, node, channels_first(b, floats) if last else floats))
-    return as_small(b, channels_last(b, y) if last else y, scale, zero, x)
+    y = _single(pool(b, node, channels_first(b, x) if last else x))
+    return channels_last(b, y) if last else y
 
 
 @onnx_op("QLinearReduceMean", domain=DOMAIN)
-def quantized_mean(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-) -> Value:
+@on_floats
+def quantized_mean(b: Builder, node: OnnxNode, x: Value) -> Value:
     """The mean over some dimensions, or over all."""
     axes = sorted(normal_axis(a, x.rank) for a in node.ints("axes") or range(x.rank))
-    y = mean(b, as_floats(b, Quantized(x, x_scale, x_zero)), axes)
+    y = mean(b, x, axes)
     if not node.int("keepdims", 1):
         y = b.reshape(y, [d for k, d in enumerate(x.shape) if k not in axes])
-    return as_small(b, y, scale, zero, x)
+    return y
 
 
 @onnx_op("QLinearWhere", domain=DOMAIN)

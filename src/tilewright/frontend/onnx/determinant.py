@@ -17,7 +17,7 @@ from tilewright.graph.sizes import fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__: list[str] = []
+__all__ = ["pivoted"]
 
 
 @onnx_op("Det")
@@ -33,11 +33,12 @@ def determinant(b: Builder, node: OnnxNode, x: Value) -> Value:
     return converted(b, b.reshape(found, lead), x.dtype)
 
 
-def _eliminate(b: Builder, step: Value, carried: Sequence[Value], outside: Outside) -> Turn:
-    """One column: its greatest element below comes to the diagonal, and clears those below it."""
-    matrices, found = carried
-    count, size, _ = matrices.shape
-    numbers = b.tabulate((1, size), lambda _, i: i)
+def pivoted(b: Builder, step: Value, matrices: Value) -> tuple[Value, Value, Value]:
+    """Matrices whose greatest element below in a column is on the diagonal; which row it came from.
+
+    And the numbers of all rows.
+    """
+    numbers = b.tabulate((1, matrices.shape[1]), lambda _, i: i)
     column = take(b, matrices, step, 2)
     sizes = b.map(
         lambda v, i, k: select(i < k, tir.const(-1, v.dtype), call("abs", v)), column, numbers, step
@@ -45,7 +46,14 @@ def _eliminate(b: Builder, step: Value, carried: Sequence[Value], outside: Outsi
     pivot = b.add(ArgReduce(tir.Fold.MAX, 1), sizes)
     rows = b.map(lambda i, p, k: select(i.eq(k), p, select(i.eq(p), k, i)), numbers, pivot, step)
     swap = Gather(matrices.shape, ((1, (axis(0), axis(1))),), (axis(0), picked(0), axis(2)))
-    swapped = b.add(swap, matrices, rows)
+    return b.add(swap, matrices, rows), pivot, numbers
+
+
+def _eliminate(b: Builder, step: Value, carried: Sequence[Value], outside: Outside) -> Turn:
+    """One column: its greatest element below comes to the diagonal, and clears those below it."""
+    matrices, found = carried
+    count, size, _ = matrices.shape
+    swapped, pivot, numbers = pivoted(b, step, matrices)
     top = take(b, swapped, step, 1)
     corner = take(b, top, step, 1)
     below = b.map(

@@ -9,13 +9,8 @@ from tilewright.dtypes import i32
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.normalization import layer_norm, rms_norm
 from tilewright.frontend.onnx.products import combined, integer_product, product
-from tilewright.frontend.onnx.quantization import (
-    Quantized,
-    QuantizedPair,
-    aligned,
-    quantized_dynamically,
-    saturated,
-)
+from tilewright.frontend.onnx.quantization import QuantizedPair, quantized_dynamically
+from tilewright.frontend.onnx.quantized_floats import as_floats, as_small, on_floats
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
@@ -23,7 +18,7 @@ from tilewright.graph.ops.gather import Gather
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["as_floats", "as_small", "fused_matmul"]
+__all__ = ["fused_matmul"]
 
 DOMAIN: Final = "com.microsoft"
 
@@ -175,35 +170,9 @@ def quantized_binary(b: Builder, node: OnnxNode, *inputs: Value | None) -> Value
 
 
 @onnx_op("QLinearSigmoid", "QLinearLeakyRelu", domain=DOMAIN)
-def quantized_unary(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value | None,
-    scale: Value,
-    zero: Value | None = None,
-) -> Value:
-    """A function of a quantised tensor, quantised."""
+@on_floats
+def quantized_unary(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """A function of each element."""
     body = _activation(node.op.removeprefix("QLinear"), node.float("alpha", 0.01))
     assert body is not None
-    floats = as_floats(b, Quantized(x, x_scale, x_zero))
-    return as_small(b, b.map(body, floats), scale, zero, x)
-
-
-def as_floats(b: Builder, x: Quantized) -> Value:
-    """What quantised numbers stand for."""
-    parts = [aligned(b, p, x.values, 0) for p in (x.scale, x.zero) if p is not None]
-
-    def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
-        return (v.to(i32) if z is None else v.to(i32) - z.to(i32)).to(s.dtype) * s
-
-    return b.map(body, x.values, *parts)
-
-
-def as_small(b: Builder, x: Value, scale: Value, zero: Value | None, like: Value) -> Value:
-    """Floats quantised, in the type of the zero point, or of `like`."""
-    offset = b.constant(0, "zero", like.dtype) if zero is None else zero
-    dtype = offset.dtype
-    parts = [aligned(b, p, x, 0) for p in (scale, offset)]
-    return b.map(lambda v, s, z: saturated(call("round", v / s) + z.to(v.dtype), dtype), x, *parts)
+    return b.map(body, x)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from tilewright.graph.ops.movement import axis
 from tilewright.graph.ops.op import Limit, Op, Role, SizeOf
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute
+from tilewright.tensor.same import always_the_same
 from tilewright.tensor.visit import substitute, walk
 
 __all__ = ["Gather", "Read", "inside", "limits_of", "picked", "places_in", "values_at"]
@@ -29,7 +29,7 @@ Read = tuple[int, tuple[tir.Expr, ...]]
 """An element of an index tensor: the number of the input, and the place in it."""
 
 
-@cache
+@always_the_same
 def picked(number: int) -> tir.Var:
     """The variable that stands for the element that read `number` gives; always the same one."""
     return tir.Var(f"p{number}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -21,12 +20,13 @@ from tilewright.graph.sizes import broadcast, variables
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute
 from tilewright.tensor.evaluate import Evaluator
+from tilewright.tensor.same import always_the_same
 from tilewright.tensor.visit import substitute, walk
 
 __all__ = ["Map", "argument", "broadcast_assumptions", "broadcast_index", "evaluate_expr"]
 
 
-@cache
+@always_the_same
 def argument(position: int, dtype: DType) -> tir.Var:
     """The variable that stands for an element of input `position`; always the same one."""
     return tir.Var(f"arg{position}", dtype)

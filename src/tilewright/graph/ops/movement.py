@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Tensor, compute, seq
 from tilewright.tensor.printer import print_node
+from tilewright.tensor.same import always_the_same
 from tilewright.tensor.visit import substitute
 
 __all__ = ["Concat", "Expand", "Remap", "Reshape", "Transpose", "axis"]
@@ -32,7 +32,7 @@ G010 = Code("G010", "{elements} elements do not fill the shape [{shape}]")
 G011 = Code("G011", "tensors that are joined along axis {axis} differ in dimension {dimension}")
 
 
-@cache
+@always_the_same
 def axis(position: int) -> tir.Var:
     """The variable of an output dimension in a `Remap`; always the same one."""
     return tir.Var(f"o{position}")
