@@ -89,11 +89,12 @@ def _elements(kind: TensorType) -> int:
 def products_of(op: Op, read: Sequence[TensorType], made: Sequence[TensorType]) -> int:
     """Multiplications of an operator at most: each element of a result may need a whole operand."""
     from tilewright.graph.ops.contract import Contract
+    from tilewright.graph.ops.op import Role
 
     if isinstance(op, Contract):
         dims = zip(op.left + op.right, (*read[0].shape, *read[1].shape), strict=True)
         return math.prod(tir.int_value(d) or 0 for d in dict(dims).values())
-    if op.role.is_light or not read:
+    if op.linear or op.role not in (Role.ANCHOR, Role.ALONE) or not read:
         return 0
     return sum(map(_elements, made)) * min(map(_elements, read))
 

@@ -25,6 +25,8 @@ class Compact(Op):
     input (i64), which is computed before: with it the memory of the result can be placed.
     """
 
+    linear = True
+
     size: tir.Var
 
     @property

@@ -285,6 +285,8 @@ class Remap(Op):
 class Concat(Op):
     """Tensors one after another along a dimension."""
 
+    linear = True
+
     axis: int
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:

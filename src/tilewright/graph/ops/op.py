@@ -43,11 +43,6 @@ class Role(enum.Enum):
     VIEW = "view"  # nothing to do: the same memory with another shape
     ALONE = "alone"  # a kernel of its own
 
-    @property
-    def is_light(self) -> bool:
-        """Whether an element costs about as much as reading what it is made of."""
-        return self not in (Role.ANCHOR, Role.ALONE)
-
 
 @dataclass(frozen=True)
 class Op(abc.ABC):
@@ -56,6 +51,8 @@ class Op(abc.ABC):
     role: ClassVar[Role] = Role.ALONE
     folds: ClassVar[bool] = True
     """Whether it may be computed while a model is compiled, if its inputs are known."""
+    linear: ClassVar[bool] = False
+    """Whether it costs about as much as reading its inputs, though it is a kernel of its own."""
 
     @property
     def name(self) -> str:

@@ -116,6 +116,8 @@ class ArgReduce(Op):
     Of several equal ones the first counts, or the last.
     """
 
+    linear = True
+
     fold: tir.Fold
     axis: int
     last: bool = False

@@ -25,6 +25,8 @@ class Cumulate(Op):
     `reverse` begins at the end. The fold is a sum or a product.
     """
 
+    linear = True
+
     fold: tir.Fold
     axis: int
     exclusive: bool = False

@@ -33,6 +33,8 @@ class Scatter(Op):
     the tensor the nearest element is updated, nothing else ever.
     """
 
+    linear = True
+
     reads: tuple[Read, ...]
     places: tuple[tir.Expr, ...]
     fold: tir.Fold | None = None

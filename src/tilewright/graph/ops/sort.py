@@ -37,6 +37,8 @@ class Order(Op):
     linear in the elements, whatever `length` is.
     """
 
+    linear = True
+
     length: tir.Expr
     descending: bool = False
 
