@@ -36,10 +36,19 @@ def ends_of(*names: str) -> dict[str, dict[str, object]]:
     return dict(json.loads(done.stdout))
 
 
+QUICK = list(LARGE)[::2]
+"""Without `--long`, every other one."""
+
+
+def some(names):
+    slow = pytest.mark.slow
+    return [pytest.param(name, marks=() if name in QUICK else slow) for name in names]
+
+
 @pytest.fixture(scope="module")
-def ends():
-    """What became of all of them, each compiled in a process of its own."""
-    return ends_of()
+def ends(request):
+    """What became of them, each compiled in a process of its own."""
+    return ends_of(*(LARGE if request.config.getoption("--long") else QUICK))
 
 
 def require_bounded(end):
@@ -48,14 +57,14 @@ def require_bounded(end):
     assert not end["touched"]
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", some(LARGE))
 def test_a_large_file_does_no_harm(ends, name):
     require_bounded(ends[name])
     if ends[name]["kind"] == "refused":
         assert ends[name]["cpu_s"] <= REFUSED_S
 
 
-@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("name", some(CODES))
 def test_a_large_file_is_refused_for_what_is_wrong_with_it(ends, name):
     assert ends[name]["code"] == CODES[name]
 

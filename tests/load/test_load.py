@@ -76,7 +76,7 @@ def test_sessions_use_no_more_threads_than_they_may(how):
     assert result.stdout == "1\n", result.stderr[-3000:]
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(1000, marks=LONG)])
+@pytest.mark.parametrize("count", [12, pytest.param(1000, marks=LONG)])
 def test_sessions_come_and_go(count):
     report = run("sessions", count, timeout=1800)
     assert report["wrong"] == 0

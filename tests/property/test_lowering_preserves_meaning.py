@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.threaded import run_threaded
 from tests.tilings import random_kernel, random_tiling
 from tilewright.dtypes import f32, f64, i8, i32
@@ -47,6 +48,7 @@ def test_programs_as_written(program: Program, seed: int):
     _lowered(program.func, program.func, program.sizes, seed)
 
 
+@examples(12)
 @given(seed=seeds)
 def test_tiled_kernels(seed: int):
     r = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What is computed while a model is compiled: in proportion to its weights, and to what it costs."""
+"""What is computed while a model is compiled: in proportion to its weights and to what it costs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def weights(b: Builder, name: str) -> object:
     [
         lambda b, x, y: b.concat([x, y, x], 0),
         lambda b, x, y: b.concat([x, y], 1),
-        lambda b, x, y: b.transpose(x, (1, 0)),
+        lambda b, x, _: b.transpose(x, (1, 0)),
         lambda b, x, y: b.map(lambda v, w: v * w, x, y),
-        lambda b, x, y: b.reduce(tir.Fold.ADD, x, (0,)),
-        lambda b, x, y: b.add(ArgReduce(tir.Fold.MAX, 1), x),
-        lambda b, x, y: b.add(Cumulate(tir.Fold.ADD, 1), x),
+        lambda b, x, _: b.reduce(tir.Fold.ADD, x, (0,)),
+        lambda b, x, _: b.add(ArgReduce(tir.Fold.MAX, 1), x),
+        lambda b, x, _: b.add(Cumulate(tir.Fold.ADD, 1), x),
     ],
     ids=["rows", "columns", "transposed", "product", "sum", "greatest", "running sum"],
 )
