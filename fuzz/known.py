@@ -85,6 +85,11 @@ def _skips(node: onnx.NodeProto) -> bool:
     return pads and any(s > r for s, r in zip(steps, reach, strict=True))
 
 
+def _picks(node: onnx.NodeProto) -> bool:
+    """Whether elements are taken as they are, by coordinates that are rounded."""
+    return bool(_attribute(node, "mode", b"nearest") == b"nearest")
+
+
 def _has_indices_along_one_dimension(node: onnx.NodeProto) -> bool:
     return len(node.output) > 1 and len(_attribute(node, "kernel_shape", [])) == 1
 
@@ -181,6 +186,12 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known("reference", "samples are f32", _has("DeformConv", TensorProto.DOUBLE), 1e-5),
     Known("reference", "coordinates are f64", _has("Resize", TensorProto.DOUBLE), 1e-4),
+    *(
+        Known(
+            "reference", "coordinates are f64: another element is the nearest", _where(op, _picks)
+        )
+        for op in ("Resize", "Upsample")
+    ),
     Known("reference", "coordinates are f64", _has("GridSample", TensorProto.DOUBLE), 1e-4),
     *(
         Known(oracle, f"{op} of f64 is computed in f32", _has(op, TensorProto.DOUBLE), 1e-4)
