@@ -187,9 +187,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("reference", "samples are f32", _has("DeformConv", TensorProto.DOUBLE), 1e-5),
     Known("reference", "coordinates are f64", _has("Resize", TensorProto.DOUBLE), 1e-4),
     *(
-        Known(
-            "reference", "coordinates are f64: another element is the nearest", _where(op, _picks)
-        )
+        Known("reference", "another element is nearest by coordinates of f64", _where(op, _picks))
         for op in ("Resize", "Upsample")
     ),
     Known("reference", "coordinates are f64", _has("GridSample", TensorProto.DOUBLE), 1e-4),
