@@ -102,12 +102,11 @@ def run_stepwise(
             floor = _floor(node, values)
             exact = set(node.input[1:]) if node.op_type in SCALED else set[str]()
             given = {
-                n: v if n in exact else noise.on(v, 0.5, _input_floor(node, v))
+                n: v if n in exact else noise.on(v, 0.5 * _units(node, v), _input_floor(node, v))
                 for n, v in needed.items()
             }
             results = evaluate_node(model, node, given, order)
-            units = 2.0**29 if node.op_type in SINGLE else 1.0
-            results = [noise.on(v, units if _is_double(v) else 1.0, floor) for v in results]
+            results = [noise.on(v, _units(node, v), floor) for v in results]
         else:
             results = evaluate_node(model, node, needed, order)
         values.update(zip((name for name in node.output if name), results, strict=True))
@@ -141,8 +140,10 @@ def _input_floor(node: onnx.NodeProto, value: Value) -> float:
     return float(np.max(_sizes(value), initial=0)) if node.op_type == "Det" else 0.0
 
 
-def _is_double(value: Value) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.float64
+def _units(node: onnx.NodeProto, value: Value) -> float:
+    """How many times the usual errors a value has."""
+    is_double = isinstance(value, np.ndarray) and value.dtype == np.float64
+    return 2.0**29 if is_double and node.op_type in SINGLE else 1.0
 
 
 def _sizes(value: Value) -> Array:
