@@ -20,9 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Limits", "Outcome", "attempt", "memory_counts_until_here"]
+__all__ = ["Limits", "Outcome", "attempt", "only_a_run_follows"]
 
-_counted: list[int] = []
+_counted: list[tuple[int, float]] = []
+"""Memory and processor time, where limits end."""
+
+RUNS: Final = b"runs\n"
+"""What a trial writes first where a run begins."""
+
+_pipe: list[int] = []
 
 GOOD: Final = ("compiled", "ran", "refused", "loaded", "missed")
 
@@ -72,18 +78,22 @@ def attempt(action: Callable[[], tuple[str, str]], allowed: list[Path], limits: 
         os.kill(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
     cpu = usage.ru_utime + usage.ru_stime
+    is_run = data is not None and data.startswith(RUNS)
+    data = data.removeprefix(RUNS) if data is not None else None
     if data is None:
         return Outcome("hung", f"after {limits.patience_s} s", cpu_s=cpu)
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         kind = "too slow" if name in ("SIGXCPU", "SIGKILL") else "crashed"
+        if kind == "too slow" and is_run:
+            return Outcome("ran", code="long")
         return Outcome(kind, f"{name} {data.decode(errors='replace')[-2000:]}", cpu_s=cpu)
     try:
         outcome = Outcome(**json.loads(data))
     except ValueError:
         return Outcome("crashed", f"status {status}: {data[-2000:]!r}", cpu_s=cpu)
-    outcome.cpu_s = cpu
-    if outcome.is_good and cpu > limits.seconds:
+    outcome.cpu_s = outcome.cpu_s or cpu
+    if outcome.is_good and outcome.cpu_s > limits.seconds:
         outcome.kind = "too slow"
     if outcome.is_good and outcome.memory_bytes > limits.memory_bytes:
         outcome.kind = "too large"
@@ -119,17 +129,20 @@ def _be_child(
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_bytes, limits.file_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _watch(allowed, touched)
+        _pipe.append(writer)
         outcome = _judged(action)
-        outcome.memory_bytes = max(0, (_counted[0] if _counted else _peak()) - before)
+        peak, outcome.cpu_s = _counted[0] if _counted else (_peak(), 0.0)
+        outcome.memory_bytes = max(0, peak - before)
         outcome.touched = touched[:8]
         os.write(writer, json.dumps(vars(outcome)).encode())
     finally:
         os._exit(0)
 
 
-def memory_counts_until_here() -> None:
-    """What follows is a run, which may take whatever its model asks for."""
-    _counted.append(_peak())
+def only_a_run_follows() -> None:
+    """Limits end here: a run may take whatever its model asks for."""
+    _counted.append((_peak(), time.process_time()))
+    os.write(_pipe[0], RUNS)
 
 
 def _judged(action: Callable[[], tuple[str, str]]) -> Outcome:

@@ -23,7 +23,7 @@ from fuzz.hostile.files import mutated_artefact, mutated_kernel, weights_differ_
 from fuzz.hostile.places import PLACES, put_in_place
 from fuzz.hostile.seeds import SEEDS, write_seed
 from fuzz.hostile.structure import mutated
-from fuzz.hostile.trial import Limits, Outcome, attempt, memory_counts_until_here
+from fuzz.hostile.trial import Limits, Outcome, attempt, only_a_run_follows
 
 if TYPE_CHECKING:
     import onnx
@@ -138,7 +138,7 @@ class Workshop:
 
     def _try_model(self, path: Path) -> tuple[str, str]:
         module = self._module(path)
-        memory_counts_until_here()
+        only_a_run_follows()
         feeds = _feeds(module)
         if feeds is None or module.by_reference or _is_long(module):
             return "compiled", ""

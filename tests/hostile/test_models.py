@@ -134,6 +134,48 @@ def test_graphs_that_make_no_sense(text, code):
         compiled(parser.parse_model(HEAD + text))
 
 
+OTHER_DOMAINS = '<ir_version: 9, opset_import: ["" : 20, "ai.onnx.ml" : 3, "com.microsoft" : 1]>'
+TREE = """ai.onnx.ml.TreeEnsembleRegressor <
+  n_targets = 1, nodes_treeids = [0], nodes_nodeids = [0], nodes_featureids = [0],
+  nodes_modes = ["LEAF"], nodes_values = [0.0], nodes_truenodeids = [0],
+  nodes_falsenodeids = [0], target_treeids = [0], target_nodeids = [0], target_ids = [0],
+  target_weights = [1.5]>"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m (float[n,8] x, double[8] b) => (float[n,8] y) { y = com.microsoft.BiasGelu (x, b) }",
+        "m (float[n,8] x, int8[8] b) => (float[n,8] y) { y = com.microsoft.BiasGelu (x, b) }",
+        "m (int32[n,8] x) => (int32[n,8] y) { y = com.microsoft.QuickGelu (x) }",
+        (
+            "m (int8[n,t,8] x, int8[8] s) => (int8[n,t,8] y)"
+            " { y = com.microsoft.SkipLayerNormalization (x, x, s) }"
+        ),
+        f"m (float[n,2,2] x) => (float[n,1] y) {{ y = {TREE} (x) }}",
+    ],
+)
+def test_operators_of_other_domains_that_make_no_sense(text):
+    with raises_code("M004"):
+        compiled(parser.parse_model(OTHER_DOMAINS + text))
+
+
+def test_features_of_one_row_may_be_a_vector():
+    model = parser.parse_model(
+        f"{OTHER_DOMAINS}m (float[2] x) => (float[1,1] y) {{ y = {TREE} (x) }}"
+    )
+    (y,) = compiled(model).run({"x": np.zeros(2, np.float32)})
+    assert y.tolist() == [[1.5]]
+
+
+def test_negative_dimensions_of_what_runs_by_reference_are_not_known():
+    text = "m (string[n] x, float[2] v) => (string[n] y) { y = StringConcat (x, x) }"
+    model = parser.parse_model(HEAD + text)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = -(2**31)
+    with pytest.warns(tw.TilewrightWarning):
+        assert compiled(model).inputs[1].name == "v"
+
+
 def test_attributes_twice():
     model = two_outputs()
     node = model.graph.node[0]

@@ -110,7 +110,9 @@ def _tensor(proto: onnx.TypeProto) -> TensorType | None:
     except Declined:
         return None
     dims = [
-        tir.Const(int(d.dim_value)) if d.HasField("dim_value") else tir.Var(d.dim_param or f"d{k}")
+        tir.Const(int(d.dim_value))
+        if d.HasField("dim_value") and d.dim_value >= 0  # negative ones are unknown
+        else tir.Var(d.dim_param or f"d{k}")
         for k, d in enumerate(kind.shape.dim)
     ]
     return TensorType(dtype, tuple(dims))

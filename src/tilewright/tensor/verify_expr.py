@@ -15,8 +15,9 @@ from tilewright.dtypes import DType, index
 from tilewright.errors import Code, ProgramError
 from tilewright.tensor import ir as tir
 from tilewright.tensor.functions import FUNCTIONS
+from tilewright.tensor.visit import free_vars
 
-__all__ = ["ExprChecker"]
+__all__ = ["ExprChecker", "require_typed"]
 
 V001 = Code("V001", "the variable `{variable}` is used where it is not defined")
 V002 = Code("V002", "a block sees only its own iterators, but uses `{variable}` from outside")
@@ -41,6 +42,13 @@ ONE_INDEX = "give one index for each dimension"
 ONE_LENGTH = "keep vectors of one length, and repeat scalars with `broadcast`"
 OWN_TYPE = "leave the type out where the node is made: it follows from the operands"
 COVER = "write `cover((tile size, number of tiles), …)`, with sizes above zero"
+
+
+def require_typed(expr: tir.Expr) -> None:
+    """A `ProgramError` if types do not fit somewhere in an expression that stands for itself."""
+    checker = ExprChecker(tir.Func("expression", (), tir.Seq(())))
+    checker.visible |= free_vars(expr)
+    checker.expr(expr)
 
 
 class ExprChecker:

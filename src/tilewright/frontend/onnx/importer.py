@@ -28,12 +28,20 @@ from tilewright.frontend.onnx.check import (
     opsets_of,
     unknown,
 )
+from tilewright.frontend.onnx.contrib_types import require_types
 from tilewright.frontend.onnx.control import Following, RanksDiffer
 from tilewright.frontend.onnx.extent import expanded_nodes, too_large
 from tilewright.frontend.onnx.functions import function_body, with_attributes
 from tilewright.frontend.onnx.limits import MAX_COPIES, SPARE_NODES
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
-from tilewright.frontend.onnx.notes import Notes, Stuck, about_model, reference_refuses
+from tilewright.frontend.onnx.notes import (
+    Notes,
+    Refused,
+    Stuck,
+    about_model,
+    reason_of,
+    reference_refuses,
+)
 from tilewright.frontend.onnx.reference import reference_node
 from tilewright.frontend.onnx.registry import (
     HANDLERS,
@@ -66,10 +74,6 @@ LARGE: Final = 4096
 models that cannot run lack is known sooner then, though not everything that they lack."""
 
 families.load()
-
-
-class Refused(Exception):  # noqa: N818  (a signal, noted with its node)
-    """Nothing can run a node; the text says why."""
 
 
 @dataclass
@@ -219,7 +223,9 @@ class Importer:
         builder, label = self.builder, self.builder.label
         results: Sequence[Item | Lost] = [Lost()] * len(proto.output)
         try:
+            before = len(builder.nodes)
             results = self._imported(found, scope)
+            require_types(domain_of(proto), builder.nodes[before:])
         except Stuck:
             pass  # what is behind it has been noted
         except Unknown as reason:
@@ -229,7 +235,7 @@ class Importer:
             if isinstance(problem, InternalError):
                 raise
             self.notes.causes.append(problem)
-            self.notes.add_broken(*self.notes.describe(found, scope, _reason(problem)))
+            self.notes.add_broken(*self.notes.describe(found, scope, reason_of(problem)))
         finally:
             self.inside, self.builder, builder.label = found.inside, builder, label
         for name, value in zip(proto.output, results, strict=False):
@@ -416,12 +422,6 @@ def _require_type(tensor: onnx.TensorProto) -> None:
         dtype_of_onnx(tensor.data_type)
     except Declined as problem:
         raise Unknown(f"`{tensor.name}`: {problem}") from None
-
-
-def _reason(problem: BaseException) -> str:
-    if isinstance(problem, TilewrightError):
-        return problem.summary()
-    return str(problem) if isinstance(problem, Refused) else f"{type(problem).__name__}: {problem}"
 
 
 def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:

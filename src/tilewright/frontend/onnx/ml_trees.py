@@ -154,6 +154,10 @@ def _base_values(node: OnnxNode, dtype: np.dtype[Any]) -> Any:
 
 def _ends(b: Builder, forest: Forest, x: Value) -> Value:
     """The leaf that each row of data reaches in each tree."""
+    if x.rank == 1:
+        x = b.reshape(x, (1, x.shape[0]))
+    if x.rank != 2:
+        raise ValueError(f"rows of features are a matrix, and this tensor has {x.rank} dimensions")
     features, known = int(forest.nodes[:, 0].max(initial=0)) + 1, fixed(x.shape[1])
     if known is not None and features > known:
         raise ValueError(f"a node tests feature {features - 1} of {known}")

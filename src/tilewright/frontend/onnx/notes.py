@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 import onnx
 
-from tilewright.errors import Code, ModelError
+from tilewright.errors import Code, ModelError, TilewrightError
 from tilewright.frontend.onnx.check import Found, contradiction, domain_of, sweep, unknown
 from tilewright.frontend.onnx.node import dtype_of_onnx
 from tilewright.frontend.onnx.registry import Declined, Unknown
@@ -26,7 +26,7 @@ from tilewright.shown import shown
 from tilewright.tensor.printer import print_node
 from tilewright.unsupported import Operand, Unsupported, listing
 
-__all__ = ["Notes", "Stuck", "about_model", "require_reference"]
+__all__ = ["Notes", "Refused", "Stuck", "about_model", "reason_of", "require_reference"]
 
 M004 = Code("M004", "`{model}` cannot run: {count} in the way")
 
@@ -35,6 +35,10 @@ MAX_BROKEN: Final = 1000
 
 Place = tuple[str, str]
 """The graph in which a node stands, and its first output: no other node there has it."""
+
+
+class Refused(Exception):  # noqa: N818  (a signal, noted with its node)
+    """Nothing can run a node; the text says why."""
 
 
 class Stuck(Exception):  # noqa: N818  (a signal: the problem itself has been noted)
@@ -201,3 +205,10 @@ def _declared_operand(info: onnx.ValueInfoProto) -> Operand:
         d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim
     )
     return Operand(info.name, dtype, tuple(dims))
+
+
+def reason_of(problem: BaseException) -> str:
+    """What stands in the way, in words."""
+    if isinstance(problem, TilewrightError):
+        return problem.summary()
+    return str(problem) if isinstance(problem, Refused) else f"{type(problem).__name__}: {problem}"
