@@ -33,6 +33,9 @@ UNSUPPORTED = {
     ("fork", "thread"): "ThreadSanitizer cannot follow threads started after a fork",
     ("fork", "portable-thread"): "ThreadSanitizer cannot follow threads started after a fork",
 }
+THREADED = ("fork", "pool", "program", "timer")
+"""Programs with several threads; of the others all flavours but two run with `--long` only."""
+
 QUICK_ROUNDS = {"pool": 400, "program": 60}
 """How often threads meet, unless there is time for as many meetings as the programs say."""
 
@@ -88,8 +91,14 @@ def prefix_for(flavour: str) -> tuple[str, ...] | None:
         return fixed if works else None
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("program", sorted(path.stem for path in HERE.glob("*.c")))
+def every_flavour():
+    for program in sorted(path.stem for path in HERE.glob("*.c")):
+        for flavour in FLAVOURS:
+            quick = program in THREADED or flavour in ("plain", "address")
+            yield pytest.param(program, flavour, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("program", "flavour"), list(every_flavour()))
 def test_program_passes(program, flavour, tmp_path, objects, request):
     if reason := UNSUPPORTED.get((program, flavour)):
         pytest.skip(reason)
