@@ -108,6 +108,20 @@ def test_content_of_large_weights_is_checked_too():
         ("m (float[4] x) => (float[4] y) { y = Add (x) }", "M004"),
         ("m (float[4] x, int64[4] z) => (float[4] y) { y = Add (x, z) }", "M004"),
         ("m (float[4] x) => (float[4] y) { y = BitwiseNot (x) }", "M004"),
+        (
+            (
+                "m (float[1,2,6,6] x, float[3,4] b, int64[3,3] i) => (float[a,b,c,d] y)"
+                " { y = RoiAlign <output_height = 2, output_width = 2> (x, b, i) }"
+            ),
+            "M004",
+        ),
+        (
+            (
+                "m (float[1,3,4] b, uint8[1,2,3] s, int64[1] n, float[1] t, float[1] u)"
+                " => (int64[k,3] y) { y = NonMaxSuppression (b, s, n, t, u) }"
+            ),
+            "M004",
+        ),
         ("m (float[4] x) => (float[4] y) { y = Softmax <axis = 9> (x) }", "M004"),
         ("m (float[4] x) => (float[4] y) { y = Transpose <perm = [0, 7]> (x) }", "M004"),
         ('m (float[4] x) => (float[4] y) { y = Einsum <equation = "i,j->"> (x) }', "M004"),

@@ -28,7 +28,6 @@ from tilewright.frontend.onnx.check import (
     opsets_of,
     unknown,
 )
-from tilewright.frontend.onnx.contrib_types import require_types
 from tilewright.frontend.onnx.control import Following, RanksDiffer
 from tilewright.frontend.onnx.extent import expanded_nodes, too_large
 from tilewright.frontend.onnx.functions import function_body, with_attributes
@@ -62,6 +61,7 @@ from tilewright.frontend.onnx.settled import (
 )
 from tilewright.frontend.onnx.sparse import paid_dense
 from tilewright.frontend.onnx.tensors import array_of
+from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
 from tilewright.tensor import ir as tir
@@ -225,7 +225,7 @@ class Importer:
         try:
             before = len(builder.nodes)
             results = self._imported(found, scope)
-            require_types(domain_of(proto), builder.nodes[before:])
+            require_types(builder.nodes[before:])
         except Stuck:
             pass  # what is behind it has been noted
         except Unknown as reason:

@@ -52,6 +52,8 @@ class Regions(Op):
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, image = inputs[:2]
+        if (ranks := [t.rank for t in inputs]) != [4, 1, 2, 2, 2]:
+            raise ValueError(f"images, their numbers and boxes have {ranks} dimensions")
         result = [TensorType(x.dtype, as_shape([*image.shape, *self.cells, x.shape[-1]]))]
         require_limits(self.limits(inputs, result))
         return result

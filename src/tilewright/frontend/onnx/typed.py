@@ -1,12 +1,13 @@
-"""Types that operators of onnxruntime's domain were given: seen by what they are used for.
+"""Types that an operator was given, seen by what they are used for.
 
-The onnx package has schemas of its own domains only, which say what types an input may have.
+Handlers take more types than schemas say (integers may stand where floats do), and the onnx package
+has no schemas of onnxruntime's domain: what does not fit must be a fault of the model, noted with
+its node, and not one of the kernel that would be made of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tilewright.graph.ir import Node
 from tilewright.graph.ops import Map
@@ -14,11 +15,9 @@ from tilewright.tensor.verify_expr import require_typed
 
 __all__ = ["require_types"]
 
-CONTRIB: Final = "com.microsoft"
 
-
-def require_types(domain: str, made: Sequence[Node]) -> None:
+def require_types(made: Sequence[Node]) -> None:
     """A `ProgramError` if what was made of an operator adds or calls what does not fit."""
-    for node in made if domain == CONTRIB else ():
+    for node in made:
         if isinstance(node.op, Map):
             require_typed(node.op.body)
