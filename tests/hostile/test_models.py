@@ -108,6 +108,7 @@ def test_content_of_large_weights_is_checked_too():
         ("m (float[4] x) => (float[4] y) { y = Add (x) }", "M004"),
         ("m (float[4] x, int64[4] z) => (float[4] y) { y = Add (x, z) }", "M004"),
         ("m (float[4] x) => (float[4] y) { y = BitwiseNot (x) }", "M004"),
+        ("m (int64[100000000] x) => (float[n] y) { y = ConstantOfShape (x) }", "M004"),
         (
             (
                 "m (float[1,2,6,6] x, float[3,4] b, int64[3,3] i) => (float[a,b,c,d] y)"

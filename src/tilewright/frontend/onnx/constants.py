@@ -13,7 +13,7 @@ from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.sparse import paid_dense
 from tilewright.graph import Builder, Value
 from tilewright.graph.builder import MAX_SYMBOLIC
-from tilewright.graph.folding import MAX_KNOWN
+from tilewright.graph.folding import MAX_KNOWN, MAX_RANK
 from tilewright.graph.ir import Array
 from tilewright.graph.ops.count import Count
 from tilewright.graph.sizes import fixed, tidy
@@ -46,6 +46,8 @@ def constant(b: Builder, node: OnnxNode) -> Value:
 def _known_type(node: OnnxNode, attribute: str) -> Array:
     """A tensor attribute; declined if its elements are strings, complex numbers, …"""
     array = node.attributes[attribute]
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"the attribute `{attribute}` is no tensor")
     try:
         dtype_of(array.dtype)
     except TypeError:
@@ -64,6 +66,8 @@ def constant_of_shape(b: Builder, node: OnnxNode, shape: Value) -> Value:
     rank = fixed(shape.shape[0])
     if rank is None:
         node.decline("the rank depends on data")
+    if rank > MAX_RANK:
+        raise ValueError(f"a tensor of {rank} dimensions")
     return b.map(lambda v, *_: v, value, *(_along(b, shape, k, rank) for k in range(rank)))
 
 
