@@ -43,7 +43,7 @@ def variables(exprs: Iterable[tir.Expr]) -> tuple[tir.Var, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)  # several times what a model has: sizes of models that are gone stay in it
 def tidy(expr: tir.Expr) -> tir.Expr:
     """The canonical form of a dimension."""
     if isinstance(expr, tir.Const | tir.Var):
@@ -94,7 +94,7 @@ def dims_equal(a: tir.Expr, b: tir.Expr) -> bool:
     return a is b or tidy(a) == tidy(b) or tir.int_value(tidy(a - b)) == 0
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def never_exceeds(a: tir.Expr, b: tir.Expr, shape: Shape) -> bool:
     """Whether a ≤ b for all sizes with which a tensor of this shape has elements.
 
