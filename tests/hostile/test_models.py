@@ -175,6 +175,18 @@ def test_operators_of_other_domains_that_make_no_sense(text):
         compiled(parser.parse_model(OTHER_DOMAINS + text))
 
 
+def test_labels_that_are_no_text():
+    text = (
+        "m (int64[n] x) => (string[n] y) { y = ai.onnx.ml.LabelEncoder"
+        ' <keys_int64s = [3], values_strings = ["?"], default_string = "none"> (x) }'
+    )
+    model = parser.parse_model(OTHER_DOMAINS + text)
+    labels = next(a for a in model.graph.node[0].attribute if a.name == "values_strings")
+    labels.strings[0] = b"\xf6\xff"
+    (y,) = compiled(model).run({"x": np.array([3, 4])})
+    assert y.tolist() == ["\ufffd\ufffd", "none"]
+
+
 def test_features_of_one_row_may_be_a_vector():
     model = parser.parse_model(
         f"{OTHER_DOMAINS}m (float[2] x) => (float[1,1] y) {{ y = {TREE} (x) }}"

@@ -179,4 +179,5 @@ def _attribute(node: onnx.NodeProto, name: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    """What a label says; bytes that are no text stand as such."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
