@@ -29,7 +29,7 @@ def mended(opset: int) -> list[type]:
     return [ConvTranspose, Gemm, Loop, *renamed, *rowwise, *tested]
 
 
-class BatchNormalization(OpRun):  # type: ignore[misc]
+class BatchNormalization(OpRun):  # type: ignore[misc]  # onnx has no types
     """Before opset 14 one result is that of a network in use: a momentum is no wish to train."""
 
     def _run(
@@ -40,15 +40,15 @@ class BatchNormalization(OpRun):  # type: ignore[misc]
         mean: Any,
         variance: Any,
         epsilon: float = 1e-5,
-        momentum: float = 0.9,  # noqa: ARG002
-        spatial: int = 1,  # noqa: ARG002
+        momentum: float = 0.9,  # noqa: ARG002  (attributes come by name, wanted or not)
+        spatial: int = 1,  # noqa: ARG002  (likewise)
     ) -> tuple[Any]:
         shape = (-1, *(1 for _ in x.shape[2:]))
         scale, bias, mean, variance = (v.reshape(shape) for v in (scale, bias, mean, variance))
         return ((scale * (x - mean) / np.sqrt(variance + epsilon) + bias).astype(x.dtype),)
 
 
-class GridSample(AnyGridSample):  # type: ignore[misc]
+class GridSample(AnyGridSample):  # type: ignore[misc]  # onnx has no types
     """Before opset 20, two modes have other names."""
 
     def _run(
@@ -63,7 +63,7 @@ class GridSample(AnyGridSample):  # type: ignore[misc]
         return (found[0],)
 
 
-class Gemm(AnyGemm):  # type: ignore[misc]
+class Gemm(AnyGemm):  # type: ignore[misc]  # onnx has no types
     """Integers wrap, as far as nothing scales them: floats would not hold them."""
 
     def _run(
@@ -82,7 +82,7 @@ class Gemm(AnyGemm):  # type: ignore[misc]
         return (np.asarray(found if c is None else found + c).astype(a.dtype),)
 
 
-class ConvTranspose(AnyConvTranspose):  # type: ignore[misc]
+class ConvTranspose(AnyConvTranspose):  # type: ignore[misc]  # onnx has no types
     """Groups one by one: each has filters, channels and biases of its own."""
 
     def _run(
@@ -117,7 +117,7 @@ def _logarithms(rows: Array) -> Array:
     return np.asarray(below - np.log(np.exp(below).sum(1, keepdims=True)))
 
 
-class Hardmax(OpRun):  # type: ignore[misc]
+class Hardmax(OpRun):  # type: ignore[misc]  # onnx has no types
     """One at the first of the greatest elements of a row."""
 
     def _run(self, x: Any, axis: int = 1) -> tuple[Any]:
@@ -127,14 +127,14 @@ class Hardmax(OpRun):  # type: ignore[misc]
         return (found.reshape(x.shape),)
 
 
-class LogSoftmax(OpRun):  # type: ignore[misc]
+class LogSoftmax(OpRun):  # type: ignore[misc]  # onnx has no types
     """The logarithm of `Softmax`."""
 
     def _run(self, x: Any, axis: int = 1) -> tuple[Any]:
         return (_logarithms(_rows(x, axis)).reshape(x.shape).astype(x.dtype),)
 
 
-class Softmax(OpRun):  # type: ignore[misc]
+class Softmax(OpRun):  # type: ignore[misc]  # onnx has no types
     """Powers of e that add up to one in a row."""
 
     def _run(self, x: Any, axis: int = 1) -> tuple[Any]:

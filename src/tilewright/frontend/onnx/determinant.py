@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.pivots import pivoted
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.loops import Outside, Turn, loop
-from tilewright.graph.ops import ArgReduce, axis, picked
-from tilewright.graph.ops.gather import Gather
 from tilewright.graph.sizes import fixed, product
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import call, select
+from tilewright.tensor.build import select
 
-__all__ = ["pivoted"]
+__all__: list[str] = []
 
 
 @onnx_op("Det")
@@ -31,22 +30,6 @@ def determinant(b: Builder, node: OnnxNode, x: Value) -> Value:
     steps = b.reshape(b.sizes([size]), ())
     _, found = loop(b, _eliminate, steps, [matrices, ones])
     return converted(b, b.reshape(found, lead), x.dtype)
-
-
-def pivoted(b: Builder, step: Value, matrices: Value) -> tuple[Value, Value, Value]:
-    """Matrices whose greatest element below in a column is on the diagonal; which row it came from.
-
-    And the numbers of all rows.
-    """
-    numbers = b.tabulate((1, matrices.shape[1]), lambda _, i: i)
-    column = take(b, matrices, step, 2)
-    sizes = b.map(
-        lambda v, i, k: select(i < k, tir.const(-1, v.dtype), call("abs", v)), column, numbers, step
-    )
-    pivot = b.add(ArgReduce(tir.Fold.MAX, 1), sizes)
-    rows = b.map(lambda i, p, k: select(i.eq(k), p, select(i.eq(p), k, i)), numbers, pivot, step)
-    swap = Gather(matrices.shape, ((1, (axis(0), axis(1))),), (axis(0), picked(0), axis(2)))
-    return b.add(swap, matrices, rows), pivot, numbers
 
 
 def _eliminate(b: Builder, step: Value, carried: Sequence[Value], outside: Outside) -> Turn:

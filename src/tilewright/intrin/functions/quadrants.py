@@ -43,7 +43,7 @@ WINDOW: Final = 52
 
 
 def quadrant(keep: Steps, a: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
-    """R and n for 0 ≤ a ≤ `LIMIT`."""
+    """The remainder r and the number n, for 0 ≤ a ≤ `LIMIT`."""
     if is_double(a):
         return _quadrant_f64(keep, a)
     # In double precision, and in quarter turns: the products of 24 and 29 bits are exact.
@@ -69,7 +69,7 @@ def _quadrant_f64(keep: Steps, a: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
 
 
 def any_quadrant(keep: Steps, a: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
-    """R and n for every a ≥ 0; r is NaN for infinite ones."""
+    """The remainder r and the number n, for every a ≥ 0; r is NaN for infinite ones."""
     w = keep("w", tir.Cast(f64.vector(a.dtype.lanes), a))
     if is_double(a):
         w, parts = _scaled(keep, w)
@@ -100,7 +100,7 @@ def _as(value: float, like: tir.Expr) -> tir.Expr:
 
 
 def _sum(keep: Steps, a: tir.Expr, b: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
-    """A + b, rounded, and what it was rounded by."""
+    """The sum, rounded, and what it was rounded by."""
     total = keep("s", a + b)
     other = keep("o", total - a)
     return total, (a - (total - other)) + (b - other)
