@@ -40,7 +40,7 @@ fuzz-graphs: $(VENV)/.installed-fuzz ## random models against onnxruntime and th
 fuzz-hostile: $(VENV)/.installed ## damaged and malicious models, artefacts and kept kernels
 	@$(BIN)/python -m fuzz hostile --count 1000 --seconds 600 --keep build/fuzz/hostile $(FUZZ)
 
-sanitize: $(VENV)/.installed-test ## generated code between forbidden pages, and the C library under the sanitizers
+sanitize: $(VENV)/.installed-test ## generated code between forbidden pages; it and the C library under the sanitizers
 	@$(PYTEST) --long tests/memory tests/native
 
 load: $(VENV)/.installed-test ## many callers, sessions and models for long, with what they measure

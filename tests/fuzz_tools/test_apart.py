@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import time
 
@@ -14,10 +15,15 @@ from fuzz.generate import generate
 from tests.fuzz_tools.test_judge import tanh
 
 
+def _end(*_):
+    faulthandler.disable()  # nobody needs to read of a crash that is meant
+    os.abort()
+
+
 def _work(task, tell):
     tell("stage", f"task {task}")
     if task == "crash":
-        os.abort()
+        _end()
     if task == "exit":
         os._exit(3)
     if task == "hang":
@@ -43,10 +49,6 @@ def test_crashes_and_hangs_are_results():
 
 def test_several_workers_share_the_tasks():
     assert sorted(r for _, r in each_apart(range(20), _work, workers=3)) == list(range(0, 40, 2))
-
-
-def _end(*_):
-    os.abort()
 
 
 def test_a_crash_of_tilewright_is_a_finding(monkeypatch):

@@ -1,9 +1,8 @@
-"""Models run by a C library that the sanitizers watch, with what binds it to Python.
+"""Models run by a C library that a sanitizer watches, and so are their kernels (`watching.py`).
 
-    LD_PRELOAD=libasan.so python -m tests.native.sanitized LIBRARY networks nodes:gather* …
+    LD_PRELOAD=libasan.so python -m tests.native.sanitized LIBRARY address networks nodes:gather* …
 
-The library is built by the test. Generated code is not instrumented: what it does to memory is for
-`tests/memory`; here it runs between what is, with threads, callers at once, files and forks.
+The library, with what binds it to Python, is built by the test.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from pathlib import Path
 from typing import Any
+
+from tests.native.watching import change_generated_code, watch_generated_code
 
 NAME = "tilewright.runtime._native"
 
@@ -130,21 +131,37 @@ def refused(_: str) -> int:
     return count
 
 
+def stray(_: str) -> int:
+    """A kernel that reads behind its input, which must not go unnoticed."""
+    from tests.memory import cases
+
+    return cases.stray("")
+
+
+def racing(_: str) -> int:
+    """Kernels whose threads all do the share of the first, which must not go unnoticed."""
+    change_generated_code(lambda text: text.replace("i64 %thread.wide", "i64 0"))
+    return networks("")
+
+
 KINDS: dict[str, Callable[[str], int]] = {
     "networks": networks,
     "nodes": nodes,
     "places": places,
     "refused": refused,
+    "stray": stray,
+    "racing": racing,
 }
 
 
-def main(library: str, *wanted: str) -> None:
-    """Run kinds of cases with a library."""
+def main(library: str, sanitizer: str, *wanted: str) -> None:
+    """Run kinds of cases with a library and kernels that a sanitizer watches."""
     sys.meta_path.insert(0, Instead(Path(library)))  # type: ignore[arg-type]
     warnings.simplefilter("ignore")
     from tilewright.runtime import _native
 
     assert _native.__file__ == library, _native.__file__
+    watch_generated_code(sanitizer)
     for text in wanted:
         kind, _, rest = text.partition(":")
         print(f"{text}: {KINDS[kind](rest)} runs", flush=True)

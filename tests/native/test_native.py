@@ -135,9 +135,9 @@ def watched(request, tmp_path_factory):
     subprocess.run([CC or "cc", *flags, *sorted(NATIVE.glob("*.c")), "-o", library], check=True)
     environment = {**os.environ, "LD_PRELOAD": " ".join(libraries)}
     environment["ASAN_OPTIONS"] = "detect_leaks=0"  # the interpreter keeps what it has
-    environment["TSAN_OPTIONS"] = "exitcode=66"
+    environment["TSAN_OPTIONS"] = "exitcode=66 halt_on_error=1"
     return (
-        [*prefix, sys.executable, "-m", "tests.native.sanitized", library],
+        [*prefix, sys.executable, "-m", "tests.native.sanitized", library, request.param],
         environment,
         cases,
         least,
@@ -165,6 +165,14 @@ def run_watched(watched, *more: str, timeout: int = 600) -> int:
 def test_models_run_clean_with_a_library_that_is_watched(watched):
     """With what binds it to Python: arguments, files, several callers and threads at once."""
     assert run_watched(watched) >= watched[3]
+
+
+@pytest.mark.slow
+def test_what_a_kernel_does_wrong_would_be_noticed(watched):
+    """A stray access, or threads that write to one place."""
+    kind = {"address": "stray", "thread": "racing"}[watched[0][-1]]
+    with pytest.raises(AssertionError, match="ERROR: AddressSanitizer|data race"):
+        run_watched(watched, kind)
 
 
 @pytest.mark.slow
