@@ -171,7 +171,7 @@ def test_models_run_clean_with_a_library_that_is_watched(watched):
 def test_what_a_kernel_does_wrong_would_be_noticed(watched):
     """A stray access, or threads that write to one place."""
     kind = {"address": "stray", "thread": "racing"}[watched[0][-1]]
-    with pytest.raises(AssertionError, match="ERROR: AddressSanitizer|data race"):
+    with pytest.raises(AssertionError, match=r"ERROR: AddressSanitizer|data race"):
         run_watched(watched, kind)
 
 
