@@ -12,15 +12,19 @@ from tests.examples import examples
 from tests.graphs import RandomGraph
 from tests.laid_out import compiled, images
 from tilewright.graph import interpret, verify_graph
+from tilewright.graph.groups import group_nodes
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.layouts.apply import apply
+from tilewright.layouts.choose import choose
 from tilewright.layouts.costs import Machine
 from tilewright.layouts.flatten import flatten_as_stored
-from tilewright.layouts.forms import LAST, blocked
+from tilewright.layouts.forms import FIRST, LAST, blocked
 from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.space import Space
+from tilewright.model.kernels import task_of
+from tilewright.schedule.draft import draft
 from tilewright.target import Target
 
 
@@ -79,3 +83,18 @@ def test_results_of_a_graph_are_stored_as_they_are(random: RandomGraph):
     for site in sites_of(graph, SETTINGS):
         if set(site.results) & set(graph.outputs):
             assert {a.result for a in site.alternatives} == {LAST}
+
+
+@given(random=images(), threads=st.sampled_from([1, 2, 4]), form=st.sampled_from([None, FIRST]))
+@examples(40)
+def test_no_kernel_of_a_network_is_left_unscheduled(random: RandomGraph, threads, form):
+    """A recipe that gives up leaves code that is right, and slower by far."""
+    target = Target.host()
+    settings = Settings(Machine(target, threads), fixed=form)
+    graph = choose(optimise(random.graph), settings).graph
+    note(str(graph))
+    consumers = graph.consumers()
+    for group in group_nodes(graph):
+        task = task_of(group, group.outputs(graph, consumers), graph.constants, threads)
+        drafted = draft(task.program, target, threads, task.constants, task.loops)
+        assert drafted.remarks == []

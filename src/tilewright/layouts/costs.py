@@ -54,8 +54,12 @@ _SCATTERED_FAR: Final = 1.45
 
 _PAGE: Final = 4096
 
-# The same if the product runs along lines of so many places at least.
-_ALONG: Final = 1.12
+# The same if the product runs along places: along the whole image if it is whole vectors, else
+# along lines, which must have so many of them at least. Threads share the vectors of an image, of
+# which each must have so many.
+_ALONG_IMAGE: Final = 1.02
+_PANELS: Final = 8
+_ALONG_LINES: Final = 1.12
 _LONG_LINE: Final = 28
 
 # The same for results in blocks of channels that come out of tiles.
@@ -193,8 +197,9 @@ def laid_out_cycles(
     another order than it is computed in at a part of the cost of a conversion.
     """
     cycles = algorithm.cycles(conv, machine)
-    if source == result == FIRST and _runs_along(conv):
-        return cycles * _ALONG
+    along = _runs_along(conv, machine)
+    if source == result == FIRST and along is not None:
+        return cycles * along
     if source == FIRST and not conv.bordered:
         lines = conv.channels // conv.groups * machine.target.cache(1).line_bytes
         near = lines * prod(conv.taps[:-1]) <= machine.target.cache(1).share_bytes / 4
@@ -218,9 +223,14 @@ def _other_order(conv: ConvShape, form: Form) -> float:
     return _GROUPS_CUT if form.block and conv.groups > 1 else _OTHER_ORDER
 
 
-def _runs_along(conv: ConvShape) -> bool:
-    """Whether windows of one element run along the lines of an image, weights in registers."""
-    return prod(conv.taps) == conv.groups == 1 and conv.space[-1] >= _LONG_LINE
+def _runs_along(conv: ConvShape, machine: Machine) -> float | None:
+    """How much slower windows of one element run along places, weights in registers; None: much."""
+    if not prod(conv.taps) == conv.groups == 1:
+        return None
+    lanes = machine.target.lanes(conv.element_bytes)
+    if prod(conv.space) % lanes == 0 and prod(conv.space) >= _PANELS * lanes * machine.threads:
+        return _ALONG_IMAGE
+    return _ALONG_LINES if conv.space[-1] >= _LONG_LINE else None
 
 
 def depthwise_cycles(

@@ -11,7 +11,8 @@ walks other data), and a loop around that one moves on.
                                                               … W[p*4096 + k*16 + j] …
 
 Hardware follows a stream by itself, but it sees the next part only when its first lines are missed.
-The wishes are spread evenly: many at once would wait for each other, and everything for them.
+The wishes are spread evenly: many at once would wait for each other, and everything for them. A
+part of rows that lie apart (a panel of columns) is fetched row by row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from tilewright.lower import fold, forms
 from tilewright.lower.accesses import accesses_of
 from tilewright.lower.context import Context
-from tilewright.lower.extremes import extremes
+from tilewright.lower.extremes import Loops, extremes
 from tilewright.lower.forms import Form
 from tilewright.tensor import ir as tir
 
@@ -69,28 +70,60 @@ class _Prefetcher:
         if part is None:
             self.context.remark(f"loop `{loops[-1].var.name}` cannot prefetch `{name}`")
             return fold.NOTHING
-        counter: tir.Expr = tir.Const(0)
-        for loop, most in part.iterations:
-            is_known = tir.int_value(_largest(loop.extent)) is not None
-            counter = counter * most + (loop.var if is_known else loop.var % most)
         line = self.line_bytes // part.buffer.dtype.size_bytes
-        share = math.ceil(part.elements / math.prod(most for _, most in part.iterations))
-        lines = math.ceil(share / line)
-        if lines > _MOST_LINES:
+        places = part.lines(line) if part.rows == 1 else part.lines_of_rows(line)
+        if len(places) > _MOST_LINES:
             self.context.remark(f"loop `{loops[-1].var.name}` is too short to prefetch `{name}`")
             return fold.NOTHING
-        first = part.start + counter * (share if lines == 1 else lines * line)
-        return fold.seq(*(tir.Prefetch(part.buffer, (first + n * line,)) for n in range(lines)))
+        return fold.seq(*(tir.Prefetch(part.buffer, (place,)) for place in places))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What is read next, and the loops that share the fetching with their iterations at most."""
+    """What is read next, and the loops that share the fetching with their iterations at most.
+
+    `elements` of each of some `rows`, which begin `apart` elements from each other.
+    """
 
     buffer: tir.Buffer
     start: tir.Expr
+    rows: int
+    apart: int
     elements: int
     iterations: tuple[tuple[tir.For, int], ...]
+
+    def lines(self, line: int) -> list[tir.Expr]:
+        """What one iteration fetches of a single row: as many lines one behind the other."""
+        share = math.ceil(self.elements / math.prod(most for _, most in self.iterations))
+        lines = math.ceil(share / line)
+        step = share if lines == 1 else lines * line
+        first = self.start + _counted(self.iterations) * step
+        return [first + n * line for n in range(lines)]
+
+    def lines_of_rows(self, line: int) -> list[tir.Expr]:
+        """What one iteration fetches of several rows.
+
+        The innermost loop walks along the rows, and those around it share what it passes by.
+        """
+        *around, walk = self.iterations
+        passed = math.ceil(self.rows / walk[1])
+        per_row = math.ceil(self.elements / line)
+        share = math.ceil(passed * per_row / math.prod(most for _, most in around))
+        found: list[tir.Expr] = []
+        for n in range(share):
+            turn = _counted(around) * share + n
+            row = _counted([walk]) * passed + turn % passed
+            found.append(self.start + row * self.apart + turn // passed % per_row * line)
+        return found
+
+
+def _counted(loops: Sequence[tuple[tir.For, int]]) -> tir.Expr:
+    """The number of an iteration of several loops."""
+    counter: tir.Expr = tir.Const(0)
+    for loop, most in loops:
+        is_known = tir.int_value(_largest(loop.extent)) is not None
+        counter = counter * most + (loop.var if is_known else loop.var % most)
+    return counter
 
 
 def _next_part(buffer: tir.Buffer, loops: tuple[tir.For, ...]) -> _Part | None:
@@ -109,22 +142,46 @@ def _next_part(buffer: tir.Buffer, loops: tuple[tir.For, ...]) -> _Part | None:
             return None
         inside = [(loop.var, loop.extent) for loop in loops[mover + 1 : depth + 1]]
         inside = [(var, _largest(extent)) for var, extent in (*inside, *read.loops[1:])]
-        ends = extremes(index, inside)
-        count = None if ends is None else forms.const_of(forms.minus(ends[1], ends[0]))
-        if ends is None or count is None:
+        extent = _dense(index, inside) or _dense_rows(index, inside)
+        if extent is None:
             return None
-        points = math.prod(tir.int_value(e) or 1 for var, e in inside if forms.mentions(index, var))
-        if count >= points * _SPARSE:
-            return None
-        found.add((mover, forms.expr_of(ends[0]), count + 1))
+        found.add((mover, *extent))
     if len(found) > 1:
         return None
-    ((mover, start, elements),) = found
+    ((mover, start, elements, rows, apart),) = found
     moved = {loops[mover].var: loops[mover].var + 1}
     iterations = tuple(
         (loop, tir.int_value(_largest(loop.extent)) or _UNKNOWN) for loop in loops[mover + 1 :]
     )
-    return _Part(buffer, fold.substitute(start, moved), elements, iterations)
+    return _Part(buffer, fold.substitute(start, moved), rows, apart, elements, iterations)
+
+
+_Extent = tuple[tir.Expr, int, int, int]
+"""Where a part begins, elements of a row, rows, and how far these are apart."""
+
+
+def _dense(index: Form, inside: Loops) -> _Extent | None:
+    """The elements that loops read, if there are few gaps between them."""
+    ends = extremes(index, inside)
+    count = None if ends is None else forms.const_of(forms.minus(ends[1], ends[0]))
+    if ends is None or count is None:
+        return None
+    points = math.prod(tir.int_value(e) or 1 for var, e in inside if forms.mentions(index, var))
+    return None if count >= points * _SPARSE else (forms.expr_of(ends[0]), count + 1, 1, 0)
+
+
+def _dense_rows(index: Form, inside: Loops) -> _Extent | None:
+    """The same for one loop that goes from row to row; in each of them there are few gaps."""
+    for var, extent in inside:
+        parts, rows = forms.split(index, var), tir.int_value(extent)
+        apart = None if parts is None else forms.const_of(parts[0])
+        if parts is None or rows is None or not apart or apart < 0:
+            continue
+        row = _dense(parts[1], [(other, e) for other, e in inside if other is not var])
+        if row is not None:
+            start, elements, _, _ = row
+            return start, elements, rows, apart
+    return None
 
 
 def _mover(index: Form, loops: Sequence[tir.For], *, again: bool) -> int | None:

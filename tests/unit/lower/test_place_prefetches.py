@@ -61,6 +61,8 @@ def evaluated(expr, values):
             return evaluated(a, values) + evaluated(b, values)
         case tir.Mul(a=a, b=b):
             return evaluated(a, values) * evaluated(b, values)
+        case tir.FloorDiv(a=a, b=b):
+            return evaluated(a, values) // evaluated(b, values)
         case tir.FloorMod(a=a, b=b):
             return evaluated(a, values) % evaluated(b, values)
     raise TypeError(type(expr))
@@ -71,7 +73,7 @@ def evaluated(expr, values):
     [
         ('prefetch="W"', 'prefetch="X"'),  # no such parameter
         ("W[p * 64 + k * 16 + j]", "W[k * 16 + j]"),  # nothing comes next
-        ("W[p * 64 + k * 16 + j]", "W[p * 8 + k * 128 + j % 2]"),  # far more gaps than elements
+        ("W[p * 64 + k * 16 + j]", "W[p + k * 128 + j * 8]"),  # gaps in every row
         ("W[p * 64 + k * 16 + j]", "(W[p * 64 + j] + W[p * 32 + j])"),  # two parts
     ],
 )
@@ -80,6 +82,37 @@ def test_what_cannot_be_fetched_is_said(old, new):
     name = "X" if "X" in new else "W"
     made = applied(place_prefetches, text, remarks=[f"loop `k` cannot prefetch `{name}`"])
     assert not prefetches(made)
+
+
+def test_rows_that_lie_apart_are_fetched_row_by_row():
+    text = PANELS.replace("W[p * 64 + k * 16 + j]", "W[p * 16 + k * 128 + j]")
+    (wish,) = prefetches(applied(place_prefetches, text, remarks=[]))
+
+    def fetched(p: int) -> set[int]:
+        every = [{"p": p, "t": t, "k": k} for t in range(10) for k in range(4)]
+        return {evaluated(wish.indices[0], values) for values in every}
+
+    assert fetched(0) == {16 + k * 128 for k in range(4)}  # a row is one line
+    assert fetched(2) == {48 + k * 128 for k in range(4)}
+
+
+def test_all_lines_of_all_rows_are_fetched():
+    """A panel of rows of three lines, of which the walk passes by two at a time."""
+    text = """
+    def f(W: f32[2000], C: f32[20]):
+        for p in range(4):
+            with alloc(f32[160]) as T:
+                for r in range(4):
+                    for j in range(40):
+                        T[r * 40 + j] = W[p * 40 + r * 400 + j]
+                for t in range(5):
+                    for k in range(2, prefetch="W"):
+                        C[p * 5 + t] = T[t * 4 + k]
+    """
+    wishes = prefetches(applied(place_prefetches, text, remarks=[]))
+    every = [{"p": 1, "t": t, "k": k} for t in range(5) for k in range(2)]
+    fetched = {evaluated(wish.indices[0], values) for wish in wishes for values in every}
+    assert fetched == {80 + row * 400 + line * 16 for row in range(4) for line in range(3)}
 
 
 def test_programs_without_the_note_stay_as_they_are():

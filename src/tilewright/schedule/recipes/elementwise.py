@@ -118,11 +118,17 @@ def schedule_transposed(context: Context, block: str, across: int) -> None:
     several = [loop for loop in around if extent_of(context, loop) != 1]
     if not several:
         return
-    shared, place = several[0], around.index(several[0])
+    shared = several[0]
     few = context.threads > 1 and (extent_of(context, shared) or 0) < 4 * context.threads
-    if few and len(several) > 1 and around[place + 1] == several[1]:
-        shared = str(s.fuse(*several[:2]))
+    if few and len(several) > 1:
+        shared = _first_two(context, around, several)
     parallelize(context, shared, cycles)
+
+
+def _first_two(context: Context, around: list[str], several: list[str]) -> str:
+    """One loop of the first two that run more than once, and of those between them."""
+    first, second = around.index(several[0]), around.index(several[1])
+    return str(context.schedule.fuse(*around[first : second + 1]))
 
 
 def across_lines(block: tir.Block) -> int | None:
@@ -152,7 +158,7 @@ def schedule_border(context: Context, block: str) -> None:
         return
     shared = several[0]
     if len(several) > 2 and (extent_of(context, shared) or 0) < 4 * context.threads > 4:
-        shared = s.fuse(*several[:2])
+        shared = _first_two(context, around, several)
     parallelize(context, shared, cycles)
 
 

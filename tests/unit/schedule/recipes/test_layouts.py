@@ -158,13 +158,16 @@ def test_a_result_is_read_by_digits_if_every_element_is_read_once():
 
 
 def test_the_width_of_blocks():
-    t, u = placeholder("T", (2, 8)), placeholder("U", (4, 4))
+    t, u = placeholder("T", (2, 9)), placeholder("U", (4, 5))
     plain = stage((16,), lambda i: t[0, i % 8])
     assert block_width(plain, plain.iters[0].var) == 8
     both = stage((16,), lambda i: t[i // 8, i % 8] + u[i // 4, i % 4])
     assert block_width(both, both.iters[0].var) == 4
     lines = stage((8,), lambda i: t[0, i])
     assert block_width(lines, lines.iters[0].var) == 0
+    dense = placeholder("D", (2, 2, 4))
+    digits = stage((16,), lambda i: dense[i // 8, i // 4 % 2, i % 4])
+    assert block_width(digits, digits.iters[0].var) == 0
 
 
 def test_shifted_copies():

@@ -17,6 +17,7 @@ from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
 from tilewright.schedule.recipes.contraction.digits import join_digits, split_constants
 from tilewright.schedule.recipes.contraction.merging import (
+    merge_columns,
     merge_reduction,
     merge_rows,
     separate_groups,
@@ -37,7 +38,8 @@ from tilewright.schedule.recipes.contraction.roles import (
     shape_of,
 )
 from tilewright.schedule.recipes.contraction.tiling import tile
-from tilewright.tensor.analysis.structure import contraction
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import contraction, loads_of
 
 __all__ = ["schedule_contraction"]
 
@@ -47,7 +49,7 @@ _ROWS_TO_PACK = 24
 
 def schedule_contraction(context: Context, block: str, epilogue: str | None = None) -> None:
     """Schedule a contraction, and the elementwise block behind it if there is one."""
-    epilogue, walked = _as_product(context, block, epilogue)
+    epilogue, walked, packed = _as_product(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
     plan = context.loops or plan_contraction(shape_of(context, roles), context.target)
@@ -58,9 +60,12 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
         epilogue = pad_columns(
             context, block, roles, plan, panels, epilogue, is_constant=is_constant
         )
-    packed = packing_block(context, block, roles) if packs else None
+    if packs and packed is None:
+        packed = packing_block(context, block, roles)
     ahead = is_constant and panels is not None
-    operands = Operands(roles.left.buffer.name, roles.right.buffer.name, packed, ahead)
+    source = roles.right if packed is None else loads_of(context.schedule.block(packed))[0]
+    is_sized = all(tir.int_value(size) is not None for size in source.buffer.shape)
+    operands = Operands(roles.left.buffer.name, source.buffer.name, packed, ahead, is_sized)
     loops = loops_of(context, block)
     is_cut = packed is None and steps_per_cut(context, loops, plan) is not None
     arrange = tile_with_cuts if is_cut else tile
@@ -71,8 +76,12 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
 
 def _as_product(
     context: Context, block: str, epilogue: str | None
-) -> tuple[str | None, tuple[int, ...]]:
-    """Merge iterators; the epilogue, and the order in which the right operand is walked."""
+) -> tuple[str | None, tuple[int, ...], str | None]:
+    """Merge iterators.
+
+    The epilogue, the order in which the right operand is walked, and the block that packs it, if
+    there is one already.
+    """
     if epilogue is not None:
         align_phases(context, block, epilogue)
         join_digits(context, block, epilogue)
@@ -83,9 +92,13 @@ def _as_product(
         roles = contraction(context.schedule.block(block))
         assert roles is not None
     walked: tuple[int, ...] = ()
-    if roles.right.buffer.name in context.constants and column_dimension(roles) is not None:
+    packed: str | None = None
+    if roles.right.buffer.name not in context.constants:
+        if rows_of(roles) >= _ROWS_TO_PACK:
+            epilogue, packed = merge_columns(context, block, epilogue)
+    elif column_dimension(roles) is not None:
         walked = walked_dimensions(roles)
     epilogue = merge_rows(context, block, epilogue)
     if walked:
         merge_reduction(context, block)
-    return epilogue, walked
+    return epilogue, walked, packed

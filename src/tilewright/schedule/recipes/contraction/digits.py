@@ -15,6 +15,7 @@ from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import free_vars, walk
 
 __all__ = [
@@ -107,12 +108,26 @@ def split_constants(context: Context, node: tir.Block) -> bool:
 
 
 def block_width(node: tir.Block, column: tir.Expr) -> int:
-    """How many elements along an iterator lie side by side everywhere; 0 for all of them."""
+    """How many elements along an iterator lie side by side everywhere; 0 for all of them.
+
+    Digits of it that follow each other in memory are no blocks: together they are the iterator.
+    """
+    simplify = Analyzer({it.var: it.extent for it in node.iters}).simplify
     width = 0
-    for part in walk(node.body):
-        if isinstance(part, tir.FloorMod | tir.FloorDiv) and part.a is column:
-            width = gcd(width, tir.int_value(part.b) or 1)
+    for access in walk(node.body):
+        if isinstance(access, tir.Load | tir.Store):
+            for part in walk(simplify(_offset(access))):
+                if isinstance(part, tir.FloorMod | tir.FloorDiv) and part.a is column:
+                    width = gcd(width, tir.int_value(part.b) or 1)
     return width
+
+
+def _offset(access: tir.Load | tir.Store) -> tir.Expr:
+    """Where in its buffer an element is, in memory."""
+    place: tir.Expr = tir.Const(0)
+    for index, size in zip(access.indices, access.buffer.shape, strict=True):
+        place = place * size + index
+    return place
 
 
 def column_loop(

@@ -9,15 +9,19 @@ reduction that are neighbours in the left operand become one walk, which is left
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
+from math import prod
 
 from tilewright.errors import UserError
 from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, iter_loop
+from tilewright.schedule.recipes.contraction.digits import block_width
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction, hidden_group, loads_of
 
-__all__ = ["merge_reduction", "merge_rows", "separate_groups", "walked_dimensions"]
+__all__ = ["merge_columns", "merge_reduction", "merge_rows", "separate_groups"]
+__all__ += ["walked_dimensions"]
 
 # Stands for a size that is not known: large, and no product of usual sizes.
 _UNKNOWN = 1_000_003
@@ -88,12 +92,64 @@ def merge_rows(context: Context, block: str, epilogue: str | None) -> str | None
     return copy
 
 
-def _is_dense(load: tir.Load, iters: list[tir.Iter]) -> bool:
+def _is_dense(load: tir.Load, iters: Sequence[tir.Iter]) -> bool:
     """Whether an operand has exactly these dimensions, one behind the other."""
     wanted = [(it.var, it.extent) for it in iters]
     found = list(zip(load.indices, load.buffer.shape, strict=True))
     starts = range(len(found) - len(wanted) + 1)
     return any(found[at : at + len(wanted)] == wanted for at in starts)
+
+
+def merge_columns(
+    context: Context, block: str, epilogue: str | None
+) -> tuple[str | None, str | None]:
+    """One iterator for columns that lie one behind the other in the right operand and the result.
+
+    An image with channels first is such an operand: its lines end where vectors do not. A block of
+    its own packs it, in which the columns are one as well; the epilogue and that block, or None
+    if the columns stay what they are.
+    """
+    s = context.schedule
+    roles = contraction(s.block(block))
+    assert roles is not None
+    iters = _adjacent_columns(context, roles)
+    if len(iters) < 2:
+        return epilogue, None
+    before = s.copy()
+    try:
+        copy = epilogue or str(s.cache_write(block))
+        result = s.block(block).writes[0].buffer
+        first = len(result.shape) - len(iters)
+        s.fuse_iters(copy, _indices_at(s.block(copy), result, first, len(iters)))
+        if block_width(s.block(copy), s.block(copy).iters[-1].var):  # lines with zeros between them
+            s.restore(before)
+            return epilogue, None
+        packed = str(s.cache_read(block, roles.right.buffer.name))
+        place = roles.right.indices.index(iters[0].var)
+        own = s.block(packed).iters[place : place + len(iters)]
+        s.fuse_iters(block, [it.var.name for it in iters])
+        s.fuse_iters(packed, [it.var.name for it in own])
+        s.layout_fuse(result.name, dim=first, count=len(iters))
+        s.layout_fuse(s.block(packed).writes[0].buffer.name, dim=place, count=len(iters))
+    except UserError:
+        s.restore(before)
+        return epilogue, None
+    return copy, packed
+
+
+def _adjacent_columns(context: Context, roles: Contraction) -> list[tir.Iter]:
+    """Columns that are the last dimensions of the result and of the right operand alike.
+
+    None if they are no whole vectors together: what is left over would be copied twice.
+    """
+    columns = {roles.block.iters[p].var: roles.block.iters[p] for p in roles.columns}
+    (result,) = roles.block.writes
+    places = [part.start for part in reversed(result.ranges)]
+    last = list(takewhile(lambda place: place in columns, places))
+    iters = [columns[place] for place in reversed(last) if isinstance(place, tir.Var)]
+    count = prod(tir.int_value(it.extent) or 0 for it in iters)
+    whole = count and count % context.target.lanes(result.buffer.dtype.size_bytes) == 0
+    return iters if whole and _is_dense(roles.right, iters) else []
 
 
 def _adjacent_rows(roles: Contraction) -> tuple[int, list[tir.Iter]]:

@@ -37,18 +37,24 @@ class Loops:
 
 @dataclass(frozen=True)
 class Operands:
-    """Names of the operands' buffers, and of the block that copies the right one into panels."""
+    """Names of the operands' buffers, and of the block that copies the right one into panels.
+
+    `is_sized`: all dimensions of the right operand are known, and so where its next panel is.
+    """
 
     left: str
     right: str
     packed_by: str | None
     is_constant: bool
+    is_sized: bool
 
     def to_fetch(self, *, right_stays: bool) -> tuple[str, ...]:
         """Which of them are worth fetching ahead: streams whose next part is known and dense."""
         if self.is_constant:
             return (self.left,) if right_stays else (self.right,)
-        return (self.left, self.right) if right_stays else ()
+        if right_stays:
+            return (self.left, self.right)
+        return (self.right,) if self.packed_by is not None and self.is_sized else ()
 
 
 def vector_iterator(roles: Contraction) -> int:
