@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value, array_type
 from tilewright.graph.ops import Map, Op, argument, computed_as
 from tilewright.graph.ops.by_size import BySize
-from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.layouts.algorithms import Algorithm
 from tilewright.layouts.forms import LAST, Form
@@ -72,7 +72,7 @@ class _Applied:
         if isinstance(op, Conv | ConvTranspose) and alternative.algorithm.tiles is not None:
             op, inputs = self._by(alternative.algorithm, op, inputs)
         outputs = tuple(self._written(value) for value in node.outputs)
-        loops = alternative.loops if isinstance(node.op, Conv) else None
+        loops = alternative.loops if isinstance(node.op, Conv | Pool) else None
         self.nodes.append(Node(op, tuple(inputs), outputs, node.label, loops))
 
     def _written(self, value: Value) -> Value:

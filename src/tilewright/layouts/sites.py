@@ -36,6 +36,7 @@ from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
 from tilewright.layouts.unsized import unsized_ways
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.window_plan import WindowPlan
 
 __all__ = ["Alternative", "Settings", "Site", "is_small", "sites_of"]
 
@@ -66,22 +67,25 @@ class Settings:
 class Alternative:
     """A way to run a site: the forms it reads and writes, the algorithm, and what it costs.
 
-    `loops` are the parameters of its product; without them the recipe asks its model.
+    `loops` are the parameters of its product or window; without them the recipe asks its model.
     """
 
     source: Form = LAST
     result: Form = LAST
     algorithm: Algorithm = DIRECT
     cycles: float = 0.0
-    loops: ContractionPlan | None = None
+    loops: ContractionPlan | WindowPlan | None = None
 
     def key(self, rank: int) -> str:
         """The alternative without its cost, as text: a key in a database."""
-        forms = f"{self.source.name(rank)}→{self.result.name(rank)}"
-        plan = self.loops
-        tile = "" if plan is None else f" {plan.tile_rows}×{plan.tile_vectors}"
-        block = "" if plan is None else f" {plan.row_tiles_per_block} {plan.reduce_per_block}"
-        return f"{self.algorithm.name} {forms}{tile}{block}"
+        words = [self.algorithm.name, f"{self.source.name(rank)}→{self.result.name(rank)}"]
+        match self.loops:
+            case ContractionPlan() as plan:
+                words.append(f"{plan.tile_rows}×{plan.tile_vectors}")
+                words.append(f"{plan.row_tiles_per_block} {plan.reduce_per_block}")
+            case WindowPlan(sums=sums):
+                words.append(f"{sums} sums")
+        return " ".join(words)
 
 
 @dataclass(frozen=True, eq=False)

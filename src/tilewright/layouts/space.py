@@ -1,6 +1,6 @@
 """What a tuner searches: algorithm, layouts and loops of a site as one space, in two stages.
 
-    joint    every alternative of a site, with every plan of its product's loops
+    joint    every alternative of a site, with every plan of the loops of its product or window
     loops    the plans of one alternative, once its layouts and its algorithm are settled
 
 A point of the space is an `Alternative` with its loops. Its predicted cycles are a first opinion;
@@ -15,8 +15,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from tilewright.graph.ops.window import Conv, Pool
 from tilewright.layouts.sites import Alternative, Settings, Site
 from tilewright.schedule.recipes.contraction.plan import plan_contraction, plans
+from tilewright.schedule.recipes.window_plan import window_plans
 
 __all__ = ["Space", "measured"]
 
@@ -35,11 +37,14 @@ class Space:
 
     def loops(self, alternative: Alternative) -> Iterator[Alternative]:
         """The same algorithm and layouts with all loops; itself where there are none to choose."""
-        conv = self.site.conv
+        conv, machine = self.site.conv, self.settings.machine
         if conv is None or conv.groups == conv.channels > 1:
             yield alternative
+            if any(isinstance(node.op, Conv | Pool) for node in self.site.nodes):
+                # The model has no opinion about them: they are predicted to be as fast.
+                for window in window_plans(machine.target):
+                    yield replace(alternative, loops=window)
             return
-        machine = self.settings.machine
         shape = alternative.algorithm.product(conv, machine)
         usual = plan_contraction(shape, machine.target).cycles
         for plan in plans(shape, machine.target):

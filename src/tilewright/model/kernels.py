@@ -21,6 +21,7 @@ from tilewright.lower.in_place import in_place
 from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, func, placeholder
@@ -47,7 +48,7 @@ class KernelTask:
     sizes: tuple[tir.Expr, ...]
     threads: int
     key: str
-    loops: ContractionPlan | None = None
+    loops: ContractionPlan | WindowPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def task_of(
     program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(names[v] for v in inputs if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
-    loops = next((n.loops for n in group.nodes if isinstance(n.loops, ContractionPlan)), None)
+    plans = ContractionPlan | WindowPlan
+    loops = next((n.loops for n in group.nodes if isinstance(n.loops, plans)), None)
     key = key if loops is None else f"{key}-{loops}"
     own = tuple(sizes.of(size) for size in program_sizes(program))
     params = (*inputs, *([outputs[0]] * carriers), *outputs)

@@ -28,6 +28,7 @@ from tilewright.schedule.recipes.tile_blocks import (
     schedule_tile_blocks,
     tiled_products,
 )
+from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.schedule.recipes.windowed import is_channels_last, schedule_window
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
@@ -44,11 +45,12 @@ def draft(
     target: Target,
     threads: int = 1,
     constants: Iterable[str] = (),
-    loops: ContractionPlan | None = None,
+    loops: ContractionPlan | WindowPlan | None = None,
 ) -> Schedule:
     """A schedule for `func`; parameters named in `constants` may get a layout of their own.
 
-    `loops`, from `plans`, take the place of what the model would choose for a contraction.
+    `loops`, from `plans` or `window_plans`, take the place of what the model would choose for a
+    contraction or for a window.
     """
     schedule = Schedule(func)
     if _is_empty(func):

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.laid_out import compiled
 from tilewright.dtypes import f32
-from tilewright.graph import Builder
+from tilewright.graph import Builder, interpret
 from tilewright.graph.ops.window import Conv, Pool
+from tilewright.layouts.apply import apply
+from tilewright.layouts.choose import decide
 from tilewright.layouts.costs import Machine
+from tilewright.layouts.forms import FIRST, LAST
 from tilewright.layouts.sites import Alternative, Settings, sites_of
 from tilewright.layouts.space import Space
+from tilewright.schedule.recipes.window_plan import WindowPlan, window_plans
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
 SETTINGS = Settings(Machine(Target.named("x86-64-v3"), 1))
+POOL = Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0,) * 4)
 
 
 def space(kind: type[Conv | Pool]) -> Space:
@@ -25,8 +32,7 @@ def space(kind: type[Conv | Pool]) -> Space:
     x = b.map(lambda v: v * 0.5, b.input("x", f32, (1, 16, 16, 16)))
     w = b.constant(np.ones((16, 16, 3, 3), np.float32), "w")
     conv = Conv((1, 1), (1, 1), (1,) * 4, 1, f32)
-    pool = Pool(tir.Fold.MAX, (2, 2), (2, 2), (1, 1), (0,) * 4)
-    graph = b.graph([b.add(pool, b.add(pool, b.add(conv, x, w)))])
+    graph = b.graph([b.add(POOL, b.add(POOL, b.add(conv, x, w)))])
     sites = sites_of(graph, SETTINGS)
     site = next(s for s in sites if any(isinstance(node.op, kind) for node in s.nodes))
     return Space(site, SETTINGS)
@@ -66,6 +72,33 @@ def test_a_space_with_fewer_points_is_drawn_as_a_whole(kind):
     drawn = whole.sample(random.Random(3), len(every) + 100)
     assert len(drawn) == len(every)
     assert set(keys(drawn)) == every
+
+
+def test_windows_have_loops_of_their_own():
+    pool = space(Pool)
+    (first, *_) = pool.site.alternatives
+    sums = [p.loops.sums for p in pool.loops(first) if isinstance(p.loops, WindowPlan)]
+    assert sums == list(range(1, 9))  # half of the registers at most
+
+
+@pytest.mark.parametrize("form", [LAST, FIRST])
+def test_every_number_of_sums_is_another_kernel_with_the_same_result(form):
+    b = Builder("depthwise")
+    x = b.input("x", f32, (1, 12, 20, 8))
+    w = b.constant(np.arange(72, dtype=np.float32).reshape(8, 1, 3, 3), "w")
+    inside = b.map(lambda v: v + 1.0, x)
+    made = b.map(lambda v: v * 2.0, b.add(Conv((1, 1), (1, 1), (1,) * 4, 8, f32), inside, w))
+    graph = b.graph([b.map(lambda v: v - 1.0, b.add(POOL, made))])
+    feeds = {"x": np.arange(1920, dtype=np.float32).reshape(1, 12, 20, 8) % 7}
+    (wanted,) = interpret(graph, feeds)
+    programs = set[int]()  # by how long they are: names differ anyway
+    for plan in window_plans(SETTINGS.machine.target):
+        fixed = Settings(Machine(Target.host(), 1), fixed=form)
+        chosen = [(s, replace(a, loops=plan)) for s, a in decide(graph, fixed)[0]]
+        module, assembled = compiled(apply(graph, chosen)[0])
+        np.testing.assert_array_equal(module.run(feeds)[0], wanted)
+        programs.add(len(assembled.code))
+    assert len(programs) >= 3
 
 
 def test_a_seed_says_what_is_drawn():

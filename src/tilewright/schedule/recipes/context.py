@@ -14,6 +14,9 @@ from tilewright.tensor.visit import free_vars, walk
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+    from tilewright.schedule.recipes.window_plan import WindowPlan
+
+    Plan = ContractionPlan | WindowPlan
 
 __all__ = [
     "Context",
@@ -34,15 +37,15 @@ PARALLEL_CYCLES = 15_000
 class Context:
     """A schedule in the making, the machine, and the names of constant parameters.
 
-    `loops` are parameters for the contraction that were chosen elsewhere; without them, the
-    recipe asks its model.
+    `loops` are parameters for the contraction or the window that were chosen elsewhere; without
+    them, the recipe asks its model.
     """
 
     schedule: Schedule
     target: Target
     threads: int
     constants: frozenset[str]
-    loops: ContractionPlan | None = None
+    loops: Plan | None = None
 
 
 def lanes_of(context: Context, block: str) -> int:

@@ -30,6 +30,7 @@ from tilewright.schedule.recipes.context import (
 )
 from tilewright.schedule.recipes.contraction.roles import names_of
 from tilewright.schedule.recipes.sliding import Lines
+from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars
@@ -62,7 +63,9 @@ def schedule_lines(context: Context, blocks: tuple[str, ...], epilogue: str | No
     lines, cycles = Lines.of(s.block(block)), work_of(context, block)
     assert lines is not None
     result = epilogue or str(s.cache_write(block, scope="register"))
-    sums = min(_SUMS, context.target.vector_registers // 2)
+    plan = context.loops
+    most = plan.sums if isinstance(plan, WindowPlan) else _SUMS
+    sums = min(most, context.target.vector_registers // 2)
     copy = _Copy.of(context, block, lines, border)
     shares = lines.across is not None and (copy is not None or lines.across.overlaps)
     rows = min(sums, lines.height) if shares else 1

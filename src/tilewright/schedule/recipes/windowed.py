@@ -34,6 +34,7 @@ from tilewright.schedule.recipes.elementwise import (
     has_border,
     schedule_elementwise,
 )
+from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
@@ -128,9 +129,11 @@ class _Window:
         """Columns of the data that so many columns of the result need."""
         return (columns - 1) * self.step + self.reach
 
-    def columns_at_once(self, registers: int) -> int:
+    def columns_at_once(self, context: Context) -> int:
         """As many as registers hold, together with their data and one vector of weights."""
-        fitting = [c for c in range(1, _COLUMNS + 1) if c + self.columns_read(c) < registers]
+        plan, registers = context.loops, context.target.vector_registers
+        most = plan.sums if isinstance(plan, WindowPlan) else _COLUMNS
+        fitting = [c for c in range(1, most + 1) if c + self.columns_read(c) < registers]
         return fitting[-1] if fitting else 1
 
 
@@ -200,7 +203,7 @@ def _channels_copied(context: Context, border: str, window: _Window, line: int) 
     fitting = [c for c in range(2 * line, most + 1, line) if channels % c == 0]
     apart, way = channels * buffer.dtype.size_bytes, cache.size_bytes // cache.ways
     different = max(1, way // math.gcd(apart, way))
-    columns = window.columns_at_once(context.target.vector_registers)
+    columns = window.columns_at_once(context)
     crowd = window.lines * window.columns_read(columns) / different
     pays = window.taps > _ASKING or crowd > cache.ways
     return fitting[-1] if fitting and pays else 0
@@ -270,10 +273,7 @@ def _lay_channels_innermost(context: Context, block: str, line: int) -> None:
 def _split_columns(context: Context, column: str, window: _Window) -> tuple[str, str]:
     """Tiles of equal size if they are not too small; of an unknown number, single columns last."""
     s = context.schedule
-    size, extent = (
-        window.columns_at_once(context.target.vector_registers),
-        extent_of(context, column),
-    )
+    size, extent = window.columns_at_once(context), extent_of(context, column)
     if extent is None:
         tiles, inner = s.split(column, (size, 1) if size > 1 else (1,))
         return str(tiles), str(inner)

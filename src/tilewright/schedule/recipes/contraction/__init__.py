@@ -29,7 +29,7 @@ from tilewright.schedule.recipes.contraction.packing import (
     pad_columns,
 )
 from tilewright.schedule.recipes.contraction.phases import align_phases
-from tilewright.schedule.recipes.contraction.plan import plan_contraction
+from tilewright.schedule.recipes.contraction.plan import ContractionPlan, plan_contraction
 from tilewright.schedule.recipes.contraction.roles import (
     Operands,
     column_dimension,
@@ -52,7 +52,9 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     epilogue, walked, packed = _as_product(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
-    plan = context.loops or plan_contraction(shape_of(context, roles), context.target)
+    plan = context.loops
+    if not isinstance(plan, ContractionPlan):
+        plan = plan_contraction(shape_of(context, roles), context.target)
     panels = column_dimension(roles)
     is_constant = roles.right.buffer.name in context.constants
     packs = panels is not None and not is_constant and rows_of(roles) >= _ROWS_TO_PACK
