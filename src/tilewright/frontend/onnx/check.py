@@ -92,7 +92,7 @@ def nested(found: Found, local: LocalFunctions) -> Iterator[Found]:
 
 def unknown(op: str, domain: str, opset: int, local: LocalFunctions) -> str:
     """Why nothing can be done about an operator; empty if somebody knows it."""
-    if (domain, op) in HANDLERS or (domain, op) in local or _definition(op, domain, opset):
+    if (domain, op) in HANDLERS or (domain, op) in local or _schema(op, domain, opset):
         return ""
     first = _first_opset(op, domain)
     if first is not None:
@@ -236,11 +236,21 @@ class _Definition:
         return self.takes[-1] if self.takes and self.repeats else frozenset()
 
 
+def _schema(op: str, domain: str, opset: int) -> defs.OpSchema | None:
+    try:
+        return defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
 @functools.cache
 def _definition(op: str, domain: str, opset: int) -> _Definition | None:
-    try:
-        schema = defs.get_schema(op, opset, domain)
-    except defs.SchemaError:
+    """What an operator is at an opset; before its own, what it is there: some exporters are early.
+
+    None if no opset has it.
+    """
+    schema = _schema(op, domain, opset) or _schema(op, domain, _first_opset(op, domain) or opset)
+    if schema is None:
         return None
     attributes = {
         name: (int(attribute.type.value), bool(attribute.required))

@@ -49,8 +49,8 @@ def quantized_concat(
     """Tensors one after another, each given with its scale and zero point."""
     parts: list[Value] = []
     for x, x_scale, x_zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True):
-        assert x is not None, "the operator's definition asks for it"
-        assert x_scale is not None, "likewise"
+        if x is None or x_scale is None:
+            raise ValueError("a part or its scale is left out")
         floats = as_floats(b, Quantized(x, x_scale, x_zero))
         parts.append(as_small(b, floats, scale, zero, x))
     return b.concat(parts, normal_axis(node.int("axis"), parts[0].rank))

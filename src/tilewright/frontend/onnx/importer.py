@@ -48,6 +48,7 @@ from tilewright.frontend.onnx.registry import (
     TAKE_SEQUENCES,
     Declined,
     Unknown,
+    missing_input,
 )
 from tilewright.frontend.onnx.scope import Item, Lost, Nested, Scope, Tensors
 from tilewright.frontend.onnx.settled import (
@@ -301,6 +302,8 @@ class Importer:
         handler = HANDLERS.get((domain, node.op))
         why = "it has no kernel"
         if handler is not None:
+            if missing := missing_input(handler, inputs):
+                raise Refused(f"the input `{missing}` is left out")
             before = self.notes.copy() if any(graphs_of(found.proto)) else self.notes
             try:
                 made = handler(self.builder, node, *inputs)

@@ -12,13 +12,16 @@ implementation.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from tilewright.frontend.onnx.scope import Item
 from tilewright.unsupported import Unsupported
 
 __all__ = ["HANDLERS", "MODEL_PROBLEMS", "TAKE_SEQUENCES", "Declined", "Handler", "Unknown"]
-__all__ += ["onnx_op", "operators"]
+__all__ += ["missing_input", "onnx_op", "operators"]
 
 Results = Item | Sequence[Item]
 Handler = Callable[..., Results]
@@ -28,6 +31,9 @@ HANDLERS: dict[tuple[str, str], Handler] = {}
 
 TAKE_SEQUENCES: set[str] = set()
 """Operators whose handlers understand sequences."""
+
+_VALUES: Final = ("Value", "Value | Tensors")
+"""What the annotations of inputs are that cannot be left out."""
 
 MODEL_PROBLEMS = (ValueError, TypeError, LookupError, ArithmeticError)
 """What handlers may run into when a model contradicts itself; anything else is a bug of theirs."""
@@ -59,6 +65,28 @@ def onnx_op(*names: str, domain: str = "", sequences: bool = False) -> Callable[
         return handler
 
     return register
+
+
+def missing_input(handler: Handler, inputs: Sequence[Item]) -> str:
+    """The name of an input that a handler needs, as its signature says, and that is left out.
+
+    The definitions of ONNX say so, too, but not all operators have one.
+    """
+    needs, repeated = _needs(handler)
+    for position, value in enumerate(inputs):
+        name = needs[position] if position < len(needs) else repeated
+        if value is None and name:
+            return name
+    return ""
+
+
+@functools.cache
+def _needs(handler: Handler) -> tuple[tuple[str, ...], str]:
+    """Names of the inputs that cannot be left out, empty for others; and of those that repeat."""
+    _, _, *parameters = inspect.signature(handler).parameters.values()
+    names = [(p, p.name if p.annotation in _VALUES else "") for p in parameters]
+    repeated = [name for p, name in names if p.kind is p.VAR_POSITIONAL]
+    return tuple(name for p, name in names if p.kind is not p.VAR_POSITIONAL), "".join(repeated)
 
 
 def operators() -> Iterator[tuple[str, str]]:
