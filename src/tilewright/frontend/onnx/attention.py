@@ -39,6 +39,8 @@ def attention(
     if flat:
         heads, shared = node.int("q_num_heads"), node.int("kv_num_heads")
         q, k, v = (split_heads(b, x, n) for x, n in ((q, heads), (k, shared), (v, shared)))
+    if {q.rank, k.rank, v.rank} != {len(HEADS_FIRST)}:
+        raise ValueError("queries, keys and values have three or four dimensions, all alike")
     features = fixed(q.shape[-1])
     if features is None:
         node.decline("an unknown number of features")

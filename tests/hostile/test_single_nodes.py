@@ -1,0 +1,52 @@
+"""Nodes with anything at all for inputs and attributes are imported, or refused as models are."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import onnx
+import pytest
+from onnx import helper
+
+import tilewright as tw
+from fuzz.hostile.nodes import random_node
+from tests.expect import raises_code
+from tests.small import make
+from tilewright.errors import ModelError
+from tilewright.frontend.onnx import import_model
+from tilewright.frontend.onnx.registry import Unknown
+
+
+def outcomes(seeds: range) -> dict[str, int]:
+    """How many are imported and refused; a test ends with anything else."""
+    found = {"imported": 0, "refused": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tw.TilewrightWarning)
+        for seed in seeds:
+            model = random_node(random.Random(seed))
+            try:
+                import_model(model)
+                found["imported"] += 1
+            except (ModelError, Unknown):
+                found["refused"] += 1
+            except Exception as problem:
+                problem.add_note(f"seed {seed}:\n{onnx.printer.to_text(model)}")
+                raise
+    return found
+
+
+def test_a_sample_of_nodes():
+    found = outcomes(range(4000))
+    assert min(found.values()) > 100  # neither everything nor nothing makes sense
+
+
+@pytest.mark.slow
+def test_very_many_nodes():
+    assert sum(outcomes(range(1_000_000, 1_300_000)).values()) == 300_000
+
+
+def test_attention_of_scalars():
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"])
+    with raises_code("M004"):
+        tw.compile(make([node], [(name, []) for name in "qkv"], [("y", [])]))
