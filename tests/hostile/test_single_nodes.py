@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 
+import numpy as np
 import onnx
 import pytest
 from onnx import helper
@@ -44,6 +45,13 @@ def test_a_sample_of_nodes():
 @pytest.mark.slow
 def test_very_many_nodes():
     assert sum(outcomes(range(1_000_000, 1_300_000)).values()) == 300_000
+
+
+def test_axes_that_are_named_twice():
+    node = helper.make_node("Unsqueeze", ["x", "axes"], ["y"])
+    axes = {"axes": np.array([0, 0], np.int64)}
+    with raises_code("M004"):
+        tw.compile(make([node], [("x", [2])], [("y", [1, 1, 2])], axes))
 
 
 def test_attention_of_scalars():

@@ -22,18 +22,18 @@ def runs_of(said: str) -> int:
 
 def test_a_sample_with_pages_behind():
     """Shapes that do not fit; places and regions that data says, huge, negative and infinite."""
-    said = run_apart("end", "shapes", "places:/32", "regions:/32", "graphs:3", "nodes:*/500")
-    assert runs_of(said) >= 50
+    said = run_apart("end", "shapes", "places:/64", "regions:/64", "graphs:2", "nodes:*/600")
+    assert runs_of(said) >= 30
 
 
 def test_a_sample_with_pages_in_front():
-    said = run_apart("start", "networks:/5", "places:/32", "regions:/32", "graphs:3")
-    assert runs_of(said) >= 30
+    said = run_apart("start", "networks:/6", "places:/64", "regions:/64", "graphs:2")
+    assert runs_of(said) >= 20
 
 
 def test_a_sample_of_other_sizes():
     """The arrays of callers are as safe, and nothing beside them has a say."""
-    assert runs_of(run_apart("none", "resized:/6")) >= 300
+    assert runs_of(run_apart("none", "resized:/12")) >= 150
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def feature_iters(found):
     return ((found.first, found.first.reduce[0]), (found.second, found.second.columns[-1]))
 
 
-@examples(15)
+@examples(8)
 @given(case=cases(), plan=plans(), threads=st.integers(1, 2))
 def test_any_plan_keeps_the_meaning(case, plan, threads):
     program, inputs = case

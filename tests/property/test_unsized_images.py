@@ -75,7 +75,7 @@ def drawn(data: st.DataObject, graph: Graph, site: Site) -> Alternative:
 
 
 @given(graph=networks(), data=st.data(), threads=st.sampled_from([1, 2]))
-@examples(6)
+@examples(4)
 def test_large_and_small_images(graph, data, threads):
     sites = sites_of(graph, SETTINGS)
     assume(any(len(site.alternatives) > 1 for site in sites))

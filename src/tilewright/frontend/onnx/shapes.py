@@ -113,6 +113,8 @@ def unsqueeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
     """With dimensions of size one at places of the result."""
     count = len(known_numbers(b, node, "axes", axes) or ())
     added = known_axes(b, node, x.rank + count, axes) or []
+    if len(set(added)) != count:
+        raise ValueError("an axis is named twice")
     dims = iter(x.shape)
     result = [tir.Const(1) if k in added else next(dims) for k in range(x.rank + count)]
     return b.reshape(x, result)
