@@ -142,6 +142,11 @@ def test_content_of_large_weights_is_checked_too():
             "m (float[1,1,4,4] x) => (float[n] y) { y = MaxPool <kernel_shape = [-1, 2]> (x) }",
             "M004",
         ),
+        (
+            "m (float[1,1,h,w] x) => (float[1,1,a,b] y) <float[1,1,1,1] k = {1}>"
+            " { y = ConvTranspose <strides = [2, -2]> (x, k) }",
+            "M004",
+        ),
     ],
 )
 def test_graphs_that_make_no_sense(text, code):

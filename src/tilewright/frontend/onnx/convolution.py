@@ -83,6 +83,8 @@ def conv_transpose(
         node.decline(f"windows of {rank} dimensions")
     strides = node.ints("strides") or [1] * rank
     dilations = node.ints("dilations") or [1] * rank
+    if min(*kernel, *strides, *dilations) < 1:
+        raise ValueError("windows, strides and dilations are 1 or more")
     even = all(k % s == 0 and d == 1 for k, s, d in zip(kernel, strides, dilations, strict=True))
     if not even and math.prod(strides) > MAX_PHASES:
         node.decline(f"strides of {strides}, each step of which is a kernel of its own")
