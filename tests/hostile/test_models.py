@@ -143,8 +143,10 @@ def test_content_of_large_weights_is_checked_too():
             "M004",
         ),
         (
-            "m (float[1,1,h,w] x) => (float[1,1,a,b] y) <float[1,1,1,1] k = {1}>"
-            " { y = ConvTranspose <strides = [2, -2]> (x, k) }",
+            (
+                "m (float[1,1,h,w] x) => (float[1,1,a,b] y) <float[1,1,1,1] k = {1}>"
+                " { y = ConvTranspose <strides = [2, -2]> (x, k) }"
+            ),
             "M004",
         ),
     ],
