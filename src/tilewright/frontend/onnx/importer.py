@@ -48,7 +48,7 @@ from tilewright.frontend.onnx.registry import (
     TAKE_SEQUENCES,
     Declined,
     Unknown,
-    missing_input,
+    called,
 )
 from tilewright.frontend.onnx.scope import Item, Lost, Nested, Scope, Tensors
 from tilewright.frontend.onnx.settled import (
@@ -302,12 +302,9 @@ class Importer:
         handler = HANDLERS.get((domain, node.op))
         why = "it has no kernel"
         if handler is not None:
-            if missing := missing_input(handler, inputs):
-                raise Refused(f"the input `{missing}` is left out")
             before = self.notes.copy() if any(graphs_of(found.proto)) else self.notes
             try:
-                made = handler(self.builder, node, *inputs)
-                return made if isinstance(made, list | tuple) else (made,)
+                return called(handler, self.builder, node, inputs)
             except Declined as reason:
                 why = str(reason)
                 self.notes = before  # graphs inside run with the node

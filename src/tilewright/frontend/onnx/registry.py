@@ -21,7 +21,7 @@ from tilewright.frontend.onnx.scope import Item
 from tilewright.unsupported import Unsupported
 
 __all__ = ["HANDLERS", "MODEL_PROBLEMS", "TAKE_SEQUENCES", "Declined", "Handler", "Unknown"]
-__all__ += ["missing_input", "onnx_op", "operators"]
+__all__ += ["called", "onnx_op", "operators"]
 
 Results = Item | Sequence[Item]
 Handler = Callable[..., Results]
@@ -67,7 +67,17 @@ def onnx_op(*names: str, domain: str = "", sequences: bool = False) -> Callable[
     return register
 
 
-def missing_input(handler: Handler, inputs: Sequence[Item]) -> str:
+def called(
+    handler: Handler, builder: object, node: object, inputs: Sequence[Item]
+) -> Sequence[Item]:
+    """What a handler makes of a node; a ValueError if an input that it needs is left out."""
+    if missing := _missing_input(handler, inputs):
+        raise ValueError(f"the input `{missing}` is left out")
+    made = handler(builder, node, *inputs)
+    return made if isinstance(made, list | tuple) else (made,)
+
+
+def _missing_input(handler: Handler, inputs: Sequence[Item]) -> str:
     """The name of an input that a handler needs, as its signature says, and that is left out.
 
     The definitions of ONNX say so, too, but not all operators have one.
@@ -83,7 +93,7 @@ def missing_input(handler: Handler, inputs: Sequence[Item]) -> str:
 @functools.cache
 def _needs(handler: Handler) -> tuple[tuple[str, ...], str]:
     """Names of the inputs that cannot be left out, empty for others; and of those that repeat."""
-    _, _, *parameters = inspect.signature(handler).parameters.values()
+    parameters = list(inspect.signature(handler).parameters.values())[2:]
     names = [(p, p.name if p.annotation in _VALUES else "") for p in parameters]
     repeated = [name for p, name in names if p.kind is p.VAR_POSITIONAL]
     return tuple(name for p, name in names if p.kind is not p.VAR_POSITIONAL), "".join(repeated)
