@@ -1,8 +1,9 @@
-"""Models of one node that is almost never right: any operator, inputs and attributes at random.
+"""Models of one node that is rarely right: any operator, inputs and attributes at random.
 
 Where mutants of good models keep most of what makes sense, these have nothing of the kind: types,
 ranks, numbers of inputs, values of attributes and opsets are drawn for themselves, so that what one
-operator forgets to check is met soon.
+operator forgets to check is met soon. Half of them have the types that their operator asks for:
+more of these are compiled, and run.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ TYPES: Final = (
     *(TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8, TensorProto.INT8),
     *(TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.STRING),
 )
+NAMED: Final[dict[str, int]] = dict(TensorProto.DataType.items())
 SIZES: Final = (1, 2, 3, 4, 8, 0, "n")
 OPSETS: Final = (7, 13, 20, defs.onnx_opset_version())
 
@@ -52,11 +54,12 @@ def random_node(rng: Random) -> onnx.ModelProto:
     count = UNDEFINED_INPUTS if schema is None else len(schema.inputs)
     count = max(0, count + rng.choice((0, 0, 0, 1, -1, -2)))
     names = [f"x{k}" if rng.random() < 0.94 else "" for k in range(count)]
-    inputs, weights = _values(rng, [name for name in names if name])
-    node = helper.make_node(op, names, ["y"], domain=domain)
+    fitting = _fitting_types(rng, schema, count) if rng.random() < 0.5 else {}
+    inputs, weights = _values(rng, names, fitting)
+    results = _results(rng, schema)
+    node = helper.make_node(op, names, [result.name for result in results], domain=domain)
     node.attribute.extend(_attributes(rng, schema))
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "node", inputs, [result], weights)
+    graph = helper.make_graph([node], "node", inputs, results, weights)
     opsets = {"": rng.choice(OPSETS), "ai.onnx.ml": rng.choice((1, 3, 5)), "com.microsoft": 1}
     sets = [helper.make_opsetid(name, version) for name, version in opsets.items()]
     return helper.make_model(graph, opset_imports=sets, ir_version=9)
@@ -69,16 +72,40 @@ def _schema(op: str, domain: str) -> defs.OpSchema | None:
         return None
 
 
+def _fitting_types(rng: Random, schema: defs.OpSchema | None, count: int) -> dict[int, int]:
+    """A type for each input that its operator takes, the same wherever that asks for the same."""
+    if schema is None or not schema.inputs:
+        return {}
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    chosen: dict[str, int | None] = {}
+    for formal in schema.inputs:
+        name = rng.choice(sorted(allowed.get(formal.type_str, [formal.type_str])))
+        kind = name.removeprefix("tensor(").removesuffix(")").upper()
+        chosen.setdefault(formal.type_str, NAMED.get(kind))
+    formals = [schema.inputs[min(k, len(schema.inputs) - 1)] for k in range(count)]
+    found = {k: chosen[formal.type_str] for k, formal in enumerate(formals)}
+    return {k: kind for k, kind in found.items() if kind is not None}
+
+
+def _results(rng: Random, schema: defs.OpSchema | None) -> list[onnx.ValueInfoProto]:
+    """One result, or as many as the operator has, at most four."""
+    count = 1 if schema is None or rng.random() < 0.5 else min(schema.max_output, 4)
+    types = [TensorProto.FLOAT, *(rng.choice(TYPES) for _ in range(max(count, 1) - 1))]
+    return [helper.make_tensor_value_info(f"y{k}", kind, None) for k, kind in enumerate(types)]
+
+
 def _values(
-    rng: Random, names: list[str]
+    rng: Random, names: list[str], fitting: dict[int, int]
 ) -> tuple[list[onnx.ValueInfoProto], list[onnx.TensorProto]]:
-    """Inputs and weights, often of one type and shape."""
+    """Inputs and weights, often of one shape, and of types that fit or often of one type."""
     usual, shape = rng.choice(TYPES), _shape(rng)
     inputs: list[onnx.ValueInfoProto] = []
     weights: list[onnx.TensorProto] = []
-    for name in names:
+    for place, name in enumerate(names):
+        if not name:
+            continue
         own = shape if rng.random() < 0.5 else _shape(rng)
-        kind = usual if rng.random() < 0.6 else rng.choice(TYPES)
+        kind = fitting.get(place) or (usual if rng.random() < 0.6 else rng.choice(TYPES))
         if rng.random() < 0.35 and "n" not in own and kind != TensorProto.STRING:
             content = [rng.choice((0, 1, 2)) for _ in range(prod(own))]
             weights.append(helper.make_tensor(name, kind, own, content))

@@ -19,7 +19,9 @@ import numpy as np
 
 from fuzz.hostile.damage import damaged
 from fuzz.hostile.exchange import exchanging
+from fuzz.hostile.feeds import anything, would_be_long, zeros
 from fuzz.hostile.files import mutated_artefact, mutated_kernel, weights_differ_only
+from fuzz.hostile.nodes import random_node
 from fuzz.hostile.places import PLACES, put_in_place
 from fuzz.hostile.seeds import SEEDS, write_seed
 from fuzz.hostile.structure import mutated
@@ -33,12 +35,15 @@ if TYPE_CHECKING:
 __all__ = ["SORTS", "Tried", "Workshop"]
 
 CANARY: Final = np.linspace(0, 1, 4096, dtype=np.float32).tobytes()
-SORTS: Final = {"models": 16, "artefacts": 6, "kernels": 2, "caches": 1}
+SORTS: Final = {"models": 16, "nodes": 6, "artefacts": 6, "kernels": 2, "caches": 1}
 """What is damaged, and how often among all."""
 RACES: Final = 0.1
 """The part of models with external data whose files are exchanged while they are read."""
+GUARDS: Final = (1, 2)
+"""Forbidden pages behind the end of every buffer, or in front of it."""
 
 Action = Callable[[], tuple[str, str]]
+Feed = Callable[["Module"], dict[str, np.ndarray] | None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,10 @@ class Workshop:
         from tilewright.target import Target
 
         self.sorts = [only] if only else [s for s, weight in SORTS.items() for _ in range(weight)]
-        self.names = [model] if model else [*SEEDS, "external"]
+        every = [*SEEDS, "external"]
+        if only == "nodes":
+            every = every[:1]  # nothing is made of them; a trial begins where one was compiled
+        self.names = [model] if model else every
         self.folder = Path(tempfile.mkdtemp(prefix="hostile-"))
         self.caches = default_caches(self.folder / "cache")
         self.target = Target.host()
@@ -116,7 +124,7 @@ class Workshop:
     def tried(self, number: int) -> Tried:
         """The mutant of a number, tried in a process of its own."""
         rng = random.Random(number)
-        makers = {"models": self._model, "artefacts": self._artefact}
+        makers = {"models": self._model, "nodes": self._node, "artefacts": self._artefact}
         makers |= {"kernels": self._kernel, "caches": self._cache}
         kind, content, action = makers[rng.choice(self.sorts)](rng)
         allowed = [self._inside(), self.folder / "cache"]
@@ -134,13 +142,27 @@ class Workshop:
         path = _written(self._inside(), content)
         if name == "external" and rng.random() < RACES:
             return "exchanged files", content, lambda: self._try_exchanged(path)
-        return kind, content, lambda: self._try_model(path)
+        return kind, content, lambda: self._try_model(path, zeros)
 
-    def _try_model(self, path: Path) -> tuple[str, str]:
+    def _node(self, rng: random.Random) -> tuple[str, bytes, Action]:
+        """One node, in a run whose memory lies between pages that nobody may touch."""
+        content = random_node(rng).SerializeToString()
+        path = _written(self._inside(), content)
+        guard = rng.choice(GUARDS)
+
+        def action() -> tuple[str, str]:
+            from tilewright.runtime import _native
+
+            _native.guard_memory(guard)  # in a process that ends with the trial
+            return self._try_model(path, lambda module: anything(module, rng))
+
+        return "node", content, action
+
+    def _try_model(self, path: Path, fed: Feed) -> tuple[str, str]:
         module = self._module(path)
         only_a_run_follows()
-        feeds = _feeds(module)
-        if feeds is None or module.by_reference or _is_long(module):
+        feeds = fed(module)
+        if feeds is None or module.by_reference or would_be_long(module):
             return "compiled", ""
         from tilewright.errors import CallError
 
@@ -243,28 +265,8 @@ def _wait_for_writers() -> None:
 
 
 def _results(module: Module) -> list[bytes]:
-    feeds = _feeds(module)
+    feeds = zeros(module)
     if feeds is None or module.by_reference:
         return []
     arrays = [np.asarray(array) for array in module.run(feeds)]
     return [repr(a.tolist()).encode() if a.dtype == object else a.tobytes() for a in arrays]
-
-
-def _is_long(module: Module) -> bool:
-    """Whether a run would make very much, as it may."""
-    shapes = [info.shape or () for info in module.outputs]
-    sizes = [[float(d) for d in shape if isinstance(d, int)] for shape in shapes]
-    return any(np.prod(known) > 1e7 for known in sizes)
-
-
-def _feeds(module: Module) -> dict[str, np.ndarray] | None:
-    """Zeros for all inputs, symbolic dimensions of size 2; None if they are too large."""
-    feeds = {}
-    for info in module.inputs:
-        if info.dtype is None or info.shape is None:
-            return None
-        shape = [d if isinstance(d, int) and d >= 0 else 2 for d in info.shape]
-        if np.prod([float(d) for d in shape]) > 1e6:
-            return None
-        feeds[info.name] = np.zeros(shape, info.dtype.numpy)
-    return feeds

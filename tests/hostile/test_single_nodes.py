@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -40,6 +43,16 @@ def outcomes(seeds: range) -> dict[str, int]:
 def test_a_sample_of_nodes():
     found = outcomes(range(4000))
     assert min(found.values()) > 100  # neither everything nor nothing makes sense
+
+
+def test_a_few_nodes_are_compiled_and_run(tmp_path):
+    """Between forbidden pages, with extreme values, in processes of their own."""
+    out = tmp_path / "report.json"
+    command = [sys.executable, "-m", "fuzz", "hostile", "--only", "nodes", "--seed", "100"]
+    command += ["--count", "250", "--keep", str(tmp_path), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(out.read_text())["ends"]["ran"] > 5
 
 
 @pytest.mark.slow

@@ -100,6 +100,25 @@ def test_multi_head_attention(rng: np.random.Generator, mask: str, form: str) ->
     beside("MultiHeadAttention", inputs, outputs, num_heads=HEADS, unidirectional=causal)
 
 
+def test_lengths_and_beginnings(rng: np.random.Generator) -> None:
+    """A mask that also says where samples would begin without padding."""
+    q, k, v = normal(rng, 3, BATCH, LENGTH, SIZE)
+    lengths = np.array([4, 9], "i4")
+    begins = np.array([0, LENGTH, 2 * LENGTH], "i4")
+    wanted = beside("MultiHeadAttention", [q, k, v, None, lengths], num_heads=HEADS)
+    mask = np.concatenate([lengths, begins, begins])
+    beside("MultiHeadAttention", [q, k, v, None, mask], wanted=wanted, num_heads=HEADS)
+
+
+@pytest.mark.parametrize("option", [{"scale": 0.5}, {"is_packed_batching": 1}])
+def test_options_of_rotations_that_change_nothing(
+    rng: np.random.Generator, option: dict[str, Any]
+) -> None:
+    x, angles = normal(rng, BATCH, HEADS, LENGTH, WIDTH), normal(rng, 2, 40, WIDTH // 2)
+    places = np.tile(np.arange(LENGTH), (BATCH, 1))
+    beside("RotaryEmbedding", [x, places, *angles], **option)
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_packed_operands(rng: np.random.Generator, count: int) -> None:
     packed = normal(rng, BATCH, LENGTH, HEADS, count, WIDTH)

@@ -152,6 +152,25 @@ def test_matmul_nbits(rng: np.random.Generator, bits: int, zeros: str | None) ->
     beside("MatMulNBits", inputs, wanted=found, **options)
 
 
+@pytest.mark.parametrize("zeros", [False, True])
+def test_columns_of_any_group(rng: np.random.Generator, zeros: bool) -> None:
+    rows, columns, block, blocks = 5, 64, 16, 4
+    x, packed = normal(rng, N, columns), small(rng, rows, blocks, block // 2)
+    scales = rng.uniform(0.01, 0.1, (rows, blocks)).astype("f4")
+    middle = small(rng, rows, blocks // 2) if zeros else None
+    groups = rng.permutation(np.arange(columns) // block).astype("i4")
+    low, high = packed.reshape(rows, -1) & 15, packed.reshape(rows, -1) >> 4
+    held = np.stack([low, high], -1).reshape(rows, columns).astype("f4")
+    own = np.full((rows, blocks), 8.0)
+    if middle is not None:
+        own = np.stack([middle & 15, middle >> 4], -1).reshape(rows, blocks).astype("f4")
+    wanted = (x @ ((held - own[:, groups]) * scales[:, groups]).T).astype("f4")
+    inputs = [x, packed, scales, middle, groups]
+    known = [k for k, v in enumerate(inputs) if k and v is not None]
+    options = {"N": rows, "K": columns, "bits": 4, "block_size": block}
+    beside("MatMulNBits", inputs, known=known, wanted=[wanted], **options)
+
+
 @pytest.mark.parametrize("kind", [0, 1])
 def test_matmul_bnb4(rng: np.random.Generator, kind: int) -> None:
     x, packed, greatest = normal(rng, N, 32), small(rng, 5 * 16), rng.random(10).astype("f4")

@@ -87,3 +87,51 @@ def test_mixture_of_experts(rng: np.random.Generator, k: int, form: str) -> None
         options |= {"activation_alpha": 1.7, "activation_beta": 1.0}
     weights, wanted = experts(rng, x, router, **options)
     beside("MoE", [x, router, *weights], wanted=[wanted], tolerance=1e-3, **options)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("block", [0, 16])
+@pytest.mark.parametrize("form", ["plain", "zeros", "gated"])
+def test_quantized_mixture_of_experts(
+    rng: np.random.Generator, bits: int, block: int, form: str
+) -> None:
+    experts, hidden, inner, tokens = 4, 32, 64, 13
+    options: dict[str, Any] = {"k": 2, "expert_weight_bits": bits, "activation_type": "relu"}
+    options |= {"block_size": block} if block else {}
+    if form == "gated":
+        options |= {"activation_type": "swiglu", "swiglu_fusion": 1, "swiglu_limit": 7.0}
+        options |= {"activation_alpha": 1.702, "activation_beta": 1.0}
+
+    def layer(rows: int, columns: int) -> tuple[Array, Array, Array, Array | None]:
+        packed = rng.integers(0, 256, (experts, rows, columns * bits // 8)).astype("u1")
+        shape = (experts, rows, columns // block) if block else (experts, rows)
+        zeros = rng.integers(0, 256, (*shape[:-1], shape[-1] * bits // 8)).astype("u1")
+        scales = rng.uniform(0.001, 0.01, shape).astype("f4") * 2.0 ** (4 - bits)
+        bias = normal(rng, experts, rows)
+        return packed, scales.astype("f4"), bias, zeros if form == "zeros" else None
+
+    first = layer(2 * inner if form == "gated" else inner, hidden)
+    second = layer(hidden, inner)
+    inputs: list[Any] = [normal(rng, tokens, hidden), normal(rng, tokens, experts)]
+    inputs += [*first[:3], *second[:3]]
+    if form == "zeros":
+        inputs += [None, None, None, first[3], second[3]]
+    known = [k for k, v in enumerate(inputs) if k > 1 and v is not None]
+    # Engines may round the activations to 8 bits on the way, and onnxruntime does for some blocks.
+    beside("QMoE", inputs, known=known, tolerance=1e-2, **options)
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_quantized_embeddings(rng: np.random.Generator, segments: bool) -> None:
+    tokens, kinds = (rng.integers(0, n, (BATCH, TIME)).astype("i4") for n in (9, 2))
+    tables = [rng.integers(0, 256, (n, 16)).astype("u1") for n in (9, 20, 2)]
+    norms = [rng.integers(0, 256, 16).astype("u1") for _ in range(2)]
+    steps = [np.float32(0.02 + 0.01 * k) for k in range(5)]
+    zeros = [np.uint8(100 + k) for k in range(5)]
+    mask = (rng.random((BATCH, TIME)) < 0.5).astype("i4")
+    if not segments:
+        tables[2] = steps[2] = zeros[2] = kinds = None  # type: ignore[assignment,call-overload]
+    inputs = [tokens, kinds, *tables, *norms, mask, *steps, *zeros]
+    known = [k for k, v in enumerate(inputs) if k > 7 and v is not None]
+    outputs = [FLOAT, TensorProto.INT32]
+    beside("QEmbedLayerNormalization", inputs, outputs, known=known, tolerance=1e-3, epsilon=1e-5)

@@ -233,8 +233,6 @@ def rotary_embedding(
     b: Builder, node: OnnxNode, x: Value, positions: Value, cosines: Value, sines: Value
 ) -> Value:
     """Positions are given one by one, or only the first of them."""
-    if node.int("is_packed_batching") or node.float("scale", 1.0) != 1.0:
-        node.decline("packed batches, or angles that are scaled")
     shape, flat = x.shape, x.rank == 3
     pairs = fixed(cosines.shape[-1])
     if flat:

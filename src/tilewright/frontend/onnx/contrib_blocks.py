@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import i4, i32, u4, u8
+from tilewright.dtypes import DType, i4, i32, u4, u8
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
@@ -19,9 +19,10 @@ from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
 from tilewright.graph.sizes import fixed, tidy
+from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
-__all__ = ["unpacked"]
+__all__ = ["dequantized_rows", "unpacked"]
 
 DOMAIN: Final = "com.microsoft"
 BYTE: Final = 8
@@ -55,6 +56,37 @@ def _block_size(node: OnnxNode, default: int = 0) -> int:
     return block
 
 
+def dequantized_rows(
+    b: Builder,
+    node: OnnxNode,
+    packed: Value,
+    scales: Value,
+    zeros: Value | None,
+    dtype: DType,
+) -> Value:
+    """Weights [experts, rows, columns] of few bits as floats.
+
+    Scales and zero points are those of rows, [experts, rows], or of blocks of a row, [experts,
+    rows, blocks]; zero points are packed as weights are, along the last dimension.
+    """
+    bits = node.int("expert_weight_bits", 4)
+    if bits not in (2, 4, 8) or packed.rank != 3 or scales.rank not in (2, 3):
+        node.decline(f"weights of {bits} bits with scales of {scales.rank} dimensions")
+    numbers, wide = unpacked(b, packed, bits), computed_as(scales.dtype)
+    middle: Value = b.constant(1 << (bits - 1), "zero", i32)
+
+    def spread(part: Value) -> Value:
+        if part.rank == 2:
+            return b.reshape(part, (*part.shape, 1))
+        return aligned(b, part, numbers, 2, _block_size(node))
+
+    if zeros is not None:
+        held = unpacked(b, zeros, bits)
+        middle = spread(b.remap(held, scales.shape, lambda *o: o))
+    steps = spread(converted(b, scales, wide))
+    return b.map(lambda v, z, s: (v - z).to(wide) * s, numbers, middle, steps, dtype=dtype)
+
+
 @onnx_op("MatMulNBits", domain=DOMAIN)
 def matmul_nbits(
     b: Builder,
@@ -66,30 +98,39 @@ def matmul_nbits(
     groups: Value | None = None,
     bias: Value | None = None,
 ) -> Value:
-    """A product with (weights - zero point)·scale, transposed; [N, K] in 2, 4 or 8 bits."""
+    """A product with (weights - zero point)·scale, transposed; [N, K] in 2, 4 or 8 bits.
+
+    A scale is that of a block of neighbours, or of the columns that `groups` gives its number.
+    """
     bits, block = node.int("bits", 4), _block_size(node)
     rows, columns = node.int("N"), node.int("K")
     if bits not in (2, 4, 8) or node.int("weight_prepacked"):
         node.decline(f"weights of {bits} bits, or in an order of their own")
-    if groups is not None:
-        node.decline("groups by an index")
     blocks = -(-columns // block)
     flat = b.reshape(packed, (rows, blocks * block * bits // BYTE))
-    numbers = b.reshape(unpacked(b, flat, bits), (rows, blocks, block))
-    shape = (rows, blocks, 1)
     wide = computed_as(scales.dtype)
-    steps = b.reshape(converted(b, scales, wide), shape)
-    if zeros is None:
-        weights = b.map(lambda v, s: (v - (1 << (bits - 1))).to(wide) * s, numbers, steps)
-    else:
-        if zeros.dtype == u8:
-            bytes_ = -(-blocks * bits // BYTE)
-            held = unpacked(b, b.reshape(zeros, (rows, bytes_)), bits)
-            zeros = b.remap(held, (rows, blocks), lambda n, k: (n, k))
-        middle = b.reshape(zeros, shape)
-        weights = b.map(
-            lambda v, s, z: (v.to(wide) - z.to(wide)) * s, numbers, steps, middle, dtype=wide
-        )
+    steps = b.reshape(converted(b, scales, wide), (rows, blocks))
+    middle: Value = b.constant(1 << (bits - 1), "zero", i32)
+    if zeros is not None and zeros.dtype == u8:
+        held = unpacked(b, b.reshape(zeros, (rows, -(-blocks * bits // BYTE))), bits)
+        middle = b.remap(held, (rows, blocks), lambda n, k: (n, k))
+    elif zeros is not None:
+        middle = b.reshape(zeros, (rows, blocks))
+
+    def spread(part: Value) -> Value:
+        """What a part of a row has, for each of its elements: [rows, blocks, block or 1]."""
+        if part.rank == 0:
+            return part
+        if groups is None:
+            return b.reshape(part, (rows, blocks, 1))
+        listed = b.remap(groups, (blocks * block,), lambda k: [tir.minimum(k, columns - 1)])
+        return b.reshape(take(b, part, listed, 1), (rows, blocks, block))
+
+    numbers = b.reshape(unpacked(b, flat, bits), (rows, blocks, block))
+    weights = b.map(
+        lambda v, s, z: (v.to(wide) - z.to(wide)) * s,
+        numbers, spread(steps), spread(middle), dtype=wide,
+    )  # fmt: skip
     whole = b.reshape(weights, (rows, blocks * block))
     table = b.remap(whole, (rows, columns), lambda n, k: (n, k))
     y = _product(b, x, converted(b, table, x.dtype))

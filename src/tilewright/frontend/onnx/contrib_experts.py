@@ -1,4 +1,4 @@
-"""`MoE`: a mixture of experts, of which a few count for each token (domain com.microsoft).
+"""Mixtures of experts, of which a few count for each token: `MoE`, `QMoE` (domain com.microsoft).
 
 All experts see all tokens, and those that are not chosen have the weight zero: one product for all
 of them, whatever the tokens choose.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
+from tilewright.frontend.onnx.contrib_blocks import dequantized_rows
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.normalization import softmax_over
 from tilewright.frontend.onnx.registry import onnx_op
@@ -31,6 +32,21 @@ PLAIN: Final[dict[str, Callable[[tir.Expr], tir.Expr]]] = {
 }
 
 
+class _Layer(NamedTuple):
+    """Weights [experts, to, from] and biases [experts, to]."""
+
+    weights: Value
+    bias: Value | None
+
+    def __call__(self, b: Builder, data: Value, letters: str) -> Value:
+        """[experts, tokens, to] of data whose dimensions are `letters`."""
+        y = b.contract(letters, "ejk", "etj", data, self.weights)
+        if self.bias is None:
+            return y
+        column = b.reshape(self.bias, (self.bias.shape[0], 1, self.bias.shape[1]))
+        return b.map(lambda v, c: v + c, y, column)
+
+
 @onnx_op("MoE", domain=DOMAIN)
 def mixture_of_experts(
     b: Builder,
@@ -45,34 +61,81 @@ def mixture_of_experts(
     third_bias: Value | None = None,
 ) -> Value:
     """Two layers of each chosen expert, weighted by what the router says."""
+    gate = None if third is None else _Layer(third, third_bias)
+    layers = (_Layer(first, first_bias), _Layer(second, second_bias), gate)
+    is_whole = bool(node.int("normalize_routing_weights"))
+    return _mixed(b, node, x, router, layers, is_whole=is_whole)
+
+
+@onnx_op("QMoE", domain=DOMAIN)
+def quantized_mixture_of_experts(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    router: Value,
+    first: Value,
+    first_scales: Value,
+    first_bias: Value | None,
+    second: Value,
+    second_scales: Value,
+    second_bias: Value | None = None,
+    third: Value | None = None,
+    third_scales: Value | None = None,
+    third_bias: Value | None = None,
+    first_zeros: Value | None = None,
+    second_zeros: Value | None = None,
+    third_zeros: Value | None = None,
+    *others: Value | None,
+) -> Value:
+    """`MoE` with weights of few bits; the weights of those that are chosen always sum up to one."""
+    if any(o is not None for o in others):
+        node.decline("weights of routing that are given apart")
+
+    def layer(packed: Value, scales: Value, zeros: Value | None, bias: Value | None) -> _Layer:
+        return _Layer(dequantized_rows(b, node, packed, scales, zeros, x.dtype), bias)
+
+    gate = None
+    if third is not None and third_scales is not None:
+        gate = layer(third, third_scales, third_zeros, third_bias)
+    inner = layer(first, first_scales, first_zeros, first_bias)
+    outer = layer(second, second_scales, second_zeros, second_bias)
+    return _mixed(b, node, x, router, (inner, outer, gate), is_whole=True)
+
+
+def _mixed(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    router: Value,
+    layers: tuple[_Layer, _Layer, _Layer | None],
+    *,
+    is_whole: bool,
+) -> Value:
+    """What all experts give, by the shares of those that are chosen."""
     if node.int("use_sparse_mixer"):
         node.decline("a sparse mixer")
     tokens = b.reshape(x, (product(x.shape[:-1]), x.shape[-1]))
-    shares = _shares(b, node, b.reshape(router, (tokens.shape[0], router.shape[-1])))
-
-    def layer(data: Value, letters: str, weights: Value, bias: Value | None) -> Value:
-        y = b.contract(letters, "ejk", "etj", data, weights)
-        if bias is None:
-            return y
-        return b.map(lambda v, c: v + c, y, b.reshape(bias, (bias.shape[0], 1, bias.shape[1])))
-
-    inside = layer(tokens, "tk", first, first_bias)
-    gate = None if third is None else layer(tokens, "tk", third, third_bias)
-    active = _activated(b, node, inside, gate)
-    results = layer(active, "etk", second, second_bias)
+    rows = b.reshape(router, (tokens.shape[0], router.shape[-1]))
+    shares = _shares(b, rows, node.int("k", 1), is_whole=is_whole)
+    inner, outer, gate = layers
+    gates = None if gate is None else gate(b, tokens, "tk")
+    active = _activated(b, node, inner(b, tokens, "tk"), gates)
+    results = outer(b, active, "etk")
     return b.reshape(b.contract("te", "etj", "tj", shares, results), x.shape)
 
 
-def _shares(b: Builder, node: OnnxNode, router: Value) -> Value:
-    """[tokens, experts]: the weight of each expert, zero for all but the k greatest."""
+def _shares(b: Builder, router: Value, count: int, *, is_whole: bool) -> Value:
+    """[tokens, experts]: the weight of each expert, zero for all but the `count` greatest.
+
+    Those of a token sum up to one if `is_whole`, otherwise if all of them were chosen.
+    """
     chances = softmax_over(b, router, (1,), logarithm=False)
-    count, experts = tir.Const(node.int("k", 1)), router.shape[1]
-    places = b.add(Order(count, descending=True), chances)
+    places = b.add(Order(tir.Const(count), descending=True), chances)
     wide = b.reshape(places, (*places.shape, 1))
-    hits = b.map(lambda p, e: p.eq(e), wide, b.tabulate((experts,), lambda e: e))
+    hits = b.map(lambda p, e: p.eq(e), wide, b.tabulate((router.shape[1],), lambda e: e))
     chosen = b.reduce(tir.Fold.MAX, hits, (1,), keepdims=False)
     shares = b.map(lambda v, c: v * c.to(v.dtype), chances, chosen)
-    if not node.int("normalize_routing_weights"):
+    if not is_whole:
         return shares
     return b.map(lambda v, s: v / s, shares, b.reduce(tir.Fold.ADD, shares, (1,)))
 

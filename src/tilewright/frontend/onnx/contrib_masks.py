@@ -19,7 +19,8 @@ def padding(
 
     A mask has an element for each key of each sample, or for each query and key, which is positive
     where the key counts; or it says how many keys each sample has; or where these end (first half)
-    and where they begin (second half).
+    and where they begin (second half); or how many there are, followed by where the queries and the
+    keys of samples begin if all are stored one behind another, which says nothing new.
     """
     if mask is None:
         return []
@@ -51,6 +52,8 @@ def _spans(b: Builder, node: OnnxNode, mask: Value, batch: tir.Expr) -> tuple[Va
     column, have = (batch, 1, 1, 1), mask.shape[0]
     if dims_equal(have, batch):
         return b.reshape(mask, column), None
+    if dims_equal(have, tidy(batch * 3 + 2)):
+        return b.reshape(b.remap(mask, (batch,), lambda k: [k]), column), None
     length, samples = fixed(have), fixed(batch)
     if length is not None and samples is not None and length != 2 * samples:
         node.decline("a mask of another length")

@@ -99,6 +99,20 @@ def embed_layer_normalization(
     places: Value | None = None,
 ) -> Sequence[Value]:
     """The normalised sum of the embeddings of words, places and segments; mask sums; the sum."""
+    tables = (words, positions, kinds)
+    return _embedded(b, node, (tokens, places, segments), tables, (scale, shift), mask)
+
+
+def _embedded(
+    b: Builder,
+    node: OnnxNode,
+    numbers: tuple[Value, Value | None, Value | None],
+    tables: tuple[Value, Value, Value | None],
+    norm: tuple[Value, Value],
+    mask: Value | None,
+) -> tuple[Value, Value, Value]:
+    """Rows of the three tables by the three numbers of each token, summed up and normalised."""
+    (tokens, places, segments), (words, positions, kinds) = numbers, tables
     if places is None:
         length, width = tokens.shape[1], positions.shape[1]
         own = b.remap(positions, (1, length, width), lambda _, s, h: (s, h))
@@ -107,12 +121,40 @@ def embed_layer_normalization(
     total = b.map(lambda v, w: v + w, _rows(b, words, tokens), own)
     if segments is not None and kinds is not None:
         total = b.map(lambda v, w: v + w, total, _rows(b, kinds, segments))
-    y, _, _ = layer_norm(b, total, scale, shift, 2, node.float("epsilon", 1e-12))
+    y, _, _ = layer_norm(b, total, *norm, 2, node.float("epsilon", 1e-12))
     if mask is None:
         lengths = b.expand(b.constant(0, "lengths", i32), tokens.shape[:1])
     else:
         lengths = b.reduce(tir.Fold.ADD, mask, (1,), keepdims=False)
     return y, lengths, total
+
+
+@onnx_op("QEmbedLayerNormalization", domain=DOMAIN)
+def quantized_embed_layer_normalization(
+    b: Builder,
+    node: OnnxNode,
+    tokens: Value,
+    segments: Value | None,
+    words: Value,
+    positions: Value,
+    kinds: Value | None,
+    scale: Value,
+    shift: Value,
+    mask: Value | None,
+    *steps_and_zeros: Value | None,
+) -> Sequence[Value]:
+    """`EmbedLayerNormalization` of bytes: a step for each of five inputs, then a zero for each."""
+    steps, zeros = steps_and_zeros[:5], steps_and_zeros[5:]
+
+    def plain(place: int, x: Value) -> Value:
+        step, zero = (part[place] if place < len(part) else None for part in (steps, zeros))
+        if step is None or zero is None:
+            raise ValueError("a scale or a zero point is left out")
+        return b.map(lambda v, s, z: (v.to(i32) - z.to(i32)).to(s.dtype) * s, x, step, zero)
+
+    tables = (plain(0, words), plain(1, positions), None if kinds is None else plain(2, kinds))
+    norm = (plain(3, scale), plain(4, shift))
+    return _embedded(b, node, (tokens, None, segments), tables, norm, mask)[:2]
 
 
 def _rows(b: Builder, table: Value, numbers: Value) -> Value:
