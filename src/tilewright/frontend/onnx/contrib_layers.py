@@ -7,7 +7,7 @@ from typing import Final
 
 from tilewright.frontend.onnx.convolution import conv, conv_transpose
 from tilewright.frontend.onnx.fused import fused_matmul
-from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.node import OnnxNode, normal_border
 from tilewright.frontend.onnx.normalization import softmax_over
 from tilewright.frontend.onnx.reductions import mean, widened
 from tilewright.frontend.onnx.registry import onnx_op
@@ -136,7 +136,7 @@ def bias_softmax(b: Builder, node: OnnxNode, x: Value, bias: Value) -> Value:
 
     The bias has the last dimensions of x, with ones where it is broadcast inside of them.
     """
-    axis = normal_axis(node.int("axis", 1), x.rank)
+    axis = normal_border(node.int("axis", 1), x.rank)
     if bias.rank < x.rank and node.int("is_inner_broadcast", 1):
         node.decline("a bias with fewer dimensions that is broadcast inside")
     total = b.map(lambda v, c: v + c, x, bias)

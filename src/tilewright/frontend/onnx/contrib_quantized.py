@@ -7,7 +7,7 @@ from typing import Final
 from tilewright.dtypes import DType, f32, i32, u32
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.convolution import qlinear_conv
-from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.normalization import softmax_over
 from tilewright.frontend.onnx.pooling import average_pool, global_average_pool, max_pool
 from tilewright.frontend.onnx.products import integer_product
@@ -37,8 +37,10 @@ def _single(made: object) -> Value:
 def quantized_softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Along one axis; if `opset` is below 13, along all from that axis on."""
     modern = node.int("opset", 13) >= 13
-    axis = normal_axis(node.int("axis", -1 if modern else 1), x.rank)
-    axes = (axis,) if modern else tuple(range(axis, x.rank))
+    if modern:
+        axes = (normal_axis(node.int("axis", -1), x.rank),)
+    else:
+        axes = tuple(range(normal_border(node.int("axis", 1), x.rank), x.rank))
     return softmax_over(b, x, axes, logarithm=False)
 
 

@@ -16,7 +16,7 @@ from tilewright.frontend.onnx.tensors import array_of
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 
-__all__ = ["OnnxNode", "dtype_of_onnx", "normal_axis"]
+__all__ = ["OnnxNode", "dtype_of_onnx", "normal_axis", "normal_border"]
 
 
 def dtype_of_onnx(element_type: int) -> DType:
@@ -30,10 +30,18 @@ def dtype_of_onnx(element_type: int) -> DType:
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """An axis counted from the front; it may be the one behind the last."""
-    if not -rank <= axis <= max(rank, 1):
+    """An axis counted from the front."""
+    if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} of a tensor with {rank} dimensions")
     return axis + rank if axis < 0 else axis
+
+
+def normal_border(axis: int, rank: int) -> int:
+    """The axis from which on something counts, from the front; behind the last, nothing does.
+
+    Scalars have a border at 1, too: that is where operators begin if they are not told.
+    """
+    return axis if axis == max(rank, 1) or axis == rank == 0 else normal_axis(axis, rank)
 
 
 BuildGraph = Callable[

@@ -11,7 +11,7 @@ from functools import reduce
 
 from tilewright.dtypes import DType, f32
 from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.reductions import mean, widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_steps
@@ -63,8 +63,10 @@ def softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Along one axis; before opset 13 along all from that axis on."""
     if not x.dtype.is_float:
         raise TypeError(f"it takes floats, and is given {x.dtype.name}")
-    axis = normal_axis(node.int("axis", -1 if node.opset >= 13 else 1), x.rank)
-    axes = (axis,) if node.opset >= 13 else tuple(range(axis, x.rank))
+    if node.opset >= 13:
+        axes = (normal_axis(node.int("axis", -1), x.rank),)
+    else:
+        axes = tuple(range(normal_border(node.int("axis", 1), x.rank), x.rank))
     return softmax_over(b, x, axes, logarithm=node.op == "LogSoftmax")
 
 

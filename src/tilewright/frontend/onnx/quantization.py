@@ -8,7 +8,7 @@ from typing import Final
 
 from tilewright.dtypes import DTYPES, DType, bf16, f8e8m0, f16, f32, i8, i16, i32, u8, u16
 from tilewright.frontend.onnx.conversions import converted, held
-from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_axis
+from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import as_shape, fixed
@@ -119,7 +119,7 @@ def quantize_linear(
         node.decline(f"quantized type {dtype}")
     given = dtype_of_onnx(node.int("precision")) if node.int("precision") else None
     digits = given or (scale.dtype if node.opset >= 23 and not node.proto.domain else f32)
-    axis, block = normal_axis(node.int("axis", 1), x.rank), node.int("block_size")
+    axis, block = normal_border(node.int("axis", 1), x.rank), node.int("block_size")
     parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
 
     form = dtype.format if node.int("saturate", 1) else None
@@ -146,7 +146,7 @@ def dequantize_linear(
     if x.dtype not in (*QUANTIZED, i32):
         node.decline(f"quantized type {x.dtype}")
     dtype = dtype_of_onnx(node.int("output_dtype")) if node.int("output_dtype") else scale.dtype
-    axis, block = normal_axis(node.int("axis", 1), x.rank), node.int("block_size")
+    axis, block = normal_border(node.int("axis", 1), x.rank), node.int("block_size")
     parts = [aligned(b, p, x, axis, block) for p in (scale, zero) if p is not None]
 
     def body(v: tir.Expr, s: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tilewright.dtypes import boolean, f64
+from tilewright.dtypes import boolean, f64, i64
 from tilewright.frontend.onnx.arithmetic import quotient
 from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import ArgReduce, Cumulate, computed_as
@@ -112,6 +112,8 @@ def _without_axes(b: Builder, node: OnnxNode, x: Value) -> Value:
 @onnx_op("ArgMax", "ArgMin")
 def arg_extreme(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Where the extreme is; the first one, or the last."""
+    if not x.rank:  # as NumPy has it: a scalar has one place
+        return b.constant(0, "place", i64)
     where = normal_axis(node.int("axis"), x.rank)
     fold = tir.Fold.MAX if node.op == "ArgMax" else tir.Fold.MIN
     place = b.add(ArgReduce(fold, where, bool(node.int("select_last_index"))), x)
@@ -123,9 +125,11 @@ def arg_extreme(b: Builder, node: OnnxNode, x: Value) -> Value:
 @onnx_op("Hardmax")
 def hardmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """One where the first greatest element is, else zero."""
-    flat, where = x, normal_axis(node.int("axis", -1 if node.opset >= 13 else 1), x.rank)
-    if node.opset < 13:
-        flat, where = b.reshape(x, (product(x.shape[:where]), product(x.shape[where:]))), 1
+    if node.opset >= 13:
+        flat, where = x, normal_axis(node.int("axis", -1), x.rank)
+    else:
+        border = normal_border(node.int("axis", 1), x.rank)
+        flat, where = b.reshape(x, (product(x.shape[:border]), product(x.shape[border:]))), 1
     place = b.add(ArgReduce(tir.Fold.MAX, where), flat)
     length = flat.shape[where]
     numbers = b.tabulate((length,), lambda i: i)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.frontend.onnx.limits import MAX_RANK
-from tilewright.frontend.onnx.node import OnnxNode, normal_axis
+from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Shape
@@ -51,7 +51,7 @@ def aligned(b: Builder, node: OnnxNode, x: Value, y: Value) -> Value:
     """The second operand as broadcasting takes it: before opset 7 it may begin at an `axis`."""
     if node.opset >= 7 or not node.has("axis"):
         return y
-    behind = x.rank - normal_axis(node.int("axis"), x.rank) - y.rank
+    behind = x.rank - normal_border(node.int("axis"), x.rank) - y.rank
     return b.reshape(y, [*y.shape, *(1 for _ in range(behind))])
 
 
@@ -95,7 +95,7 @@ def resolved(shape: Shape, wanted: Sequence[tir.Expr], *, allow_zero: bool = Fal
 @onnx_op("Flatten")
 def flatten(b: Builder, node: OnnxNode, x: Value) -> Value:
     """A matrix: the dimensions before `axis`, and those from it on."""
-    axis = normal_axis(node.int("axis", 1), x.rank)
+    axis = normal_border(node.int("axis", 1), x.rank)
     return b.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
