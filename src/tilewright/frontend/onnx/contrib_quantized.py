@@ -38,9 +38,9 @@ def quantized_softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     """Along one axis; if `opset` is below 13, along all from that axis on."""
     modern = node.int("opset", 13) >= 13
     if modern:
-        axes = (normal_axis(node.int("axis", -1), x.rank),)
+        axes = [normal_axis(node.int("axis", -1), x.rank)]
     else:
-        axes = tuple(range(normal_border(node.int("axis", 1), x.rank), x.rank))
+        axes = list(range(normal_border(node.int("axis", 1), x.rank), x.rank))
     return softmax_over(b, x, axes, logarithm=False)
 
 

@@ -64,9 +64,9 @@ def softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
     if not x.dtype.is_float:
         raise TypeError(f"it takes floats, and is given {x.dtype.name}")
     if node.opset >= 13:
-        axes = (normal_axis(node.int("axis", -1), x.rank),)
+        axes = [normal_axis(node.int("axis", -1), x.rank)]
     else:
-        axes = tuple(range(normal_border(node.int("axis", 1), x.rank), x.rank))
+        axes = list(range(normal_border(node.int("axis", 1), x.rank), x.rank))
     return softmax_over(b, x, axes, logarithm=node.op == "LogSoftmax")
 
 
