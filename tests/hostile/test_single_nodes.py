@@ -71,3 +71,11 @@ def test_attention_of_scalars():
     node = helper.make_node("Attention", ["q", "k", "v"], ["y"])
     with raises_code("M004"):
         tw.compile(make([node], [(name, []) for name in "qkv"], [("y", [])]))
+
+
+def test_updates_of_another_rank_at_an_opset_without_them():
+    node = helper.make_node("TensorScatter", ["x", "u"], ["y"], axis=-1)
+    model = make([node], [("x", [2, 8, 1, "n"]), ("u", [1, 8, 8])], [("y", None)])
+    model.opset_import[0].version = 7
+    with raises_code("M004"):
+        tw.compile(model)
