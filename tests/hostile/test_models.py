@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
@@ -13,15 +9,8 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper, parser
 
 import tilewright as tw
 from tests.expect import raises_code
+from tests.hostile.texts import HEAD, OTHER_DOMAINS, compiled
 from tests.small import make, two_outputs
-from tilewright.errors import CallError, ModelError
-
-HEAD = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
-
-
-def compiled(model: onnx.ModelProto) -> object:
-    """The way that a file takes."""
-    return tw.compile(model.SerializeToString(), cache=False, threads=1)
 
 
 def with_weight(**fields: object) -> onnx.ModelProto:
@@ -156,7 +145,6 @@ def test_graphs_that_make_no_sense(text, code):
         compiled(parser.parse_model(HEAD + text))
 
 
-OTHER_DOMAINS = '<ir_version: 9, opset_import: ["" : 20, "ai.onnx.ml" : 3, "com.microsoft" : 1]>'
 TREE = """ai.onnx.ml.TreeEnsembleRegressor <
   n_targets = 1, nodes_treeids = [0], nodes_nodeids = [0], nodes_featureids = [0],
   nodes_modes = ["LEAF"], nodes_values = [0.0], nodes_truenodeids = [0],
@@ -182,32 +170,12 @@ def test_operators_of_other_domains_that_make_no_sense(text):
         compiled(parser.parse_model(OTHER_DOMAINS + text))
 
 
-def test_labels_that_are_no_text():
-    text = (
-        "m (int64[n] x) => (string[n] y) { y = ai.onnx.ml.LabelEncoder"
-        ' <keys_int64s = [3], values_strings = ["?"], default_string = "none"> (x) }'
-    )
-    model = parser.parse_model(OTHER_DOMAINS + text)
-    labels = next(a for a in model.graph.node[0].attribute if a.name == "values_strings")
-    labels.strings[0] = b"\xf6\xff"
-    (y,) = compiled(model).run({"x": np.array([3, 4])})
-    assert y.tolist() == ["\ufffd\ufffd", "none"]
-
-
 def test_features_of_one_row_may_be_a_vector():
     model = parser.parse_model(
         f"{OTHER_DOMAINS}m (float[2] x) => (float[1,1] y) {{ y = {TREE} (x) }}"
     )
     (y,) = compiled(model).run({"x": np.zeros(2, np.float32)})
     assert y.tolist() == [[1.5]]
-
-
-def test_negative_dimensions_of_what_runs_by_reference_are_not_known():
-    text = "m (string[n] x, float[2] v) => (string[n] y) { y = StringConcat (x, x) }"
-    model = parser.parse_model(HEAD + text)
-    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = -(2**31)
-    with pytest.warns(tw.TilewrightWarning):
-        assert compiled(model).inputs[1].name == "v"
 
 
 def test_attributes_twice():
@@ -232,90 +200,6 @@ def test_versions_that_do_not_exist(version):
     model.opset_import[0].version = version
     with raises_code("M002", text="version"):
         compiled(model)
-
-
-def test_names_that_are_no_text():
-    content = two_outputs().SerializeToString().replace(b"positive", b"\xff\xfesitive")
-    with raises_code("M002", text="not a text in UTF-8"):
-        tw.compile(content, cache=False)
-
-
-@pytest.mark.parametrize(
-    "name", ["\x1b[31mred\x1b[0m", "two\nlines", "\r", "\u202eback", "\0", "{code}%s", "a" * 3000]
-)
-def test_names_cannot_change_how_an_error_reads(name):
-    model = make([helper.make_node("Sharpen", [name], ["y"], name)], [(name, [4])], [("y", [4])])
-    model.graph.name = name
-    with raises_code("M004") as caught:
-        compiled(model)
-    text = str(caught.value)
-    assert all(c == "\n" or c.isprintable() for c in text)
-    assert len(text.splitlines()) == len(str(_error_of_plain_name()).splitlines())
-    assert len(text) < 1500
-
-
-def _error_of_plain_name() -> BaseException:
-    model = make([helper.make_node("Sharpen", ["n"], ["y"], "n")], [("n", [4])], [("y", [4])])
-    with raises_code("M004") as caught:
-        compiled(model)
-    return caught.value
-
-
-@pytest.mark.parametrize(
-    "name", ['quote"', "new\nline", "%0", "@f", "back\\slash", "é", "i64", " "]
-)
-def test_names_cannot_change_the_code_that_is_made(name):
-    """Names of values and sizes go through texts of loops and of machine code."""
-    add = helper.make_node("Add", [name, name], ["z"])
-    other = helper.make_node("MatMul", ["z", "w"], [f"{name}!"])
-    shape: list[int | str] = [f"{name}rows", 8]
-    outputs: list[tuple[str, list[int | str]]] = [(f"{name}!", [f"{name}rows", 4])]
-    model = make([add, other], [(name, shape)], outputs, {"w": np.ones((8, 4), np.float32)})
-    x = np.ones((3, 8), np.float32)
-    (found,) = compiled(model).run({name: x})  # type: ignore[attr-defined]
-    assert np.array_equal(found, np.full((3, 4), 16, np.float32))
-
-
-def test_names_have_a_longest_length():
-    model = make([helper.make_node("Neg", ["x"], ["y" * 5000])], [("x", [4])], [("y" * 5000, [4])])
-    with raises_code("M002", text="5000 characters"):
-        compiled(model)
-
-
-def test_negative_dimensions_of_inputs_are_unknown():
-    """As other runtimes take them: some exporters write -1 for any size."""
-    model = make([helper.make_node("Neg", ["x"], ["y"])], [("x", [-1, 4])], [("y", [-1, 4])])
-    x = np.ones((3, 4), np.float32)
-    (found,) = compiled(model).run({"x": x})  # type: ignore[attr-defined]
-    assert np.array_equal(found, -x)
-
-
-@pytest.mark.parametrize("dims", [[2**40, 2**40], [2**62, 4]])
-def test_inputs_that_no_memory_holds(dims):
-    model = make([helper.make_node("Neg", ["x"], ["y"])], [("x", dims)], [("y", dims)])
-    with raises_code("M002", text="fits into memory"):
-        compiled(model)
-
-
-@pytest.mark.parametrize("size", [10**12, 2**44])
-def test_a_result_for_which_there_is_no_memory_is_an_error_of_the_call(size):
-    expand = helper.make_node("Expand", ["x", "shape"], ["y"])
-    model = make([expand], [("x", [1])], [("y", [size])], {"shape": np.array([size])})
-    module = compiled(model)
-    with pytest.raises(CallError, match=r"C026|C025"):
-        module.run({"x": np.ones(1, np.float32)})  # type: ignore[attr-defined]
-
-
-def test_a_result_whose_size_data_tell_is_an_error_of_the_call():
-    nodes = [helper.make_node("ConstantOfShape", ["s"], ["y"])]
-    model = make(nodes, [("s", [2])], [("y", ["n", "m"])], kind=TensorProto.INT64)
-    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
-    module = compiled(model)
-    for sizes in ([2**40, 2**40], [2**62, 2**62], [-5, 3], [2**35, 2**9]):
-        with pytest.raises(CallError, match="C0"):
-            module.run({"s": np.array(sizes)})  # type: ignore[attr-defined]
-    (found,) = module.run({"s": np.array([2, 3])})  # type: ignore[attr-defined]
-    assert np.array_equal(found, np.zeros((2, 3), np.float32))
 
 
 def test_sparse_places_outside_of_the_tensor():
@@ -388,103 +272,12 @@ def test_values_of_a_type_that_does_not_exist():
         compiled(model)
 
 
-@pytest.mark.parametrize("scale", [0.37, 1.4142135, 1e-43])
-def test_a_symbolic_size_is_scaled_by_any_number(scale):
-    """One that is no quotient of small numbers was an error of ours."""
-    text = "m (float[1,1,h,w] x) => (float[1,1,a,b] y) { y = Resize (x, , s) }"
-    model = parser.parse_model(HEAD + text)
-    scales = np.array([1, 1, scale, 1], np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(scales, "s"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = compiled(model)
-    if scale > 1e-3:
-        x = np.zeros((1, 1, 100, 3), np.float32)
-        (found,) = module.run({"x": x})  # type: ignore[attr-defined]
-        assert found.shape == (1, 1, int(np.floor(np.float32(100) * np.float32(scale))), 3)
-
-
 @pytest.mark.parametrize(("op", "wanted"), [("Sum", 500.0), ("Mean", 1.0), ("Max", 1.0)])
 def test_hundreds_of_operands(op, wanted):
     """They became one expression that was nested too deeply."""
     model = make([helper.make_node(op, ["x"] * 500, ["y"])], [("x", [4])], [("y", [4])])
     (found,) = compiled(model).run({"x": np.ones(4, np.float32)})  # type: ignore[attr-defined]
     assert np.allclose(found, wanted)
-
-
-def test_the_long_name_of_the_domain_of_onnx_by_reference():
-    text = "m (float[4] x, float[3] u) => (float[4] y) { s = SequenceConstruct (x, u)"
-    text += " t = SequenceMap (s) < body = b (float[n] v) => (float[n] w) { w = Neg (v) } >"
-    model = parser.parse_model(HEAD + text + " y = SequenceAt (t, k) }")
-    model.graph.input.append(helper.make_tensor_value_info("k", 7, []))
-    model.opset_import[0].domain = "ai.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = compiled(model)
-        feeds = {"x": np.ones(4, np.float32), "u": np.ones(3, np.float32), "k": np.int64(0)}
-        (found,) = module.run(feeds)  # type: ignore[attr-defined]
-    assert np.array_equal(found, -np.ones(4, np.float32))
-
-
-def test_a_reduction_of_billions_is_compiled_at_once():
-    """All ways to cut it in pieces were tried: ten seconds, and more for more."""
-    text = "m (float[n, 4294967296] x, float[4294967296, 4] w) => (float[n, 4] y)"
-    model = parser.parse_model(HEAD + text + " { y = MatMul (x, w) }")
-    start = time.process_time()
-    compiled(model)
-    assert time.process_time() - start < 5.0
-
-
-def test_a_function_that_calls_itself_by_the_other_name_of_its_domain():
-    text = """m (float[4] x) => (float[4] y) { y = f (x) }
-    <domain: "", opset_import: ["" : 20]> f (a) => (b) { b = ai.onnx.f (a) }"""
-    model = parser.parse_model(HEAD + text)
-    model.functions[0].node[0].domain = "ai.onnx"
-    with pytest.raises(ModelError, match=r"M00[245]"):
-        compiled(model)
-
-
-@pytest.mark.parametrize("name", ["a" * 300, "nul\0l", "folder"])
-def test_names_that_are_no_files(tmp_path, name):
-    (tmp_path / "folder").mkdir()
-    with raises_code("M001"):
-        tw.compile(tmp_path / name, cache=tmp_path / "cache")
-
-
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    path = tmp_path / "model.onnx"
-    path.write_bytes(two_outputs().SerializeToString())
-
-    def refuse(*_: object, **__: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
-    monkeypatch.setattr("tilewright.frontend.onnx.read.os.open", refuse)
-    with raises_code("M001", text="Permission denied"):
-        tw.compile(path, cache=tmp_path / "cache")
-
-
-def test_an_error_about_very_many_inputs_is_short():
-    names = [f"i{k}" for k in range(2000)]
-    model = make([helper.make_node("Sum", names, ["y"])], [("x", [4])], [("y", [4])])
-    with raises_code("M004", text="1984 more") as caught:
-        compiled(model)
-    assert len(str(caught.value)) < 2000
-
-
-def test_a_transposed_convolution_of_huge_strides_is_compiled_at_once():
-    """Each step of a stride was looked at, and would have been a kernel."""
-    text = """m (float[1,2,h,w] x) => (float[1,2,a,b] y) {
-        y = ConvTranspose <strides = [2, 1000000000], group = 2> (x, k)
-    }"""
-    model = parser.parse_model(HEAD + text)
-    kernel = np.ones((2, 1, 3, 3), np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(kernel, "k"))
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compiled(model)
-    assert time.process_time() - start < 5.0
 
 
 def test_a_sparse_tensor_without_dimensions():
@@ -494,27 +287,3 @@ def test_a_sparse_tensor_without_dimensions():
     model.graph.sparse_initializer.append(sparse)
     with raises_code("M002", text="no dimensions"):
         compiled(model)
-
-
-def test_more_bytes_than_can_be_counted_whatever_is_given():
-    """Sizes that are symbolic escape the limits of known ones, and met a check of artefacts."""
-    model = make(
-        [
-            helper.make_node("Expand", ["x", "a"], ["y"]),
-            helper.make_node("Tile", ["y", "b"], ["z"]),
-        ],
-        [("x", ["n", 1])],
-        [("z", ["m", "k"])],
-        {"a": np.array([1, 2**40]), "b": np.array([2**40, 1])},
-    )
-    with pytest.raises(ModelError, match=r"M00[45]"):
-        compiled(model)
-
-
-def test_a_size_that_does_not_fit_into_64_bits_is_told_as_too_large():
-    from tilewright.model.exhaustion import told_as_too_large
-    from tilewright.model.sizing import SizeTable
-    from tilewright.tensor import ir as tir
-
-    with raises_code("M005", text="more bytes"), told_as_too_large("m"):
-        SizeTable.postfix(SizeTable.__new__(SizeTable), tir.Const(1 << 70))

@@ -1,0 +1,124 @@
+"""Sizes that are negative, huge or do not fit: an error of the model or of the call, at once."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper, parser
+
+import tilewright as tw
+from tests.expect import raises_code
+from tests.hostile.texts import HEAD, compiled
+from tests.small import make
+from tilewright.errors import CallError, ModelError
+
+
+def test_negative_dimensions_of_what_runs_by_reference_are_not_known():
+    text = "m (string[n] x, float[2] v) => (string[n] y) { y = StringConcat (x, x) }"
+    model = parser.parse_model(HEAD + text)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = -(2**31)
+    with pytest.warns(tw.TilewrightWarning):
+        assert compiled(model).inputs[1].name == "v"
+
+
+def test_negative_dimensions_of_inputs_are_unknown():
+    """As other runtimes take them: some exporters write -1 for any size."""
+    model = make([helper.make_node("Neg", ["x"], ["y"])], [("x", [-1, 4])], [("y", [-1, 4])])
+    x = np.ones((3, 4), np.float32)
+    (found,) = compiled(model).run({"x": x})  # type: ignore[attr-defined]
+    assert np.array_equal(found, -x)
+
+
+@pytest.mark.parametrize("dims", [[2**40, 2**40], [2**62, 4]])
+def test_inputs_that_no_memory_holds(dims):
+    model = make([helper.make_node("Neg", ["x"], ["y"])], [("x", dims)], [("y", dims)])
+    with raises_code("M002", text="fits into memory"):
+        compiled(model)
+
+
+@pytest.mark.parametrize("size", [10**12, 2**44])
+def test_a_result_for_which_there_is_no_memory_is_an_error_of_the_call(size):
+    expand = helper.make_node("Expand", ["x", "shape"], ["y"])
+    model = make([expand], [("x", [1])], [("y", [size])], {"shape": np.array([size])})
+    module = compiled(model)
+    with pytest.raises(CallError, match=r"C026|C025"):
+        module.run({"x": np.ones(1, np.float32)})  # type: ignore[attr-defined]
+
+
+def test_a_result_whose_size_data_tell_is_an_error_of_the_call():
+    nodes = [helper.make_node("ConstantOfShape", ["s"], ["y"])]
+    model = make(nodes, [("s", [2])], [("y", ["n", "m"])], kind=TensorProto.INT64)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    module = compiled(model)
+    for sizes in ([2**40, 2**40], [2**62, 2**62], [-5, 3], [2**35, 2**9]):
+        with pytest.raises(CallError, match="C0"):
+            module.run({"s": np.array(sizes)})  # type: ignore[attr-defined]
+    (found,) = module.run({"s": np.array([2, 3])})  # type: ignore[attr-defined]
+    assert np.array_equal(found, np.zeros((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("scale", [0.37, 1.4142135, 1e-43])
+def test_a_symbolic_size_is_scaled_by_any_number(scale):
+    """One that is no quotient of small numbers was an error of ours."""
+    text = "m (float[1,1,h,w] x) => (float[1,1,a,b] y) { y = Resize (x, , s) }"
+    model = parser.parse_model(HEAD + text)
+    scales = np.array([1, 1, scale, 1], np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(scales, "s"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = compiled(model)
+    if scale > 1e-3:
+        x = np.zeros((1, 1, 100, 3), np.float32)
+        (found,) = module.run({"x": x})  # type: ignore[attr-defined]
+        assert found.shape == (1, 1, int(np.floor(np.float32(100) * np.float32(scale))), 3)
+
+
+def test_a_reduction_of_billions_is_compiled_at_once():
+    """All ways to cut it in pieces were tried: ten seconds, and more for more."""
+    text = "m (float[n, 4294967296] x, float[4294967296, 4] w) => (float[n, 4] y)"
+    model = parser.parse_model(HEAD + text + " { y = MatMul (x, w) }")
+    start = time.process_time()
+    compiled(model)
+    assert time.process_time() - start < 5.0
+
+
+def test_a_transposed_convolution_of_huge_strides_is_compiled_at_once():
+    """Each step of a stride was looked at, and would have been a kernel."""
+    text = """m (float[1,2,h,w] x) => (float[1,2,a,b] y) {
+        y = ConvTranspose <strides = [2, 1000000000], group = 2> (x, k)
+    }"""
+    model = parser.parse_model(HEAD + text)
+    kernel = np.ones((2, 1, 3, 3), np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(kernel, "k"))
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled(model)
+    assert time.process_time() - start < 5.0
+
+
+def test_more_bytes_than_can_be_counted_whatever_is_given():
+    """Sizes that are symbolic escape the limits of known ones, and met a check of artefacts."""
+    model = make(
+        [
+            helper.make_node("Expand", ["x", "a"], ["y"]),
+            helper.make_node("Tile", ["y", "b"], ["z"]),
+        ],
+        [("x", ["n", 1])],
+        [("z", ["m", "k"])],
+        {"a": np.array([1, 2**40]), "b": np.array([2**40, 1])},
+    )
+    with pytest.raises(ModelError, match=r"M00[45]"):
+        compiled(model)
+
+
+def test_a_size_that_does_not_fit_into_64_bits_is_told_as_too_large():
+    from tilewright.model.exhaustion import told_as_too_large
+    from tilewright.model.sizing import SizeTable
+    from tilewright.tensor import ir as tir
+
+    with raises_code("M005", text="more bytes"), told_as_too_large("m"):
+        SizeTable.postfix(SizeTable.__new__(SizeTable), tir.Const(1 << 70))
