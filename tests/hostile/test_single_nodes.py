@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 import tilewright as tw
 from fuzz.hostile.nodes import random_node
@@ -73,9 +73,37 @@ def test_attention_of_scalars():
         tw.compile(make([node], [(name, []) for name in "qkv"], [("y", [])]))
 
 
-def test_updates_of_another_rank_at_an_opset_without_them():
-    node = helper.make_node("TensorScatter", ["x", "u"], ["y"], axis=-1)
-    model = make([node], [("x", [2, 8, 1, "n"]), ("u", [1, 8, 8])], [("y", None)])
-    model.opset_import[0].version = 7
+@pytest.mark.parametrize(
+    ("op", "shapes", "attributes"),
+    [
+        ("TensorScatter", [(2, 8, 1, 4), (1, 8, 8)], {"axis": -1}),
+        ("Scatter", [(1, 3, 1, 1, 1), (4, 2, 8, 4, 1), (4, 8, 2, 1)], {"axis": -1}),
+        ("Compress", [(3, 4), (3, 4)], {}),
+        ("Transpose", [(3, 4)], {"perm": [0]}),
+        ("Transpose", [(3, 4)], {"perm": [1, 1]}),
+    ],
+)
+def test_ranks_that_do_not_fit_at_an_opset_without_the_operator(op, shapes, attributes):
+    """Nothing but the operators of the graph looks at the ranks then."""
+    kinds = {"Scatter": "fif", "Compress": "fb"}.get(op, "f" * len(shapes))
+    types = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "b": TensorProto.BOOL}
+    inputs = [
+        helper.make_tensor_value_info(f"x{k}", types[kind], shape)
+        for k, (kind, shape) in enumerate(zip(kinds, shapes, strict=True))
+    ]
+    node = helper.make_node(op, [i.name for i in inputs], ["y"], **attributes)
+    graph = helper.make_graph([node], op, inputs, [onnx.ValueInfoProto(name="y")])
+    sets = [helper.make_opsetid("", 7)]
     with raises_code("M004"):
-        tw.compile(model)
+        tw.compile(helper.make_model(graph, opset_imports=sets, ir_version=8))
+
+
+def test_attention_of_integers():
+    node = helper.make_node(
+        "MultiHeadAttention", ["q", "k", "v"], ["y"], domain="com.microsoft", num_heads=2
+    )
+    inputs = [helper.make_tensor_value_info(n, TensorProto.INT32, [1, 4, 8]) for n in "qkv"]
+    graph = helper.make_graph([node], "ints", inputs, [onnx.ValueInfoProto(name="y")])
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    with raises_code("M004"):
+        tw.compile(helper.make_model(graph, opset_imports=sets, ir_version=8))

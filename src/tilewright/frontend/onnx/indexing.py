@@ -143,9 +143,6 @@ def tensor_scatter(
     b: Builder, node: OnnxNode, past: Value, update: Value, first: Value | None = None
 ) -> Value:
     """A cache in which a stretch of one dimension is new, for each member of a batch elsewhere."""
-    if update.rank != past.rank or (first is not None and first.rank != 1):
-        ranks = f"{update.rank} for {past.rank}, {0 if first is None else first.rank} for 1"
-        raise ValueError(f"dimensions of updates and of their places do not fit: {ranks}")
     along = normal_axis(node.int("axis", -2), past.rank)
     o = tuple(axis(k) for k in range(past.rank))
     place = o[along] if first is None else picked(0) + o[along]

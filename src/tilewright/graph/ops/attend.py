@@ -64,6 +64,8 @@ class Attend(Op):
             problem = "batches differ"
         elif fixed(q["d"]) is None or _differ(q["d"], k["d"]):
             problem = "queries and keys differ in features"
+        elif not all(t.dtype.is_float for t in inputs[:3]):
+            problem = "queries, keys and values are floats"
         elif not dims_equal(q["h"], k["h"]) and (not heads or not shared or heads % shared):
             problem = "the heads of queries are no multiple of those of keys"
         if problem:

@@ -35,6 +35,8 @@ class Compact(Op):
         return ((self.size, 1, 0),)
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        if inputs[0].rank != 1:
+            raise ValueError(f"conditions have {inputs[0].rank} dimensions, and must have one")
         return [TensorType(i64, (self.size,))]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:

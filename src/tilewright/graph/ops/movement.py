@@ -134,6 +134,8 @@ class Transpose(Op):
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         (source,) = inputs
+        if sorted(self.order) != list(range(source.rank)):
+            raise ValueError(f"{list(self.order)} is no order of {source.rank} dimensions")
         return [TensorType(source.dtype, tuple(source.shape[d] for d in self.order))]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:

@@ -49,6 +49,8 @@ _OF_BOOLS = {
 
 def reduced_shape(shape: Shape, axes: Sequence[int]) -> Shape:
     """The shape with the folded dimensions kept as ones."""
+    if any(not 0 <= axis < len(shape) for axis in axes):
+        raise ValueError(f"axes {list(axes)} of a tensor with {len(shape)} dimensions")
     return tuple(tir.Const(1) if d in axes else dim for d, dim in enumerate(shape))
 
 

@@ -10,7 +10,9 @@ import numpy as np
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.ends import require_limits
 from tilewright.graph.ops.gather import Read, inside, limits_of, places_in, values_at
+from tilewright.graph.ops.movement import axis
 from tilewright.graph.ops.op import Limit, Op, SizeOf, computed_as
+from tilewright.graph.sizes import variables
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, combine, compute, make_block, seq
 
@@ -40,8 +42,16 @@ class Scatter(Op):
     fold: tir.Fold | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        self._require_points(inputs[1].rank)
         require_limits(self.limits(inputs, [inputs[0]]))
         return [inputs[0]]
+
+    def _require_points(self, rank: int) -> None:
+        """Refuse places that depend on more dimensions than updates have."""
+        used = variables([*self.places, *(place for _, where in self.reads for place in where)])
+        for place in range(rank, len(self.places)):
+            if axis(place) in used:
+                raise ValueError(f"updates have {rank} dimensions, and must have more")
 
     def limits(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
