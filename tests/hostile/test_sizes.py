@@ -122,3 +122,18 @@ def test_a_size_that_does_not_fit_into_64_bits_is_told_as_too_large():
 
     with raises_code("M005", text="more bytes"), told_as_too_large("m"):
         SizeTable.postfix(SizeTable.__new__(SizeTable), tir.Const(1 << 70))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("gap", [1 << 39, 1 << 61])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_borders_that_no_memory_holds(op, gap, rank):
+    """What is left of their size modulo 2⁶⁴ would be a few bytes."""
+    dims = ", ".join("hwd"[:rank])
+    each = f"kernel_shape = {[3] * rank}, dilations = {[gap] * rank}, pads = {[gap] * 2 * rank}"
+    text = f"m (float[1, 1, {dims}] x) => (float[1, 1, {dims}] y) {{ y = {op} <{each}> (x) }}"
+    with pytest.raises((CallError, ModelError)) as caught:
+        tw.compile(parser.parse_model(HEAD + text), cache=False, threads=1).run(
+            {"x": np.ones((1, 1) + (5,) * rank, np.float32)}
+        )
+    assert caught.value.code.id in ("C025", "C026", "M004", "M005")

@@ -16,6 +16,7 @@ from tilewright.abi import ALIGNMENT, CONTEXT
 from tilewright.dtypes import u8
 from tilewright.llvm.addresses import Place, locate
 from tilewright.llvm.linear import linear
+from tilewright.llvm.magnitude import checked
 from tilewright.llvm.spelling import identifier
 from tilewright.llvm.statements import FIRST_LOOP_NOTE, Statements
 from tilewright.llvm.writer import Value, Writer
@@ -38,7 +39,10 @@ def symbol(func: tir.Func) -> str:
 
 
 def scratch_symbol(func: tir.Func) -> str:
-    """`void (const int64 *sizes, int64 bytes[2])`: shared and local scratch, if not constant."""
+    """`void (const int64 *sizes, int64 bytes[2])`: shared and local scratch, if not constant.
+
+    -1 stands for more than there can be.
+    """
     return f"{symbol(func)}_scratch"
 
 
@@ -165,7 +169,7 @@ def _scratch(lowered: Lowered, target: Target) -> str:
         pointer = writer.pure("ptr", f"getelementptr i64, ptr %sizes, i64 {number}")
         values.count(size, writer.here("i64", f"load i64, ptr {pointer.text}, align 8"))
     for number, total in enumerate((lowered.shared_bytes, lowered.local_bytes)):
-        value = values.emit(tir.as_index(total))
+        value = values.emit(checked(total))
         pointer = writer.pure("ptr", f"getelementptr i64, ptr %bytes, i64 {number}")
         writer.line(f"store i64 {value.text}, ptr {pointer.text}, align 8")
     name = scratch_symbol(lowered.func)

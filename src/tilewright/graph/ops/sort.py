@@ -23,6 +23,9 @@ DIGIT: Final = 8
 BINS: Final = 1 << DIGIT
 """A digit of a key in bits, and how many values it has."""
 
+MOST: Final = (1 << 31) - 1
+"""Elements of a row: places are integers of 32 bits."""
+
 MANY: Final = 1 << 14
 """Elements from which on threads share the rows."""
 
@@ -51,6 +54,7 @@ class Order(Op):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[Limit]:
         yield self.length, inputs[0].shape[-1], outputs[0].shape
+        yield inputs[0].shape[-1], tir.Const(MOST), outputs[0].shape
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         (source,) = arrays
@@ -99,7 +103,8 @@ def _radix_sort(name: str, keys: Tensor) -> Tensor:
     """The places of keys in ascending order, digit by digit from the lowest.
 
     Each digit moves the places from one array to another: how many keys have each value of the
-    digit says where the first of them goes.
+    digit says where the first of them goes. Keys are read again for each digit, and a caller may
+    change them meanwhile: the order is then any, but both arrays hold places of keys at all times.
     """
     *rows, n = keys.shape
     row = Row(rows)
@@ -109,7 +114,7 @@ def _radix_sort(name: str, keys: Tensor) -> Tensor:
     total = row.private(f"{name}_total", 2, i32)
     zero = tir.Const(0, i32)
     source, target = result, other
-    steps = [row.loop(n, lambda p: row.store(result, p, p))]
+    steps = [row.loop(n, lambda p, b=b: row.store(b, p, p)) for b in (result, other)]
     digits = keys.dtype.bits // DIGIT
     for number in range(digits):
 
@@ -130,6 +135,7 @@ def _radix_sort(name: str, keys: Tensor) -> Tensor:
         def moved(p: tir.Var, source: tir.Buffer = source, target: tir.Buffer = target) -> tir.Stmt:
             at = row.load(source, p)
             first = row.load(starts, digit(at.to(index))).to(index)
+            first = tir.maximum(tir.minimum(first, n - 1), 0)  # more may come than were counted
             return seq(row.store(target, first, at), counted(at.to(index)))
 
         steps += [

@@ -99,8 +99,8 @@ static tw_launch launch_of(const kernel_object *kernel, const tw_arguments *argu
     if (kernel->scratch != NULL) {
         int64_t bytes[2] = {0, 0};
         kernel->scratch(launch.sizes, bytes);
-        launch.shared_bytes = (size_t)bytes[0];
-        launch.local_bytes = (size_t)bytes[1];
+        launch.shared_bytes = (size_t)(bytes[0] < 0 ? PTRDIFF_MAX : bytes[0]);
+        launch.local_bytes = (size_t)(bytes[1] < 0 ? PTRDIFF_MAX : bytes[1]);
     }
     return launch;
 }
