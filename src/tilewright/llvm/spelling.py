@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Sequence
 from functools import cache
+from typing import Final
 
 import numpy as np
 
@@ -111,6 +112,12 @@ def lane_literals(values: Sequence[int], element: str) -> str:
     return "<" + ", ".join(f"{element} {value}" for value in values) + ">"
 
 
+LONGEST: Final = 200
+
+
 def identifier(name: str) -> str:
-    """A name of the program as part of a name in LLVM; without dots, which the writer uses."""
-    return re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    """A name of the program as part of a name in LLVM; without dots, which the writer uses.
+
+    LLVM tells names apart by their first thousand characters, so that long ones are cut.
+    """
+    return re.sub(r"\W", "_", name[:LONGEST], flags=re.ASCII) or "_"

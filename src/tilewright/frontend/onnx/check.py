@@ -243,7 +243,7 @@ def _schema(op: str, domain: str, opset: int) -> defs.OpSchema | None:
         return None
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)  # names are those of files
 def _definition(op: str, domain: str, opset: int) -> _Definition | None:
     """What an operator is at an opset; before its own, what it is there: some exporters are early.
 
@@ -289,14 +289,18 @@ def _type_name(kind: int) -> str:
     return str(onnx.AttributeProto.AttributeType.Name(kind)).lower()
 
 
-@functools.cache
 def _first_opset(op: str, domain: str) -> int | None:
-    versions = [
-        schema.since_version
-        for schema in defs.get_all_schemas_with_history()
-        if schema.name == op and schema.domain == domain
-    ]
-    return min(versions, default=None)
+    return _first_opsets().get((domain, op))
+
+
+@functools.cache
+def _first_opsets() -> Mapping[tuple[str, str], int]:
+    """When each operator came; all schemas at once, because looking for one takes milliseconds."""
+    found: dict[tuple[str, str], int] = {}
+    for schema in defs.get_all_schemas_with_history():
+        key = schema.domain, schema.name
+        found[key] = min(found.get(key, schema.since_version), schema.since_version)
+    return found
 
 
 @functools.cache

@@ -74,6 +74,8 @@ class _Rewriting:
         self.graph = graph
         self.makers = {name: node for node in graph.node for name in node.output if name}
         names = (name for node in graph.node for name in node.input if name)
+        texts = (t for t in graph.initializer if t.data_type == TensorProto.STRING)
+        self.tables = {tensor.name: tensor for tensor in texts}
         self.readers: dict[str, int] = {}
         for name in (*names, *(o.name for o in graph.output)):
             self.readers[name] = self.readers.get(name, 0) + 1
@@ -102,14 +104,17 @@ class _Rewriting:
                 return ()
             if node.domain not in ("", "ai.onnx") or node.op_type not in KEEPS:
                 break
+            if not node.input:
+                return ()
             path.append(node)
             name = node.input[0]
         texts = self._numbered(node, name)
         for step in path if texts else ():
             if step.op_type == "Cast":
-                if _attribute(step, "to").i != TensorProto.STRING:
+                to = _attribute(step, "to")
+                if to is None or to.i != TensorProto.STRING:
                     return ()  # texts that become numbers: nothing of this concerns them
-                _attribute(step, "to").i = TensorProto.INT64
+                to.i = TensorProto.INT64
         return texts
 
     def _numbered(self, node: onnx.NodeProto, name: str) -> tuple[str, ...]:
@@ -128,16 +133,13 @@ class _Rewriting:
 
     def _table(self, node: onnx.NodeProto) -> tuple[str, ...]:
         """Texts that are chosen from a constant."""
-        for tensor in self.graph.initializer:
-            if tensor.name != node.input[0] or tensor.data_type != TensorProto.STRING:
-                continue
-            if self.readers[tensor.name] != 1:
-                return ()
-            texts = numpy_helper.to_array(tensor)
-            numbers = np.arange(texts.size).reshape(texts.shape)
-            tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
-            return tuple(_text(v) for v in texts.ravel())
-        return ()
+        tensor = self.tables.get(node.input[0]) if node.input else None
+        if tensor is None or self.readers[tensor.name] != 1:
+            return ()
+        texts = numpy_helper.to_array(tensor)
+        numbers = np.arange(texts.size).reshape(texts.shape)
+        tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
+        return tuple(_text(v) for v in texts.ravel())
 
 
 def _zipped(node: onnx.NodeProto) -> Told | None:

@@ -29,7 +29,7 @@ from tilewright.frontend.onnx.limits import (
 from tilewright.frontend.onnx.tensors import M002
 from tilewright.shown import shown
 
-__all__ = ["expanded_nodes", "graphs_in", "too_large"]
+__all__ = ["expanded_nodes", "graphs_in", "is_about_limits", "too_large"]
 
 M005 = Code("M005", "`{model}` is too large: {problem}")
 
@@ -139,6 +139,11 @@ def graphs_in(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.GraphP
 def _expanded(body: _Body, known: dict[Key, _Body]) -> _Body:
     nodes = body.nodes + sum(known[key].nodes for key, _ in body.calls)
     return _Body(nodes, max([body.depth, *(d + 1 + known[key].depth for key, d in body.calls)]))
+
+
+def is_about_limits(problem: BaseException) -> bool:
+    """Whether an error ends an import, whichever node it came up at."""
+    return isinstance(problem, ModelError) and problem.code is M005
 
 
 def too_large(model: onnx.ModelProto, problem: str) -> ModelError:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import overload
 
 import onnx
 from onnx import defs
 
+from tilewright.frontend.onnx.extent import graphs_in
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.types import type_proto
 from tilewright.graph import Value
 
-__all__ = ["LocalFunctions", "function_body", "with_attributes"]
+__all__ = ["CalledNodes", "LocalFunctions", "function_body"]
 
 LocalFunctions = Mapping[tuple[str, str], onnx.FunctionProto]
 
@@ -47,15 +49,52 @@ def _with_defaults(body: onnx.FunctionProto, schema: defs.OpSchema) -> onnx.Func
     return made
 
 
-def _graphs(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
-    return [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+class CalledNodes(Sequence[onnx.NodeProto]):
+    """The nodes of a function with the attributes that they take from a call, made one by one."""
+
+    def __init__(
+        self, call: onnx.NodeProto, body: onnx.FunctionProto, nodes: Sequence[onnx.NodeProto]
+    ) -> None:
+        self.body, self.nodes, self.call = body, nodes, call
+        self.given = {a.name: a for a in body.attribute_proto} | {a.name: a for a in call.attribute}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @overload
+    def __getitem__(self, place: int) -> onnx.NodeProto: ...
+    @overload
+    def __getitem__(self, place: slice) -> CalledNodes: ...
+
+    def __getitem__(self, place: int | slice) -> onnx.NodeProto | CalledNodes:
+        if isinstance(place, slice):
+            return CalledNodes(self.call, self.body, self.nodes[place])
+        return _with_attributes(self.nodes[place], self.given)
+
+    @property
+    def size_bytes(self) -> int:
+        """What the call copies: the function, and what it hands over wherever that is used."""
+        sizes: dict[str, int] = {name: given.ByteSize() for name, given in self.given.items()}
+        used = (sizes.get(name, 0) for node in self.nodes for name in _references(node))
+        return sum(used, int(self.body.ByteSize()))
 
 
-def with_attributes(
-    proto: onnx.NodeProto, call: onnx.NodeProto, body: onnx.FunctionProto
+def _references(proto: onnx.NodeProto) -> Iterator[str]:
+    """The attributes of a call that a node takes, also in graphs inside of it."""
+    for attribute in proto.attribute:
+        if attribute.ref_attr_name:
+            yield attribute.ref_attr_name
+        for graph in graphs_in([attribute]):
+            for node in graph.node:
+                yield from _references(node)
+
+
+def _with_attributes(
+    proto: onnx.NodeProto, given: Mapping[str, onnx.AttributeProto]
 ) -> onnx.NodeProto:
-    """A node of a function with the attributes that it takes from the call."""
-    given = {a.name: a for a in body.attribute_proto} | {a.name: a for a in call.attribute}
+    """A node of a function with the attributes that are given; itself if it takes none."""
+    if not any(_references(proto)):
+        return proto
     made = onnx.NodeProto()
     made.CopyFrom(proto)
     del made.attribute[:]
@@ -63,8 +102,8 @@ def with_attributes(
         if not attribute.ref_attr_name:
             copy = made.attribute.add()
             copy.CopyFrom(attribute)
-            for graph in _graphs(copy):
-                inner = [with_attributes(n, call, body) for n in graph.node]
+            for graph in graphs_in([copy]):
+                inner = [_with_attributes(n, given) for n in graph.node]
                 del graph.node[:]
                 graph.node.extend(inner)
         elif attribute.ref_attr_name in given:

@@ -16,6 +16,7 @@ import onnx
 
 from tilewright.errors import InternalError, TilewrightError
 from tilewright.frontend.onnx import families
+from tilewright.frontend.onnx.budget import Budget
 from tilewright.frontend.onnx.check import (
     Found,
     below,
@@ -29,9 +30,8 @@ from tilewright.frontend.onnx.check import (
     unknown,
 )
 from tilewright.frontend.onnx.control import Following, RanksDiffer
-from tilewright.frontend.onnx.extent import expanded_nodes, too_large
-from tilewright.frontend.onnx.functions import function_body, with_attributes
-from tilewright.frontend.onnx.limits import MAX_COPIES, SPARE_NODES
+from tilewright.frontend.onnx.extent import expanded_nodes, is_about_limits
+from tilewright.frontend.onnx.functions import CalledNodes, function_body
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.notes import (
     Notes,
@@ -108,7 +108,7 @@ class Importer:
         self.local_functions = {(f.domain, f.name): f for f in model.functions}
         self.builder = Builder(model.graph.name or "model")
         self.nodes = expanded_nodes(model)
-        self.imports_left = MAX_COPIES * self.nodes + SPARE_NODES
+        self.budget = Budget(model, self.nodes)
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
         self.size_vars: dict[str, tir.Expr] = {}
@@ -219,7 +219,7 @@ class Importer:
 
     def _import_node(self, proto: onnx.NodeProto, scope: Scope) -> None:
         """Import a node; what is in the way is noted, and its results are lost then."""
-        self._count()
+        self.budget.import_node()
         found = Found(proto, self.inside, self.opsets)
         builder, label = self.builder, self.builder.label
         results: Sequence[Item | Lost] = [Lost()] * len(proto.output)
@@ -233,7 +233,7 @@ class Importer:
             place, node = self.notes.describe(found, scope, str(reason))
             self.notes.formless[place] = node
         except (Refused, TilewrightError, *MODEL_PROBLEMS) as problem:
-            if isinstance(problem, InternalError):
+            if isinstance(problem, InternalError) or is_about_limits(problem):
                 raise
             self.notes.causes.append(problem)
             self.notes.add_broken(*self.notes.describe(found, scope, reason_of(problem)))
@@ -242,12 +242,6 @@ class Importer:
         for name, value in zip(proto.output, results, strict=False):
             if name:
                 scope[name] = value
-
-    def _count(self) -> None:
-        """Graphs inside of each other may be imported again and again, but not without end."""
-        self.imports_left -= 1
-        if self.imports_left < 0:
-            raise too_large(self.model, "branches or loops multiply its nodes beyond measure")
 
     def _imported(self, found: Found, scope: Scope) -> Sequence[Item]:
         proto, domain = found.proto, domain_of(found.proto)
@@ -347,8 +341,9 @@ class Importer:
         opsets, self.opsets = self.opsets, {**self.opsets, **opsets_of(body.opset_import)}
         self.inside = below(found.inside, found.name)
         try:
-            nodes = [with_attributes(proto, found.proto, body) for proto in body.node]
-            made = {name for proto in nodes for name in proto.output} | set(scope)
+            nodes = CalledNodes(found.proto, body, body.node)
+            self.budget.copy(nodes.size_bytes)
+            made = {name for proto in body.node for name in proto.output} | set(scope)
             wanted = [name for name in body.output if name in made]  # a call may want fewer
             made_of = dict(zip(wanted, self.walk(nodes, wanted, scope), strict=True))
         finally:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["MAX_ATTRIBUTES", "MAX_COPIES", "MAX_DEPTH", "MAX_EDGES", "MAX_EXPANDED", "MAX_FILE"]
-__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_NODES"]
+__all__ = ["COPIED_BASE", "COPIED_FACTOR"]
+__all__ += ["MAX_ATTRIBUTES", "MAX_COPIES", "MAX_DEPTH", "MAX_EDGES", "MAX_EXPANDED", "MAX_FILE"]
+__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_NODES", "MAX_REPEATED"]
 __all__ += ["MAX_RANK", "MEMORY_BASE", "MEMORY_FACTOR", "SPARE_NODES", "memory_bound"]
 __all__ += ["memory_bytes"]
 
@@ -35,8 +36,14 @@ MAX_RANK: Final = 32
 """Dimensions of a tensor."""
 MAX_COPIES: Final = 16
 """How often all nodes may be imported, on average: branches and loops import their graphs again."""
+MAX_REPEATED: Final = 8192
+"""Imports of nodes that have been imported before, in all: a few seconds."""
 SPARE_NODES: Final = 4096
 """Imports on top of that, for small models."""
+COPIED_BASE: Final = 16 << 20
+COPIED_FACTOR: Final = 16
+"""Bytes that calls of functions may copy: their bodies and what they hand over; and more for each
+byte of the model."""
 
 MEMORY_BASE: Final = 512 << 20
 MEMORY_FACTOR: Final = 256

@@ -8,7 +8,7 @@ node would have given is lost for those behind it, which are looked at by their 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final, NoReturn
@@ -160,20 +160,21 @@ def about_model(reason: str) -> Unsupported:
 def require_reference(model: onnx.ModelProto) -> None:
     """Refuse a model that must run by reference as a whole, but has operators unknown there."""
     notes, refused = Notes(model), dict[tuple[str, str, int], str]()
+    local = {(f.domain, f.name) for f in model.functions}
     for found in sweep(model):
         domain = domain_of(found.proto)
+        if (found.proto.domain, found.proto.op_type) in local:
+            continue  # what stands inside is looked at by itself
         key = domain, found.proto.op_type, found.opsets.get(domain, 1)
         if key not in refused:
-            refused[key] = reference_refuses(found.proto, found.opsets, model.functions)
+            refused[key] = reference_refuses(found.proto, found.opsets)
         if refused[key]:
             notes.add_broken(*notes.describe(found, {}, refused[key]))
     if notes.broken:
         notes.fail()
 
 
-def reference_refuses(
-    proto: onnx.NodeProto, opsets: Mapping[str, int], functions: Sequence[onnx.FunctionProto] = ()
-) -> str:
+def reference_refuses(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
     """Why the reference implementation has no code for a node; empty if it has."""
     from onnx.reference.op_run import RuntimeContextError
 
@@ -183,7 +184,7 @@ def reference_refuses(
         return ""  # control flow is there, and what stands inside is looked at by itself
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     graph = onnx.helper.make_graph([proto], "node", [], [])
-    model = onnx.helper.make_model(graph, opset_imports=imports, functions=functions)
+    model = onnx.helper.make_model(graph, opset_imports=imports)
     try:
         evaluator_of(model)
     except RuntimeContextError:

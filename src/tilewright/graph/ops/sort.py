@@ -114,7 +114,10 @@ def _radix_sort(name: str, keys: Tensor) -> Tensor:
     total = row.private(f"{name}_total", 2, i32)
     zero = tir.Const(0, i32)
     source, target = result, other
-    steps = [row.loop(n, lambda p, b=b: row.store(b, p, p)) for b in (result, other)]
+    steps = [
+        row.loop(n, lambda p: row.store(result, p, p)),
+        row.loop(n, lambda p: row.store(other, p, p)),
+    ]
     digits = keys.dtype.bits // DIGIT
     for number in range(digits):
 

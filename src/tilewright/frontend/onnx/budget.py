@@ -1,0 +1,41 @@
+"""What a model may make of itself while it is imported: nodes again and again, copies of parts.
+
+A graph in a branch is imported for each way that leads to it, and a call of a function stands for
+its body with what the call hands over. Both multiply what a file holds, which has to have an end.
+"""
+
+from __future__ import annotations
+
+import onnx
+
+from tilewright.frontend.onnx.extent import too_large
+from tilewright.frontend.onnx.limits import (
+    COPIED_BASE,
+    COPIED_FACTOR,
+    MAX_COPIES,
+    MAX_REPEATED,
+    SPARE_NODES,
+)
+
+__all__ = ["Budget"]
+
+
+class Budget:
+    """Counts down; M005 when nothing is left. `nodes` are those of the model with all calls."""
+
+    def __init__(self, model: onnx.ModelProto, nodes: int) -> None:
+        self.model = model
+        self.imports = nodes + min((MAX_COPIES - 1) * nodes, MAX_REPEATED) + SPARE_NODES
+        self.copies_bytes = COPIED_BASE + COPIED_FACTOR * model.ByteSize()
+
+    def import_node(self) -> None:
+        """One more node is imported."""
+        self.imports -= 1
+        if self.imports < 0:
+            raise too_large(self.model, "branches or loops multiply its nodes beyond measure")
+
+    def copy(self, size_bytes: int) -> None:
+        """So many bytes of the file stand somewhere else again."""
+        self.copies_bytes -= size_bytes
+        if self.copies_bytes < 0:
+            raise too_large(self.model, "its calls of functions multiply their contents")
