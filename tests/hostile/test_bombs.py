@@ -23,7 +23,7 @@ REFUSED = {
     "conv dilations": "M004",
     "top k": "M004",
     "doubled": "M004",
-    "nested loops": "M004",
+    "nested loops": "M005",
 }
 
 
