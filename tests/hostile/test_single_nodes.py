@@ -107,3 +107,13 @@ def test_attention_of_integers():
     sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     with raises_code("M004"):
         tw.compile(helper.make_model(graph, opset_imports=sets, ir_version=8))
+
+
+def test_what_runs_by_reference_does_not_run_while_a_model_is_compiled():
+    """A seed that NumPy refuses, of a type that has no kernel."""
+    node = helper.make_node("RandomNormalLike", ["x"], ["y"], seed=-1.0)
+    model = make([node], [], [("y", None)], {"x": np.zeros(1, np.int32)})
+    with pytest.warns(tw.TilewrightWarning):
+        module = tw.compile(model, cache=False, threads=1)
+    with raises_code("C302"):
+        module.run({})

@@ -30,6 +30,8 @@ class Host(Op):
     `results`.
     """
 
+    folds = False  # what it costs, and whether it gives the same each time, nothing tells
+
     kind: str
     payload: bytes
     title: str
