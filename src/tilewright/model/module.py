@@ -25,6 +25,7 @@ from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.image import Image
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
+from tilewright.shown import shown
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported
 from tilewright.version import __version__
@@ -171,7 +172,7 @@ class Module:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
-        return f"<module {self.name}({inputs}) -> ({outputs}), {self.threads} threads>"
+        return f"<module {shown(self.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
 
 
 def load_module(
