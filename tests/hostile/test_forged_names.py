@@ -16,7 +16,7 @@ import tilewright as tw
 from tests.hostile.forged import LONG, forge, forged, require_readable
 from tests.hostile.texts import HEAD, OTHER_DOMAINS
 from tests.settled import reshaped, summed
-from tests.small import make, rows, sequence_model, two_outputs
+from tests.small import make, rows, sequence_model, text_inside, two_outputs
 from tilewright.errors import ModelError, TilewrightError
 from tilewright.model.session import InferenceSession
 from tilewright.runtime.artefact import open_artefact
@@ -137,7 +137,7 @@ WHOLE = {
         OTHER_DOMAINS + "m (int64[n] x) => (string[n] y) { y = ai.onnx.ml.LabelEncoder"
         ' <keys_int64s = [3], values_strings = ["?"], default_string = "none"> (x) }'
     ),
-    "by reference": parser.parse_model(HEAD + "m (float[n, n] x) => (float y) { y = Det (x) }"),
+    "by reference": text_inside(),
 }
 
 

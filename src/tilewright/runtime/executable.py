@@ -146,10 +146,8 @@ class Executable(_native.Program):
         """Called from C at a step of Python."""
         step = self.program.steps[number]
         assert isinstance(step, Host)
-        arrays = [
-            np.ndarray(extents(operand.dims, sizes), operand.dtype.numpy, memory)  # type: ignore[arg-type]
-            for operand, memory in zip(step.inputs, memories, strict=True)
-        ]
+        pairs = zip(step.inputs, memories, strict=True)
+        arrays = [self._seen(step, operand, memory, sizes) for operand, memory in pairs]
         results = [np.asarray(r) for r in self.functions[step.function](*arrays)]
         if len(results) != len(step.outputs):
             wrong = f"{len(results)} arrays instead of {len(step.outputs)}"
@@ -159,9 +157,19 @@ class Executable(_native.Program):
                 raise self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
         told = {size: results[k].shape[axis] for size, k, axis in step.defines}
         known = [told.get(number, size) for number, size in enumerate(sizes)]
-        pairs = zip(results, step.outputs, strict=True)
-        kept = tuple(self._as_said(step, result, operand, known) for result, operand in pairs)
+        made = zip(results, step.outputs, strict=True)
+        kept = tuple(self._as_said(step, result, operand, known) for result, operand in made)
         return kept, tuple(told[size] for size, _, _ in step.defines)
+
+    def _seen(self, step: Host, operand: Operand, memory: object, sizes: Sequence[int]) -> Array:
+        """Memory as an array that a function can take."""
+        shape = extents(operand.dims, sizes)
+        try:
+            return np.ndarray(shape, operand.dtype.numpy, memory)  # type: ignore[arg-type]
+        except ValueError:  # also without elements, if the other extents are too large together
+            problem = f"{quoted(step.label)} would read an array of shape {list(shape)}"
+            facts = {"model": self.program.name, "problem": problem}
+            raise CallError(C025, facts, hint="pass smaller arrays") from None
 
     def _as_said(self, step: Host, result: Array, said: Operand, sizes: Sequence[int]) -> Array:
         """A result with the shape and the type that are said of it, in plain order."""
