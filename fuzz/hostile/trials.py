@@ -201,16 +201,14 @@ class Workshop:
         return kind, content, action
 
     def _kernel(self, rng: random.Random) -> tuple[str, bytes, Action]:
-        from tilewright.model.kernel_store import _read
+        from tilewright.model.kernel_store import decode
 
         key, original = rng.choice(self.kernels)
         kind, content = mutated_kernel(rng, key, original)
-        path = self._inside() / f"{key}.kernel"
-        path.write_bytes(content)
 
         def action() -> tuple[str, str]:
             try:
-                _read(path)
+                decode(content, key)
             except ValueError:
                 return "missed", ""
             if kind != "kernel signed" and content != original:

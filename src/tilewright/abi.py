@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tilewright.dtypes import DType
+from tilewright.shown import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,4 +104,4 @@ class ParamSpec:
         return self.is_updated or not self.is_output
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return f"{shown(self.name)}: {self.dtype.name}[{', '.join(map(shown, self.shape))}]"

@@ -3,15 +3,20 @@
 An error holds references only; its text is made when somebody asks for it, because the search
 raises thousands of `ScheduleError`s and must pay no more than a tuple for each. Whose fault it is
 shows in the type: `UserError` can be fixed by the caller, `InternalError` is a bug of tilewright.
+
+Facts and hints may hold what strangers wrote, such as names in a model. Each is one line of the
+text, whatever is in it, unless tilewright itself put lines together (`Lines`); what the summary has
+in backquotes is a name, and shortened like one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Self
+from typing import Final, NoReturn, Self
 
-from tilewright.shown import visible
+from tilewright.shown import in_line, quoted, shown, visible
 from tilewright.unsupported import Unsupported
 
 __all__ = [
@@ -21,6 +26,7 @@ __all__ = [
     "Code",
     "GraphError",
     "InternalError",
+    "Lines",
     "ModelError",
     "ParseError",
     "ProgramError",
@@ -32,6 +38,9 @@ __all__ = [
     "UserError",
     "require",
 ]
+
+LONGEST: Final = 1000
+"""Characters of a fact or a hint that are shown; it may hold names in any number."""
 
 CODES: dict[str, Code] = {}
 """All codes by id; `docs/errors.md` has one entry for each, which a test checks."""
@@ -50,6 +59,12 @@ class Code:
         CODES[self.id] = self
 
 
+class Lines(str):
+    """A fact of several lines, put together from lines that are safe to show."""
+
+    __slots__ = ()
+
+
 class TilewrightWarning(UserWarning):
     """The one warning class; the test suite turns it into an error.
 
@@ -57,7 +72,7 @@ class TilewrightWarning(UserWarning):
     """
 
     def __init__(self, text: str, nodes: Sequence[Unsupported] = ()) -> None:
-        super().__init__(text)
+        super().__init__(visible(text))
         self.nodes = tuple(nodes)
 
 
@@ -89,21 +104,22 @@ class TilewrightError(Exception):
     def summary(self) -> str:
         """The first line without the code."""
         names = {label: _name_of(node) for label, node in self.marks.items()}
-        return visible(self.code.summary.format_map(_Holes({**self.facts, **names})))
+        values = {**self.facts, **names}
+        return _HOLE.sub(lambda hole: _filled(hole, values), self.code.summary)
 
     def __str__(self) -> str:
         lines = [f"{self.code.id}: {self.summary()}"]
         if self.step is not None:
-            lines.append(f"  step: {self.step}")
+            lines.append(f"  step: {in_line(self.step)}")
         in_summary = self.code.summary
-        facts = {k: str(v) for k, v in self.facts.items() if f"{{{k}}}" not in in_summary}
+        facts = {k: _told(v) for k, v in self.facts.items() if f"{{{k}}}" not in in_summary}
         lines += [f"  {k}:{'' if v.startswith(chr(10)) else ' '}{v}" for k, v in facts.items()]
         if self.program is not None:
             # A program knows how to print itself with marks; errors stay below it in the layers.
             text = self.program.marked_text(self.marks)  # type: ignore[attr-defined]
             lines += [f"    {line}" for line in text.splitlines()]
         if self.hint:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {_told(self.hint)}")
         return visible("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -173,9 +189,18 @@ def _restore(kind: type[TilewrightError], code_id: str, text: str) -> Tilewright
     return error
 
 
-class _Holes(dict[str, object]):
-    def __missing__(self, key: str) -> str:
-        return f"<{key}>"
+_HOLE: Final = re.compile(r"`\{(\w+)\}`|\{(\w+)\}")
+"""A place of a summary: with backquotes that of a name."""
+
+
+def _filled(hole: re.Match[str], values: Mapping[str, object]) -> str:
+    name, other = hole.groups()
+    value = values.get(name or other, f"<{name or other}>")
+    return quoted(value) if name else _told(value)
+
+
+def _told(value: object) -> str:
+    return str(value) if isinstance(value, Lines) else shown(value, LONGEST)
 
 
 def _name_of(node: object) -> object:

@@ -1,4 +1,4 @@
-"""Names that strangers chose, as a text may show them.
+"""Names that strangers chose, and what else they wrote, as a text may show them.
 
 A name in a model is any text: it may have thousands of characters, line ends that look like more
 of the message around it, or sequences that steer a terminal.
@@ -7,12 +7,16 @@ of the message around it, or sequences that steer a terminal.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["LONGEST", "shown", "visible"]
+__all__ = ["LONGEST", "in_line", "listed", "quoted", "shown", "visible"]
 
 LONGEST: Final = 120
 """Characters of a name that are shown."""
+
+MOST: Final = 32
+"""Names of a list that are shown."""
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control and format characters, halves of pairs, what has no meaning, separators of lines."""
@@ -23,14 +27,35 @@ def shown(name: object, longest: int = LONGEST) -> str:
     text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else str(name)
     if len(text) > longest:
         text = f"{text[: longest // 2]}…{text[-longest // 4 :]}"
-    return visible(text).replace("\n", "\\n")
+    return in_line(text)
+
+
+def quoted(name: object) -> str:
+    """A name as it stands in a sentence."""
+    return f"`{shown(name)}`"
+
+
+def listed(names: Iterable[object], most: int = MOST) -> str:
+    """Names in a sentence, the first ones if there are many."""
+    known = list(names)
+    more = [f"{len(known) - most} more"] if len(known) > most else []
+    return ", ".join([*map(quoted, known[:most]), *more]) or "none"
+
+
+def in_line(text: object) -> str:
+    """A text of any length on one line, in which nothing is hidden."""
+    return _without_hidden(str(text), "")
 
 
 def visible(text: str) -> str:
     """A text of several lines in which nothing is hidden, and nothing steers a terminal."""
+    return _without_hidden(text, "\n\t")
+
+
+def _without_hidden(text: str, kept: str) -> str:
     if text.isprintable():
         return text
-    return "".join(c if c == "\n" or not _is_hidden(c) else _escaped(c) for c in text)
+    return "".join(_escaped(c) if _is_hidden(c) and c not in kept else c for c in text)
 
 
 def _is_hidden(character: str) -> bool:

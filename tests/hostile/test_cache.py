@@ -101,3 +101,32 @@ def test_a_link_in_place_of_a_lock_leads_nowhere(path, tmp_path):
         (folder / f".turn-{digits:02x}").symlink_to(tmp_path / "made")
     results(path, tmp_path / "cache")
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("name", [".", "models"])
+def test_a_folder_that_others_can_write_is_not_used(path, tmp_path, name):
+    """Neither what was kept before is taken, nor is anything put there."""
+    folder = tmp_path / "cache"
+    wanted = results(path, folder)
+    (folder / name).chmod(0o777)
+    for cache in default_caches(folder):
+        for entry in cache.folder.glob("*.*"):
+            entry.write_bytes(b"of a stranger")
+    before = sorted(folder.rglob("*"))
+    with pytest.warns(TilewrightWarning, match="can be written by others"):
+        found = results(path, folder)
+    assert all(map(np.array_equal, found, wanted))
+    kept = {p.read_bytes() for p in (folder / "models").glob("*.tw")}
+    assert kept == {b"of a stranger"}
+    assert name != "." or sorted(folder.rglob("*")) == before
+
+
+def test_a_cache_under_a_careless_umask_is_private(path, tmp_path):
+    before = os.umask(0)
+    try:
+        results(path, tmp_path / "new" / "cache")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "new", *(p for p in (tmp_path / "new").rglob("*") if p.is_dir())]
+    assert {p.stat().st_mode & 0o777 for p in made} == {0o700}
+    assert len(default_caches(tmp_path / "new" / "cache").models.entries()) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.expect import raises_code
 from tests.hostile.texts import HEAD, compiled
 from tests.small import make
 from tilewright.errors import CallError, ModelError
+from tilewright.frontend.onnx.registry import HANDLERS
 
 
 def test_negative_dimensions_of_what_runs_by_reference_are_not_known():
@@ -137,3 +139,27 @@ def test_borders_that_no_memory_holds(op, gap, rank):
             {"x": np.ones((1, 1) + (5,) * rank, np.float32)}
         )
     assert caught.value.code.id in ("C025", "C026", "M004", "M005")
+
+
+LONG = np.empty((2**60, 0), np.float32)  # without an element, and NumPy counts its rows
+TWICE = [
+    "y = Concat <axis = 0> (x, x)",
+    "z = Concat <axis = 0> (x, x) y = Neg (z)",
+    "z = Concat <axis = 0> (x, x) y = Transpose (z)",
+    "z = Concat <axis = 0> (x, x) w = Unique <axis = 1> (z) y = Identity (w)",
+]
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.errors.TilewrightWarning")
+@pytest.mark.parametrize("text", TWICE)
+def test_empty_results_that_no_array_can_be(text, monkeypatch):
+    """NumPy multiplies all extents but zeros, and has an end."""
+    monkeypatch.delitem(HANDLERS, ("", "Unique"))  # then it runs by reference, on an array
+    model = parser.parse_model(f"{HEAD}m (float[n, k] x) => (float[a, b] y) {{ {text} }}")
+    module: Any = compiled(model)
+    for run in (module.run, module.run_profiled, lambda feeds: module.run_async(feeds).result()):
+        with raises_code("C025", text="would read" if "Unique" in text else "more bytes"):
+            run({"x": LONG})
+    if "Unique" not in text:
+        (y,) = module.run({"x": LONG[: 2**59]})
+        assert sorted(y.shape) == [0, 2**60]

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 from tilewright.cli import bench, cache, compile, doctor, explain, run, show  # noqa: A004
+from tilewright.cli.output import complain
 from tilewright.errors import InternalError, UserError
 
 __all__ = ["main"]
@@ -45,12 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         if arguments.debug:
             raise
-        print(f"tilewright: {error}", file=sys.stderr)
-        print(f"`tilewright explain {error.code.id}` says more", file=sys.stderr)
+        complain(f"tilewright: {error}")
+        complain(f"`tilewright explain {error.code.id}` says more")
         return 1
     except InternalError as error:
-        traceback.print_exc()
-        print(f"\ntilewright: this is a bug ({error.code.id}); please report it", file=sys.stderr)
+        complain(traceback.format_exc())
+        complain(f"tilewright: this is a bug ({error.code.id}); please report it")
         return 70
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, for example `| head`
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"tilewright: {message}", file=sys.stderr)
+    complain(f"tilewright: {message}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from tilewright.cli.models import (
     open_module,
     time_text,
 )
+from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
 from tilewright.contest.engines import ENGINES
 from tilewright.contest.turns import Outcome, compete
@@ -70,18 +70,20 @@ def run(arguments: argparse.Namespace) -> int:
     feeds = arrays_for(
         module.inputs, arguments.input, arguments.size, arguments.seed, module.settled
     )
-    with ProgressLine() as line, tempfile.TemporaryDirectory() as folder:
+    with ProgressLine() as progress, tempfile.TemporaryDirectory() as folder:
         own, path = Path(folder, "model.tw"), Path(arguments.model).absolute()
         module.save(own)
         models = {SUBJECT: own} | dict.fromkeys(others, path)
-        outcomes = compete(models, feeds, module.threads, arguments.seconds, line.say)
+        outcomes = compete(models, feeds, module.threads, arguments.seconds, progress.say)
     if arguments.json:
         facts = {"threads": module.threads, "prepare_s": prepare_s}
-        print(json.dumps({**facts, "engines": [_facts(o) for o in outcomes]}, indent=2))
+        say_json({**facts, "engines": [_facts(o) for o in outcomes]})
     else:
-        head = f"{path.name}, {module.threads} {'thread' if module.threads == 1 else 'threads'}"
-        print(f"{head}; compiled or found in the cache in {time_text(prepare_s)}\n")
-        print(_table(outcomes))
+        head = (
+            f"{line(path.name)}, {module.threads} {'thread' if module.threads == 1 else 'threads'}"
+        )
+        say(f"{head}; compiled or found in the cache in {time_text(prepare_s)}\n")
+        say(_table(outcomes))
     return DIFFERENT if any(outcome.differs for outcome in outcomes) else 0
 
 
@@ -120,7 +122,7 @@ def _table(outcomes: list[Outcome]) -> str:
     notes = []
     for outcome in outcomes:
         if outcome.problem or not outcome.samples:
-            notes.append(f"{outcome.engine}: {outcome.problem}")
+            notes.append(f"{outcome.engine}: {line(outcome.problem)}")
             continue
         ratio = outcome.median_s / own.median_s if own is not None else None
         times = (outcome.median_s, outcome.min_s, outcome.std_s, outcome.load_s)

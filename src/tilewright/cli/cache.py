@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Any
 
 from tilewright import options
 from tilewright.cli.models import add_command, aligned, bytes_text
+from tilewright.cli.output import say, say_json
 from tilewright.runtime.cache import Cache, default_caches
+from tilewright.shown import in_line, shown
 
 __all__ = ["add_to"]
 
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "dir":
             facts: Any = {"path": str(options.cache_dir())}
-            text = facts["path"]
+            text = in_line(facts["path"])
         case "list":
             facts = _listed(caches["models"])
             text = _list_text(facts)
@@ -54,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
             facts = {name: change(cache) for name, cache in caches.items()}
             removed = ", ".join(f"{count} {name}" for name, count in facts.items())
             text = f"removed: {removed}"
-    print(json.dumps(facts, indent=2) if arguments.json else text)
+    if arguments.json:
+        say_json(facts)
+    else:
+        say(text)
     return 0
 
 
@@ -85,7 +89,7 @@ def _list_text(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "no compiled models"
     lines = [["model", "key", "used", "size"]]
-    lines += [[r["model"], r["key"][:12], r["used"], bytes_text(r["bytes"])] for r in rows]
+    lines += [[shown(r["model"]), r["key"][:12], r["used"], bytes_text(r["bytes"])] for r in rows]
     return aligned(lines, left=3)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tilewright.cli.models import (
     require_file,
     time_text,
 )
+from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import ArtefactError, TargetError
 from tilewright.model.compiler import NotCompiled, Unsettled, compile_parts
@@ -25,6 +25,7 @@ from tilewright.model.settled import settled_values
 from tilewright.model.whole import A121
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import SUFFIX, save
+from tilewright.shown import quoted
 from tilewright.target import Target
 
 __all__ = ["add_to"]
@@ -61,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         module = open_module(arguments)
         module.save(output)
         facts: dict[str, Any] = {
-            "inputs": [str(info) for info in module.inputs],
-            "outputs": [str(info) for info in module.outputs],
+            "inputs": [info.exact for info in module.inputs],
+            "outputs": [info.exact for info in module.outputs],
             "kernels": module.kernels,
             "settled": list(module.settled),
             "by_reference": [node.to_dict() for node in module.by_reference],
@@ -72,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         facts = _for_another_machine(arguments, path, output)
     facts |= {"file": str(output), "bytes": output.stat().st_size}
     facts["seconds"] = round(time.perf_counter() - start, 3)
-    print(json.dumps(facts, indent=2) if arguments.json else _text(facts))
+    if arguments.json:
+        say_json(facts)
+    else:
+        say(_text(facts))
     return 0
 
 
@@ -90,7 +94,7 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
     """Compile without ever loading the result."""
     require_file(path)
     target, threads = Target.named(arguments.target), arguments.threads or default_threads()
-    with ProgressLine() as line:
+    with ProgressLine() as progress:
         given = values_of(arguments.settle)
         source, settled = settled_values(path, given) if given else (path, None)
         made = compile_parts(
@@ -98,13 +102,13 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
             target,
             threads,
             None,
-            line.compiling,
+            progress.compiling,
             accuracy=arguments.accuracy,
             layouts=arguments.layouts,
             settled=settled,
         )
     if isinstance(made, Unsettled):
-        names = " and ".join(f"`{name}`" for name in made.needs.names)
+        names = " and ".join(map(quoted, made.needs.names))
         reason = f"it is compiled for the values of {names}, on the machine where it runs"
         facts = {"model": str(made.model.graph.name), "reason": reason}
         raise ArtefactError(A121, facts, hint="give these values now, with `--settle`")
@@ -114,8 +118,8 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
     save(output, made.parts)
     program = made.made.program
     return {
-        "inputs": [str(info) for info in infos_of(program.inputs)],
-        "outputs": [str(info) for info in infos_of(program.outputs)],
+        "inputs": [info.exact for info in infos_of(program.inputs)],
+        "outputs": [info.exact for info in infos_of(program.outputs)],
         "kernels": len(program.kernels),
         "settled": [],
         "by_reference": made.parts.extra["by_reference"],
@@ -127,9 +131,12 @@ def _text(facts: dict[str, Any]) -> str:
     threads = f"{facts['threads']} {'thread' if facts['threads'] == 1 else 'threads'}"
     size, seconds = bytes_text(facts["bytes"]), time_text(facts["seconds"])
     lines = [
-        f"{facts['file']}: {size}, {facts['kernels']} kernels for {threads}, in {seconds}",
-        *(f"  input   {text}" for text in facts["inputs"]),
-        *(f"  output  {text}" for text in facts["outputs"]),
-        *(f"  compiled when it runs, for each value of `{name}`" for name in facts["settled"]),
+        f"{line(facts['file'])}: {size}, {facts['kernels']} kernels for {threads}, in {seconds}",
+        *(f"  input   {line(text)}" for text in facts["inputs"]),
+        *(f"  output  {line(text)}" for text in facts["outputs"]),
+        *(
+            f"  compiled when it runs, for each value of {quoted(name)}"
+            for name in facts["settled"]
+        ),
     ]
     return "\n".join(lines)

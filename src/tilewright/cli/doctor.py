@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -15,11 +14,13 @@ import tilewright
 from tilewright import options
 from tilewright.build import build
 from tilewright.cli.models import bytes_text, require_file
+from tilewright.cli.output import say, say_json
 from tilewright.llvm.calibrate import calibrated
 from tilewright.model.module import load_module
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import open_artefact
 from tilewright.runtime.pool import physical_cores, quota_cpus, usable_cpus
+from tilewright.shown import in_line
 from tilewright.target import Measured, Target
 from tilewright.tensor import library
 
@@ -65,12 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(findings: dict[str, dict[str, object]], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(findings, indent=2))
+        say_json(findings)
         return
     for section, rows in findings.items():
-        print(section)
+        say(in_line(section))
         for label, value in rows.items():
-            print(f"  {label:<22} {value}")
+            say(f"  {label:<22} {in_line(value)}")
 
 
 def _examined(path: Path) -> dict[str, dict[str, object]]:
@@ -88,8 +89,8 @@ def _examined(path: Path) -> dict[str, dict[str, object]]:
             "threads": module.threads,
         },
         module.name: {
-            "inputs": ", ".join(map(str, module.inputs)),
-            "outputs": ", ".join(map(str, module.outputs)),
+            "inputs": ", ".join(info.exact for info in module.inputs),
+            "outputs": ", ".join(info.exact for info in module.outputs),
             "steps": len(program.steps),
             "kernels": len(program.kernels),
             "steps in Python": len(module.by_reference),

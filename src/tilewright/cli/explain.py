@@ -9,6 +9,7 @@ import pkgutil
 from typing import Any
 
 import tilewright
+from tilewright.cli.output import say
 from tilewright.errors import CODES, Code, UserError
 from tilewright.explain import EXAMPLES, FAMILIES, section
 
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         close = difflib.get_close_matches(arguments.code.upper(), sorted(CODES), n=3)
         hint = f"did you mean {', '.join(close)}?" if close else "`tilewright explain` lists all"
         raise UserError(K013, {"code": arguments.code}, hint=hint)
-    print(section(code, EXAMPLES.get(code.id)))
+    say(section(code, EXAMPLES.get(code.id)))
     return 0
 
 
@@ -61,7 +62,7 @@ def _define_all() -> None:
 
 def _print_list() -> None:
     for letter, title in FAMILIES.items():
-        print(f"{letter}: {title}")
+        say(f"{letter}: {title}")
         for code in sorted(code for code in CODES if code.startswith(letter)):
-            print(f"  {code}  {CODES[code].summary}")
-    print("\n`tilewright explain CODE` says more")
+            say(f"  {code}  {CODES[code].summary}")
+    say("\n`tilewright explain CODE` says more")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tilewright.dtypes import u8
 from tilewright.errors import Code, UserError
 from tilewright.model.info import TensorInfo
+from tilewright.shown import listed, quoted, shown
 
 __all__ = ["arrays_for", "values_of"]
 
@@ -54,7 +55,7 @@ def arrays_for(
     for info in infos:
         if info.name in settled and info.name not in arrays:
             what = f"{info.type}, and decides what is compiled"
-            hint = f"give a file, or values: `--input {info.name}=[1,2]`"
+            hint = f"give a file, or values: `--input {shown(info.name)}=[1,2]`"
             raise UserError(K044, {"name": info.name, "type": what}, hint=hint)
     rng = np.random.default_rng(seed)
     made = {info.name: _made_up(info, numbers, rng) for info in infos if info.name not in arrays}
@@ -77,8 +78,8 @@ def _require_known(names: Mapping[str, str], known: Sequence[str], kind: str) ->
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            rest = f"known: {', '.join(known)}" if known else "there are none"
-            hint = f"is `{near[0]}` meant?" if near else rest
+            rest = f"known: {listed(known)}" if known else "there are none"
+            hint = f"is {quoted(near[0])} meant?" if near else rest
             raise UserError(K042, {"kind": kind, "name": name}, hint=hint)
 
 

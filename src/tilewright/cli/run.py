@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from tilewright.cli.models import (
     add_input_arguments,
     open_module,
 )
+from tilewright.cli.output import say, say_json
+from tilewright.shown import shown
 
 __all__ = ["add_to"]
 
@@ -56,12 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
         _write(arguments.output, named)
     if arguments.json:
         facts = {name: _facts(array, with_values=arguments.show) for name, array in named.items()}
-        print(json.dumps(facts, indent=2))
+        say_json(facts)
         return 0
     for name, array in named.items():
-        print(_line(name, array))
+        say(_line(name, array))
         if arguments.show:
-            print(np.array2string(np.asarray(array), threshold=10**9, max_line_width=120))
+            say(np.array2string(np.asarray(array), threshold=10**9, max_line_width=120))
     return 0
 
 
@@ -73,10 +74,10 @@ def _write(folder: Path, results: dict[str, Any]) -> None:
 
 def _line(name: str, value: Any) -> str:
     facts = _facts(value, with_values=False)
-    shown = f"{name}: {facts['dtype']}{facts['shape']}"
+    text = f"{shown(name)}: {facts['dtype']}{facts['shape']}"
     if "mean" in facts:
-        shown += f"  min {facts['min']:.6g}  mean {facts['mean']:.6g}  max {facts['max']:.6g}"
-    return shown + (f"  {facts['nan']} NaN" if facts.get("nan") else "")
+        text += f"  min {facts['min']:.6g}  mean {facts['mean']:.6g}  max {facts['max']:.6g}"
+    return text + (f"  {facts['nan']} NaN" if facts.get("nan") else "")
 
 
 def _facts(value: Any, *, with_values: bool) -> dict[str, Any]:

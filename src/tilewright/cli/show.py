@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.cli.models import add_input_arguments, add_settle_argument, is_model
+from tilewright.cli.output import say
 from tilewright.cli.show_model import show_model
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import AUTO
@@ -110,11 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
     artefact = _follow(pipeline, arguments)
     if arguments.steps:
         trace = pipeline.report.trace or Trace()
-        print(trace.to_json() if arguments.json else trace.as_python())
+        say(trace.to_json() if arguments.json else trace.as_python())
     elif not arguments.folder:
-        print(artefact.text)
+        say(artefact.text)
     if arguments.times:
-        print(f"\n{pipeline.report}")
+        say(f"\n{pipeline.report}")
     return 0
 
 
@@ -186,11 +187,11 @@ def _usage(name: str) -> str:
 
 
 def _print_lists() -> None:
-    print("stages, in order:")
+    say("stages, in order:")
     for stage in STAGES:
-        print(f"  {stage.name:<20} {stage.summary}")
-    print("\nready programs (name:sizes):")
+        say(f"  {stage.name:<20} {stage.summary}")
+    say("\nready programs (name:sizes):")
     for name in library.__all__:
         summary = (getattr(library, name).__doc__ or "").partition("\n")[0]
-        print(f"  {_usage(name)}\n      {summary}")
-    print("\nsee `tilewright show --help` for examples")
+        say(f"  {_usage(name)}\n      {summary}")
+    say("\nsee `tilewright show --help` for examples")

@@ -8,6 +8,7 @@ from typing import Final
 from tilewright.cli.models import time_text
 from tilewright.layouts.show import ConversionRow, Overview, SiteRow
 from tilewright.model.compiler import AUTO
+from tilewright.shown import in_line, shown
 
 __all__ = ["layouts_text"]
 
@@ -17,27 +18,27 @@ _LEAST: Final = {"operators": 14, "shape": 12, "reads": 5, "computes": 16}
 """Columns that may be cut, the first one first, and what is left of each at least."""
 
 
-def layouts_text(shown: Overview) -> str:
+def layouts_text(layouts: Overview) -> str:
     """Sites in a table, conversions between them, and the sums."""
-    rows = [_cells(row) for row in shown.sites]
+    rows = [_cells(row) for row in layouts.sites]
     widths = _widths([list(_HEAD), *rows])
-    lines = [_head(shown), "", _line(list(_HEAD), widths)]
+    lines = [_head(layouts), "", _line(list(_HEAD), widths)]
     for number, row in enumerate(rows):
-        for conversion in shown.conversions:
+        for conversion in layouts.conversions:
             if conversion.readers[0] == number:
                 lines += _conversion(conversion, widths[0])
         lines.append(_line(row, widths))
-    return "\n".join([*lines, "", *_sums(shown)])
+    return "\n".join([*lines, "", *_sums(layouts)])
 
 
-def _head(shown: Overview) -> str:
-    threads = f"{shown.threads} {'thread' if shown.threads == 1 else 'threads'}"
-    return _cut(f"layouts: {shown.layouts}, for {shown.target} and {threads}", WIDTH)
+def _head(layouts: Overview) -> str:
+    threads = f"{layouts.threads} {'thread' if layouts.threads == 1 else 'threads'}"
+    return _cut(f"layouts: {layouts.layouts}, for {layouts.target} and {threads}", WIDTH)
 
 
 def _cells(row: SiteRow) -> list[str]:
     computes = f"{row.computes}, {row.algorithm}" if row.algorithm else row.computes
-    return [
+    cells = [
         str(row.site),
         ", ".join(map(str, row.reads)),
         _operators(row),
@@ -46,6 +47,7 @@ def _cells(row: SiteRow) -> list[str]:
         "×".join(dim.replace(" * ", "·") for dim in row.shape),
         "no copy" if row.is_view else _count(row.cycles),
     ]
+    return list(map(in_line, cells))
 
 
 def _operators(row: SiteRow) -> str:
@@ -66,11 +68,11 @@ def _widths(lines: list[list[str]]) -> list[int]:
 
 
 def _line(cells: list[str], widths: list[int]) -> str:
-    shown = [_cut(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    cut = [_cut(cell, width) for cell, width in zip(cells, widths, strict=True)]
     ends = {0, len(widths) - 1}
     placed = [
         cell.rjust(width) if k in ends else cell.ljust(width)
-        for k, (cell, width) in enumerate(zip(shown, widths, strict=True))
+        for k, (cell, width) in enumerate(zip(cut, widths, strict=True))
     ]
     return "  ".join(placed).rstrip()
 
@@ -81,27 +83,29 @@ def _conversion(row: ConversionRow, indent: int) -> Iterator[str]:
     first, *more = row.readers
     also = f" (then for {', '.join(map(str, more))})" if more else ""
     cost = f"{_count(row.cycles)} cycles"
-    yield _cut(f"{mark}  convert {row.value} from {row.source} to {row.result}: {cost}", WIDTH)
-    yield _cut(f"{' ' * indent}  for site {first}{also}, because {row.reason}", WIDTH)
+    yield _cut(
+        f"{mark}  convert {shown(row.value)} from {row.source} to {row.result}: {cost}", WIDTH
+    )
+    yield _cut(f"{' ' * indent}  for site {first}{also}, because {in_line(row.reason)}", WIDTH)
 
 
-def _sums(shown: Overview) -> Iterator[str]:
-    if not shown.cycles:
-        yield f"{len(shown.sites)} sites, none with a choice: there are no feature maps"
+def _sums(layouts: Overview) -> Iterator[str]:
+    if not layouts.cycles:
+        yield f"{len(layouts.sites)} sites, none with a choice: there are no feature maps"
         return
-    count, moved = len(shown.conversions), sum(row.cycles for row in shown.conversions)
+    count, moved = len(layouts.conversions), sum(row.cycles for row in layouts.conversions)
     paid = f" of {_count(moved)} cycles" if count else ""
     conversions = f"{count or 'no'} conversion{'' if count == 1 else 's'}{paid}"
-    total = f"{_count(shown.cycles)} cycles predicted ({time_text(shown.seconds)})"
-    yield f"{len(shown.sites)} sites, {conversions}; {total}"
+    total = f"{_count(layouts.cycles)} cycles predicted ({time_text(layouts.seconds)})"
+    yield f"{len(layouts.sites)} sites, {conversions}; {total}"
     yield (
         "no other choice is predicted to be faster"
-        if shown.exact
+        if layouts.exact
         else "a choice that is faster may exist: there are too many to look at all of them"
-    ) + ("" if shown.layouts == AUTO else f", with {shown.layouts} wherever it is possible")
-    others = ", ".join(f"{name} {_count(cycles)}" for name, cycles in shown.others.items())
+    ) + ("" if layouts.layouts == AUTO else f", with {layouts.layouts} wherever it is possible")
+    others = ", ".join(f"{name} {_count(cycles)}" for name, cycles in layouts.others.items())
     yield _cut(f"with other layouts: {others}", WIDTH)
-    margins = {row.algorithm: row.margin for row in shown.sites if row.margin != 1.0}
+    margins = {row.algorithm: row.margin for row in layouts.sites if row.margin != 1.0}
     if margins:
         listed = ", ".join(f"{name} {m - 1:.0%}" for name, m in sorted(margins.items()))
         yield f"included is a margin for what rounds more than a plain sum: {listed}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tilewright.cli.inputs import arrays_for, values_of
 from tilewright.cli.models import aligned, bytes_text, require_file, time_text
+from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
 from tilewright.cli.show_layouts import layouts_text
 from tilewright.errors import Code, UserError
@@ -38,6 +39,7 @@ from tilewright.runtime.cache import default_caches
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Place, Program
 from tilewright.runtime.sizes import constant, evaluate
+from tilewright.shown import in_line, shown
 from tilewright.target import Rate, Target
 from tilewright.unsupported import Unsupported
 
@@ -73,17 +75,17 @@ def show_model(arguments: argparse.Namespace) -> int:
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
-        with ProgressLine() as line:
+        with ProgressLine() as progress:
             chosen = choose_layouts(
-                source, target, threads, line.compiling, layouts=layouts, settled=settled
+                source, target, threads, progress.compiling, layouts=layouts, settled=settled
             )
         if isinstance(chosen, Unsettled):
             return _print_unsettled(chosen, arguments)
         return _print_layouts(_compiled(chosen, path), arguments)
     caches = None if arguments.no_cache else default_caches()
-    with ProgressLine() as line:
+    with ProgressLine() as progress:
         parts = compile_parts(
-            source, target, threads, caches, line.compiling, layouts=layouts, settled=settled
+            source, target, threads, caches, progress.compiling, layouts=layouts, settled=settled
         )
     if isinstance(parts, Unsettled):
         return _print_unsettled(parts, arguments)
@@ -109,15 +111,15 @@ def _print_unsettled(made: Unsettled, arguments: argparse.Namespace) -> int:
     head = {
         "name": module.name,
         "threads": made.how.threads,
-        "inputs": [str(info) for info in module.inputs],
-        "outputs": [str(info) for info in module.outputs],
+        "inputs": [info.exact for info in module.inputs],
+        "outputs": [info.exact for info in module.outputs],
         "settled": list(module.settled),
         "by_reference": [],
     }
     if arguments.json:
-        print(json.dumps({"model": head}, indent=2))
+        say_json({"model": head})
     else:
-        print(_head_text(head, ()))
+        say(_head_text(head, ()))
     return 0
 
 
@@ -134,15 +136,15 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
     head = {
         "name": graph.name,
         "threads": chosen.settings.machine.threads,
-        "inputs": [str(value) for value in graph.inputs],
+        "inputs": [f"{value.name}: {value.type}" for value in graph.inputs],
         "outputs": [f"{name}: {value.type}" for name, value in pairs],
         "by_reference": [node.to_dict() for node in chosen.by_reference],
     }
-    shown = _overview(chosen)
+    layouts = _overview(chosen)
     if arguments.json:
-        print(json.dumps({"model": head, "layouts": shown.to_dict()}, indent=2))
+        say_json({"model": head, "layouts": layouts.to_dict()})
     else:
-        print(f"{_head_text(head, chosen.by_reference)}\n\n{layouts_text(shown)}")
+        say(f"{_head_text(head, chosen.by_reference)}\n\n{layouts_text(layouts)}")
     return 0
 
 
@@ -152,13 +154,13 @@ def _overview(chosen: Chosen) -> Overview:
 
 
 def _head_text(head: Mapping[str, Any], by_reference: Iterable[Unsupported]) -> str:
-    lines = [f"{head['name']}, {head['threads']} threads"]
-    lines += [f"  input   {text}" for text in head["inputs"]]
-    lines += [f"  output  {text}" for text in head["outputs"]]
+    lines = [f"{shown(head['name'])}, {head['threads']} threads"]
+    lines += [f"  input   {line(text)}" for text in head["inputs"]]
+    lines += [f"  output  {line(text)}" for text in head["outputs"]]
     if "shapes" in head:
-        shapes = ", ".join(f"{name} {shape}" for name, shape in head["shapes"].items())
+        shapes = ", ".join(f"{shown(name)} {shape}" for name, shape in head["shapes"].items())
         lines.append(f"  shown for {shapes}")
-    for name in head.get("settled", ()):
+    for name in map(shown, head.get("settled", ())):
         lines.append(
             f"  settled `{name}`: compiled for each value; give one with `--settle {name}=…`"
         )
@@ -172,8 +174,8 @@ def _print_stages(made: Compilation, target: Target, arguments: argparse.Namespa
         pipeline = Pipeline(target, threads=task.threads, constants=sorted(task.constants))
         program = task.program.with_fields(name=f"kernel_{number}")
         text = pipeline.run(program, arguments.until).text
-        labels = ", ".join(_labels(made.made.program, number))
-        print(f"# kernel {number}: {labels}\n{text}\n")
+        labels = ", ".join(map(shown, _labels(made.made.program, number)))
+        say(f"# kernel {number}: {labels}\n{text}\n")
     return 0
 
 
@@ -216,9 +218,9 @@ class _Shown:
             facts["graph"] = str(self._compilation("its graph").graph)
             texts.append(facts["graph"])
         if wishes["layouts"]:
-            shown = _overview(self._compilation("its layouts").chosen)
-            facts["layouts"] = shown.to_dict()
-            texts.append(layouts_text(shown))
+            layouts = _overview(self._compilation("its layouts").chosen)
+            facts["layouts"] = layouts.to_dict()
+            texts.append(layouts_text(layouts))
         if wishes["kernels"] or self.arguments.trace != "draft":
             profiles = self._profiles()
             self._write_trace(profiles[-1])
@@ -228,15 +230,18 @@ class _Shown:
         if wishes["memory"]:
             facts["memory"] = self._memory()
             texts.append(_memory_text(facts["memory"]))
-        print(json.dumps(facts, indent=2) if self.arguments.json else "\n\n".join(texts))
+        if self.arguments.json:
+            say_json(facts)
+        else:
+            say("\n\n".join(texts))
         return 0
 
     def _head(self) -> dict[str, Any]:
         return {
             "name": self.module.name,
             "threads": self.module.threads,
-            "inputs": [str(info) for info in self.module.inputs],
-            "outputs": [str(info) for info in self.module.outputs],
+            "inputs": [info.exact for info in self.module.inputs],
+            "outputs": [info.exact for info in self.module.outputs],
             "shapes": {name: list(array.shape) for name, array in self.feeds.items()},
             "by_reference": [node.to_dict() for node in self.module.by_reference],
         }
@@ -264,8 +269,8 @@ class _Shown:
             Path(self.arguments.trace).write_text(text, encoding="utf-8")
 
     def _kernels(self, profiles: list[Profile]) -> list[dict[str, Any]]:
-        with ProgressLine() as line:
-            line.say("measuring the machine")
+        with ProgressLine() as progress:
+            progress.say("measuring the machine")
             limits = Limits(_measured(), self.module.threads)
         return [self._row(step, limits) for step in step_times(self.program, profiles)]
 
@@ -331,7 +336,7 @@ def _kernels_text(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         seconds = row["seconds"] or 1e-9
         share = row.get("share_of_limit")
-        label = row["label"] + (f" ×{row['times']}" if row["times"] > 1 else "")
+        label = in_line(row["label"]) + (f" ×{row['times']}" if row["times"] > 1 else "")
         lines.append(
             [
                 str(row["step"]),
@@ -355,7 +360,7 @@ def _kernels_text(rows: list[dict[str, Any]]) -> str:
 def _listed(names: list[str], most: int = 3) -> str:
     """The first few of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(map(shown, names[:most])) + more
 
 
 def _memory_text(facts: dict[str, Any]) -> str:
@@ -377,5 +382,5 @@ def _memory_text(facts: dict[str, Any]) -> str:
         size = "?" if buffer["bytes"] is None else bytes_text(buffer["bytes"])
         steps = f"{buffer['steps'][0]}–{buffer['steps'][1]}"
         below = [o["name"] for o in overwritten if o["in_place_of"] == buffer["name"]]
-        rows.append([buffer["name"], size, steps, _listed(below)])
+        rows.append([shown(buffer["name"]), size, steps, _listed(below)])
     return "\n".join(["memory", *lines, *([aligned(rows)] if largest else [])])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tilewright.dtypes import DType
 from tilewright.graph.folding import Purse
+from tilewright.shown import shown
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
 from tilewright.tensor.stored import Layout, stored_shape
@@ -50,8 +51,8 @@ class TensorType:
         return stored_shape(self.shape, self.layout) if self.layout else self.shape
 
     def __str__(self) -> str:
-        shown = f"{self.dtype.name}[{', '.join(print_node(d) for d in self.shape)}]"
-        return f"{shown} as {' '.join(map(str, self.layout))}" if self.layout else shown
+        text = f"{self.dtype.name}[{', '.join(print_node(d) for d in self.shape)}]"
+        return f"{text} as {' '.join(map(str, self.layout))}" if self.layout else text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +84,7 @@ class Value:
         return len(self.type.shape)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.type}"
+        return f"{shown(self.name)}: {self.type}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -126,7 +126,7 @@ class Compiling:
             options["final"] = True
         key = compile_key(self.sources.digests, self.target, self.threads, options)
         with caches.models.turn(key):
-            found = caches.models.load(key, lambda path: load_kept(path, self.threads, key))
+            found = caches.models.load(key, lambda file: load_kept(file, self.threads, key))
             if found is not None:
                 if not final:
                     warn_of_reference(found.by_reference)
@@ -136,7 +136,7 @@ class Compiling:
                 # In the background: bringing a large model to the disk takes longer than
                 # compiling it.
                 put, parts = caches.models.put, to_keep(made.parts, key)
-                work = (key, lambda path: write(path, parts))
+                work = (key, lambda file: write(file, parts))
                 threading.Thread(target=put, args=work, name=WRITER).start()
         return made.module()
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.errors import CallError
 from tilewright.runtime.failures import C025
+from tilewright.shown import quoted
 
 __all__ = ["Ending"]
 
@@ -49,7 +50,7 @@ class Ending:
         return np.array(self.keys, dtype=object)[numbers]
 
     def _unfit(self, model: str, output: str, found: str) -> CallError:
-        problem = f"`{output}` has {len(self.keys)} classes, and there are {found}"
+        problem = f"{quoted(output)} has {len(self.keys)} classes, and there are {found}"
         return CallError(C025, {"model": model, "problem": problem}, hint="export the model again")
 
     def to_dict(self) -> dict[str, Any]:

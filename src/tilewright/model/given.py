@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tilewright.abi import ParamSpec
 from tilewright.errors import CallError
 from tilewright.runtime.checks import C002, Sizes
-from tilewright.runtime.feeds import C021, C022, read_array
+from tilewright.runtime.feeds import C021, read_array, unknown_port
+from tilewright.shown import quoted
 
 if TYPE_CHECKING:
     import onnx
@@ -108,7 +109,7 @@ class Reader:
 
         for own in (*self.values, *self.forms):
             if own.name not in feeds:
-                facts = {"model": self.model, "param": own.name, "expected": _shown(own)}
+                facts = {"model": self.model, "param": own.name, "expected": _type(own)}
                 raise CallError(C021, facts, hint="pass all inputs by name")
         sizes = Sizes()
         values = {i.name: i.read(self.model, feeds[i.name], sizes) for i in self.values}
@@ -120,9 +121,7 @@ class Reader:
         """Refuse names that no input has."""
         for name in feeds:
             if name not in self.names:
-                known = ", ".join(f"`{known}`" for known in self.names) or "none"
-                facts = {"model": self.model, "kind": "input", "param": name, "inputs": known}
-                raise CallError(C022, facts, hint="leave it out")
+                raise unknown_port(self.model, "input", name, self.names)
 
     def rest(self, feeds: Mapping[str, object], *, flat: bool) -> dict[str, object]:
         """The inputs whose values are not settled; the tensors of a sequence by themselves."""
@@ -176,10 +175,10 @@ def _not(own: _Input, model: str, expected: str, value: object) -> CallError:
         "expected": expected,
         "found": type(value).__name__,
     }
-    return CallError(C002, facts, hint=f"`{own.name}` is {_shown(own)}")
+    return CallError(C002, facts, hint=f"{quoted(own.name)} is {_type(own)}")
 
 
-def _shown(own: _Input) -> str:
+def _type(own: _Input) -> str:
     from tilewright.model.whole import onnx_type_name
 
     return onnx_type_name(own.proto)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tilewright.dtypes import DTYPES, DType
+from tilewright.shown import shown
 
 if TYPE_CHECKING:
     import onnx
@@ -55,10 +56,18 @@ class TensorInfo:
     shape: tuple[int | str, ...]
     type: str
 
+    @property
+    def exact(self) -> str:
+        """Name and type for programs: with all characters of the names, whatever these are."""
+        return self._text(str)
+
     def __str__(self) -> str:
+        return self._text(shown)
+
+    def _text(self, written: Callable[[object], str]) -> str:
         if self.dtype is None:
-            return f"{self.name}: {self.type}"
-        return f"{self.name}: {self.dtype.name}[{', '.join(map(str, self.shape))}]"
+            return f"{written(self.name)}: {written(self.type)}"
+        return f"{written(self.name)}: {self.dtype.name}[{', '.join(map(written, self.shape))}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilewright.errors import CallError
 from tilewright.runtime.arrays import NotAnArrayError, as_array
 from tilewright.runtime.checks import C002, C003, C005, C007
-from tilewright.runtime.feeds import C022
+from tilewright.runtime.feeds import unknown_port
 
 __all__ = ["leave"]
 
@@ -25,9 +25,7 @@ def leave(model: str, results: Mapping[str, Any], outputs: Mapping[str, object])
     """Copy the results that have a place in `outputs`, by name; raises `CallError`."""
     for name in outputs:
         if name not in results:
-            known = ", ".join(f"`{known}`" for known in results) or "none"
-            facts = {"model": model, "kind": "output", "param": name, "outputs": known}
-            raise CallError(C022, facts, hint="leave it out")
+            raise unknown_port(model, "output", name, list(results))
     targets = {name: _target(model, name, results[name], outputs[name]) for name in outputs}
     for name, target in targets.items():
         np.copyto(target, results[name])

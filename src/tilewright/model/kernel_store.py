@@ -18,7 +18,6 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Final
 
 from tilewright.model.kernels import Compiled, KernelTask
@@ -45,14 +44,15 @@ class KernelStore:
 
     def find(self, task: KernelTask) -> Compiled | None:
         """The kernel of a task, if it is known."""
-        return self.cache.load(self._key(task), _read)
+        key = self._key(task)
+        return self.cache.load(key, lambda file: decode(file.read(), key))
 
     def keep(self, task: KernelTask, kernel: Compiled) -> None:
         """Remember a kernel."""
         key = self._key(task)
         data = encode(kernel, key)
         if data is not None:
-            self.cache.put(key, lambda path: path.write_bytes(data), is_final=False)
+            self.cache.put(key, lambda file: file.write(data), is_final=False)
 
     def tidy(self) -> None:
         """Forget the kernels that were not used for longest, where there are too many."""
@@ -106,10 +106,6 @@ def _described(facts: Any, code: bytes) -> Compiled:
             facts["packings"] = {int(k): _packing(*entry) for k, entry in packings.items()}
             return Compiled(code=code, **facts)
     raise ValueError("a kernel that was kept does not say what it should")
-
-
-def _read(path: Path) -> Compiled:
-    return decode(path.read_bytes(), path.stem)
 
 
 def _describe(packing: Packing) -> Described | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,13 @@ from tilewright.errors import ArtefactError, Code, TargetError
 from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
-from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, save
+from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, read_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.image import Image
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
+from tilewright.shown import shown
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported
 from tilewright.version import __version__
@@ -171,7 +172,7 @@ class Module:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
-        return f"<module {self.name}({inputs}) -> ({outputs}), {self.threads} threads>"
+        return f"<module {shown(self.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
 
 
 def load_module(
@@ -200,9 +201,10 @@ def to_keep(parts: Parts, key: str) -> Parts:
     return replace(parts, extra={**parts.extra, KEY: key})
 
 
-def load_kept(path: Path, threads: int, key: str) -> Module:
+def load_kept(file: BinaryIO, threads: int, key: str) -> Module:
     """The module in an entry of the cache; ValueError if it belongs to another key."""
-    artefact = open_artefact(path)
+    path = Path(key)
+    artefact = read_artefact(file, path)
     if artefact.metadata["extra"].get(KEY) != key:
         raise ValueError("an entry of the cache lies in the place of another one")
     return _checked(path, artefact, threads)

@@ -12,7 +12,6 @@ Where a thing means nothing here (execution providers, arenas), it is accepted a
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import time
 import warnings
@@ -30,7 +29,8 @@ from tilewright.model.session_options import RunOptions, SessionOptions
 from tilewright.model.trace_file import TraceFile
 from tilewright.model.values import OrtValue
 from tilewright.runtime.artefact import MAGIC
-from tilewright.runtime.feeds import C022
+from tilewright.runtime.feeds import unknown_port
+from tilewright.shown import shown
 
 if TYPE_CHECKING:
     import onnx
@@ -272,17 +272,13 @@ class InferenceSession:
             raise CallError(C032, {"model": self._module.name}, hint=hint)
 
     def _unknown(self, kind: str, name: str, names: list[str]) -> CallError:
-        near = difflib.get_close_matches(str(name), names, n=1)
-        hint = f"is `{near[0]}` meant?" if near else "leave it out"
-        known = ", ".join(f"`{known}`" for known in names) or "none"
-        facts = {"model": self._module.name, "kind": kind, "param": name, f"{kind}s": known}
-        return CallError(C022, facts, hint=hint)
+        return unknown_port(self._module.name, kind, name, names)
 
     def _warn_of(self, providers: Iterable[str | tuple[str, Any]]) -> None:
         names = [p if isinstance(p, str) else p[0] for p in providers]
         others = [name for name in names if name != PROVIDER]
         if others and not self._options.is_silent:
-            text = f"models run on this processor; not used: {', '.join(others)}"
+            text = f"models run on this processor; not used: {', '.join(map(shown, others))}"
             warnings.warn(TilewrightWarning(text), stacklevel=3)
 
     @contextlib.contextmanager

@@ -26,6 +26,7 @@ from tilewright.model.sources import Source
 from tilewright.model.whole import info_of, inputs_of, outputs_of
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Profile
+from tilewright.shown import listed, quoted
 from tilewright.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -310,9 +311,9 @@ class SettledModule(Module):
         return is_news
 
     def _tell(self) -> None:
-        names = " and ".join(f"`{name}`" for name in self.settled)
+        names = " and ".join(map(quoted, self.settled))
         text = (
-            f"`{self.name}` was compiled for {self._compiled} values of {names}, which keep "
+            f"{quoted(self.name)} was compiled for {self._compiled} values of {names}, which keep "
             "changing: new ones run on the ONNX reference implementation, which is slow. Pass the "
             "same values again, or make them constants of the model"
         )
@@ -348,6 +349,6 @@ def settled_values(model: Source, given: Mapping[str, object]) -> tuple[onnx.Mod
     names = [info.name for info in inputs_of(proto)]
     for name in given:
         if name not in names:
-            facts = {"argument": "settled", "found": f"a value of `{name}`"}
-            raise UserError(K020, facts, hint=f"inputs of the model: {', '.join(names)}")
+            facts = {"argument": "settled", "found": f"a value of {quoted(name)}"}
+            raise UserError(K020, facts, hint=f"inputs of the model: {listed(names)}")
     return proto, Reader(proto, Needs(tuple(given))).settled(given)

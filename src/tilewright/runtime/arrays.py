@@ -62,12 +62,15 @@ class PackedArray:
 
 
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:
-    """An uninitialised array on a 64-byte boundary."""
+    """An uninitialised array on a 64-byte boundary; MemoryError if NumPy can have none such.
+
+    NumPy also counts the bytes of an array without elements, as if its extents of zero were ones.
+    """
     element = dtype.numpy
-    size_bytes = math.prod(shape) * element.itemsize
+    size_bytes = math.prod(filter(None, shape)) * element.itemsize
     if size_bytes > sys.maxsize:
         raise MemoryError(f"an array of {size_bytes} bytes")
-    memory = _native.Memory(size_bytes)
+    memory = _native.Memory(size_bytes if all(shape) else 0)
     return np.ndarray(shape, element, memory)  # type: ignore[arg-type]
 
 

@@ -34,7 +34,8 @@ from tilewright.runtime.image import Image
 from tilewright.target import Target
 from tilewright.target.host import present
 
-__all__ = ["Artefact", "Parts", "SUFFIX", "damaged", "open_artefact", "save", "write"]
+__all__ = ["Artefact", "Parts", "SUFFIX", "damaged", "open_artefact", "read_artefact", "save"]
+__all__ += ["write"]
 
 A110 = Code("A110", "`{file}` is not a compiled model")
 A111 = Code("A111", "`{file}` is damaged: {problem}")
@@ -87,7 +88,8 @@ def save(path: str | os.PathLike[str], parts: Parts) -> None:
     final = Path(path)
     temporary = final.with_name(f".{final.name}.{secrets.token_hex(8)}.tmp")
     try:
-        write(temporary, parts)
+        with temporary.open("xb") as file:
+            write(file, parts)
         temporary.replace(final)
         _sync_folder(final.parent)
     except BaseException:
@@ -96,8 +98,8 @@ def save(path: str | os.PathLike[str], parts: Parts) -> None:
         raise
 
 
-def write(path: Path, parts: Parts) -> None:
-    """Write a file that nobody reads yet; its bytes are on the disk afterwards."""
+def write(file: BinaryIO, parts: Parts) -> None:
+    """Write an empty file that nobody reads yet; its bytes are on the disk afterwards."""
     metadata = _metadata(parts)
     pieces = [memoryview(piece) for piece in parts.weights]
     pieces = [piece.cast("B") for piece in pieces if piece.nbytes]
@@ -108,21 +110,20 @@ def write(path: Path, parts: Parts) -> None:
     # While the disk works. No pool: those refuse work once the program has come to its end, and a
     # cache may be written from then on.
     helper = threading.Thread(target=lambda: checksums.extend(map(_checksum, contents)))
-    with path.open("xb") as file:
-        helper.start()
-        try:
-            for at, content in zip(offsets, contents, strict=True):
-                _put(file, at, content)
-        finally:
-            helper.join()
-        file.truncate(end)
-        table = zip(offsets, sizes, checksums, strict=True)
-        head = _HEADER.pack(MAGIC, FORMAT, ABI_VERSION, end)
-        head += b"".join(_SECTION.pack(*row) for row in table)
-        file.seek(0)
-        file.write(head + _checksum([head]))
-        file.flush()
-        os.fsync(file.fileno())
+    helper.start()
+    try:
+        for at, content in zip(offsets, contents, strict=True):
+            _put(file, at, content)
+    finally:
+        helper.join()
+    file.truncate(end)
+    table = zip(offsets, sizes, checksums, strict=True)
+    head = _HEADER.pack(MAGIC, FORMAT, ABI_VERSION, end)
+    head += b"".join(_SECTION.pack(*row) for row in table)
+    file.seek(0)
+    file.write(head + _checksum([head]))
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _metadata(parts: Parts) -> bytes:
@@ -207,18 +208,22 @@ def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Arte
     """
     path = Path(path)
     with path.open("rb") as file:
-        metadata, code, weights = _read_header(path, file)
-        data = _read_metadata(path, file, metadata)
-        _require_fits(path, data["target"])
-        with _map(path, file, code) as content:  # readable: nothing is run before it is checked
-            if _checksum([content]) != code.checksum:
-                damaged(path, "the code does not fit its checksum")
-        image = Image.from_file(file.fileno(), code.offset, code.size)
-        mapped = _map(path, file, weights)
-    artefact = Artefact(path, data, image, mapped, weights.checksum)
+        artefact = read_artefact(file, path)
     if verify:
         artefact.verify()
     return artefact
+
+
+def read_artefact(file: BinaryIO, path: Path) -> Artefact:
+    """The same for a file that is open; errors call it by its path."""
+    metadata, code, weights = _read_header(path, file)
+    data = _read_metadata(path, file, metadata)
+    _require_fits(path, data["target"])
+    with _map(path, file, code) as content:  # readable: nothing is run before it is checked
+        if _checksum([content]) != code.checksum:
+            damaged(path, "the code does not fit its checksum")
+    image = Image.from_file(file.fileno(), code.offset, code.size)
+    return Artefact(path, data, image, _map(path, file, weights), weights.checksum)
 
 
 def damaged(path: Path, problem: str) -> NoReturn:

@@ -16,6 +16,7 @@ from tilewright.abi import ParamSpec, Shape
 from tilewright.dtypes import dtype_of
 from tilewright.errors import CallError, Code
 from tilewright.runtime.arrays import NotAnArrayError, PackedArray, as_array
+from tilewright.shown import quoted, shown
 
 __all__ = ["Checker", "Sizes", "is_plain"]
 
@@ -78,8 +79,8 @@ class Checker:
         value = sizes.values.setdefault(size, found)
         teller = sizes.told_by.setdefault(size, self.param.name)
         if value != found:
-            told = f"{value} by `{teller}`, {found} by `{self.param.name}`"
-            hint = f"make all extents called `{size}` equal"
+            told = f"{value} by {quoted(teller)}, {found} by {quoted(self.param.name)}"
+            hint = f"make all extents called {quoted(size)} equal"
             raise self._misfit(C006, array, shape, {"size": size, "told": told}, hint=hint)
 
     def require_usable_output(self, array: Array) -> None:
@@ -158,4 +159,4 @@ def _name_of(dtype: np.dtype[Any]) -> str:
 
 
 def _show(shape: Shape) -> str:
-    return f"[{', '.join(map(str, shape))}]"
+    return f"[{', '.join(map(shown, shape))}]"

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.abi import ALIGNMENT
+from tilewright.abi import ALIGNMENT, ParamSpec
 from tilewright.dtypes import DType, dtype_of, u8
 from tilewright.errors import ArtefactError, CallError
 from tilewright.runtime import _native, pool
@@ -26,6 +26,7 @@ from tilewright.runtime.program import Host, Operand, Port, Program
 from tilewright.runtime.sizes import extents
 from tilewright.runtime.tables import encode
 from tilewright.runtime.verify import verify
+from tilewright.shown import quoted, shown
 
 __all__ = ["Executable", "Image", "MemoryUse"]
 
@@ -108,7 +109,9 @@ class Executable(_native.Program):
     def __repr__(self) -> str:
         inputs = ", ".join(map(_show, self.program.inputs))
         outputs = ", ".join(map(_show, self.program.outputs))
-        return f"<model {self.program.name}({inputs}) -> ({outputs}), {self.threads} threads>"
+        return (
+            f"<model {shown(self.program.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
+        )
 
     def _run_slowly(self, feeds: Mapping[str, object]) -> list[Array]:
         """Called from C when the feeds do not fit as they are."""
@@ -122,13 +125,13 @@ class Executable(_native.Program):
         used = [step.function for step in self.program.steps if isinstance(step, Host)]
         if used and max(used) >= len(self.functions):
             given = f"{len(self.functions)} functions are given"
-            raise ValueError(f"`{self.program.name}` uses function {max(used)}, and {given}")
+            raise ValueError(f"{quoted(self.program.name)} uses function {max(used)}, and {given}")
 
     def _require_code(self) -> None:
         code = getattr(self.image, "bytes", None)
         for kernel in self.program.kernels:
             if code is not None and max(kernel.entry, kernel.scratch) >= len(code):
-                problem = f"kernel `{kernel.name}` is not in the machine code"
+                problem = f"kernel {quoted(kernel.name)} is not in the machine code"
                 facts = {"model": self.program.name, "problem": problem}
                 raise ArtefactError(A204, facts, hint=WRONGLY)
 
@@ -143,22 +146,30 @@ class Executable(_native.Program):
         """Called from C at a step of Python."""
         step = self.program.steps[number]
         assert isinstance(step, Host)
-        arrays = [
-            np.ndarray(extents(operand.dims, sizes), operand.dtype.numpy, memory)  # type: ignore[arg-type]
-            for operand, memory in zip(step.inputs, memories, strict=True)
-        ]
+        pairs = zip(step.inputs, memories, strict=True)
+        arrays = [self._seen(step, operand, memory, sizes) for operand, memory in pairs]
         results = [np.asarray(r) for r in self.functions[step.function](*arrays)]
         if len(results) != len(step.outputs):
             wrong = f"{len(results)} arrays instead of {len(step.outputs)}"
-            raise SystemError(f"the function of step `{step.label}` returned {wrong}")
+            raise SystemError(f"the function of step {quoted(step.label)} returned {wrong}")
         for result, operand in zip(results, step.outputs, strict=True):
             if result.ndim != len(operand.dims):
                 raise self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
         told = {size: results[k].shape[axis] for size, k, axis in step.defines}
         known = [told.get(number, size) for number, size in enumerate(sizes)]
-        pairs = zip(results, step.outputs, strict=True)
-        kept = tuple(self._as_said(step, result, operand, known) for result, operand in pairs)
+        made = zip(results, step.outputs, strict=True)
+        kept = tuple(self._as_said(step, result, operand, known) for result, operand in made)
         return kept, tuple(told[size] for size, _, _ in step.defines)
+
+    def _seen(self, step: Host, operand: Operand, memory: object, sizes: Sequence[int]) -> Array:
+        """Memory as an array that a function can take."""
+        shape = extents(operand.dims, sizes)
+        try:
+            return np.ndarray(shape, operand.dtype.numpy, memory)  # type: ignore[arg-type]
+        except ValueError:  # also without elements, if the other extents are too large together
+            problem = f"{quoted(step.label)} would read an array of shape {list(shape)}"
+            facts = {"model": self.program.name, "problem": problem}
+            raise CallError(C025, facts, hint="pass smaller arrays") from None
 
     def _as_said(self, step: Host, result: Array, said: Operand, sizes: Sequence[int]) -> Array:
         """A result with the shape and the type that are said of it, in plain order."""
@@ -173,7 +184,7 @@ class Executable(_native.Program):
         return _in_plain_order(result)
 
     def _unlike(self, step: Host, found: str, said: object) -> CallError:
-        problem = f"`{step.label}` gives a result {found}, where the model says {said}"
+        problem = f"{quoted(step.label)} gives a result {found}, where the model says {said}"
         facts = {"model": self.program.name, "problem": problem}
         return CallError(C025, facts, hint="export the model with types that fit its results")
 
@@ -219,4 +230,4 @@ def _in_plain_order(array: Array) -> Array:
 
 
 def _show(port: Port) -> str:
-    return f"{port.name}: {port.dtype.name}[{', '.join(map(str, port.shown))}]"
+    return str(ParamSpec(port.name, port.dtype, port.shown))

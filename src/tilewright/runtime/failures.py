@@ -8,6 +8,7 @@ from tilewright.errors import ArtefactError, CallError, Code, UserError
 from tilewright.runtime.checks import C005
 from tilewright.runtime.kernel import C013, C014, C015, Status
 from tilewright.runtime.program import Call, Place, Program
+from tilewright.shown import quoted, shown
 
 __all__ = ["Outcome", "failure"]
 
@@ -54,7 +55,7 @@ def failure(program: Program, threads: int, outcome: int, which: int, value: int
         case Outcome.OUT_OF_MEMORY:
             facts = {"model": program.name, "needed": _bytes(value), "for": "scratch of kernels"}
             if which >= 0:
-                facts["for"] = f"`{program.buffers[which].name}` and smaller arrays"
+                facts["for"] = f"{quoted(program.buffers[which].name)} and smaller arrays"
             return CallError(C026, facts, hint="free memory, or pass smaller arrays")
         case Outcome.BAD_OUTPUT:
             name = program.outputs[which].name
@@ -80,34 +81,34 @@ def _not_run(program: Program, threads: int, status: int) -> CallError:
         case Status.NESTED:
             hint = "let the outer kernel return first"
             return CallError(C015, {"kernel": program.name}, hint=hint)
-    raise SystemError(f"unknown status {status} of `{program.name}`")
+    raise SystemError(f"unknown status {status} of {quoted(program.name)}")
 
 
 def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> str:
     if outcome is Outcome.BAD_BYTES:
-        return f"`{program.buffers[which].name}` would have {_bytes(value)}"
+        return f"{quoted(program.buffers[which].name)} would have {_bytes(value)}"
     name = program.sizes[which].name
     first, is_equation, second = name.partition(" = ")
     if outcome is Outcome.BAD_SIZE and is_equation:
-        return f"`{first}` and `{second}` must be equal"
+        return f"{quoted(first)} and {quoted(second)} must be equal"
     smaller, is_limit, larger = name.partition(" ≤ ")
     if outcome is Outcome.BAD_SIZE and is_limit:
-        return f"`{smaller}` must not exceed `{larger}`"
+        return f"{quoted(smaller)} must not exceed {quoted(larger)}"
     if outcome is Outcome.BAD_SIZE and name.endswith(" ≥ 0"):
-        return f"`{name.removesuffix(' ≥ 0')}` must not be negative"
+        return f"{quoted(name.removesuffix(' ≥ 0'))} must not be negative"
     if outcome is Outcome.BAD_SIZE:
-        return f"`{name}` is too large, or a division by zero"
-    return f"`{name}` comes out as {value}"
+        return f"{quoted(name)} is too large, or a division by zero"
+    return f"{quoted(name)} comes out as {value}"
 
 
 def _bad_buffer(program: Program, outcome: Outcome, which: int, value: int) -> str:
     if outcome is Outcome.NO_BUFFER:
         reader = f"step {which} ({_step(program, which)})" if which >= 0 else "an output"
-        return f"{reader} needs `{program.buffers[value].name}`, which has no memory"
+        return f"{reader} needs {quoted(program.buffers[value].name)}, which has no memory"
     name = program.buffers[which].name
     if program.buffers[which].place is Place.HOST:
-        return f"`{name}`, which a Python function makes, must have {_bytes(value)}"
-    return f"`{name}` does not have room for {_bytes(value)}"
+        return f"{quoted(name)}, which a Python function makes, must have {_bytes(value)}"
+    return f"{quoted(name)} does not have room for {_bytes(value)}"
 
 
 def _bytes(value: int) -> str:
@@ -117,5 +118,5 @@ def _bytes(value: int) -> str:
 def _step(program: Program, number: int) -> str:
     step = program.steps[number]
     if isinstance(step, Call):
-        return step.label or program.kernels[step.kernel].name
+        return shown(step.label or program.kernels[step.kernel].name)
     return type(step).__name__.lower()

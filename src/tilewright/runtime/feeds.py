@@ -7,20 +7,21 @@ order, lists of numbers), or refused. All that is wrong is said at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.abi import ParamSpec, Shape
-from tilewright.errors import CallError, Code
+from tilewright.errors import CallError, Code, Lines
 from tilewright.runtime.arguments import C009
 from tilewright.runtime.checks import Checker, Sizes, is_plain
 from tilewright.runtime.program import Port, Program
 from tilewright.runtime.sizes import evaluate
+from tilewright.shown import listed, quoted
 
-__all__ = ["FeedReader", "read_array"]
+__all__ = ["FeedReader", "read_array", "unknown_port"]
 
 Array = NDArray[Any]
 
@@ -131,7 +132,7 @@ class FeedReader:
                     "expected": value,
                     "found": told.values[label],
                 }
-                hint = f"the other inputs make `{label}` {value}: change them or this array"
+                hint = f"the other inputs make {quoted(label)} {value}: change them or this array"
                 yield CallError(C024, facts, hint=hint)
 
     def _missing(self, port: Port) -> CallError:
@@ -141,13 +142,7 @@ class FeedReader:
 
     def _unknown(self, name: object, kind: str) -> CallError:
         ports = self.program.inputs if kind == "input" else self.program.outputs
-        names = [port.name for port in ports]
-        alike = [known for known in names if known.lower() == str(name).lower()]
-        near = alike or difflib.get_close_matches(str(name), names, n=1)
-        hint = f"is `{near[0]}` meant?" if near else "leave it out"
-        known = ", ".join(f"`{known}`" for known in names) or "none"
-        facts = {"model": self.program.name, "kind": kind, "param": name, f"{kind}s": known}
-        return CallError(C022, facts, hint=hint)
+        return unknown_port(self.program.name, kind, name, [port.name for port in ports])
 
     def _raise(self, problems: list[CallError]) -> None:
         if len(problems) == 1:
@@ -155,8 +150,17 @@ class FeedReader:
         if problems:
             facts: dict[str, object] = {"model": self.program.name, "count": len(problems)}
             for number, problem in enumerate(problems, 1):
-                facts[str(number)] = str(problem).replace("\n", "\n  ")
+                facts[str(number)] = Lines(str(problem).replace("\n", "\n  "))
             raise CallError(C023, facts, hint="mend each as it says")
+
+
+def unknown_port(model: str, kind: str, name: object, names: Sequence[str]) -> CallError:
+    """The error for a name that no input or output of a model has, with those that they have."""
+    alike = [known for known in names if known.lower() == str(name).lower()]
+    near = alike or difflib.get_close_matches(str(name), names, n=1)
+    hint = f"is {quoted(near[0])} meant?" if near else "leave it out"
+    facts = {"model": model, "kind": kind, "param": name, f"{kind}s": listed(names)}
+    return CallError(C022, facts, hint=hint)
 
 
 def read_array(model: str, spec: ParamSpec, value: object, sizes: Sizes) -> Array:

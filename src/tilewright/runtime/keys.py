@@ -59,7 +59,7 @@ def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
     """
     identity = identity_of_open(file)
     if memory is not None:
-        found = memory.load(identity, _read_digest)
+        found = memory.load(identity, lambda file: _read_digest(file, identity))
         if found is not None:
             return found
     state = hashlib.blake2b(digest_size=32)
@@ -68,8 +68,8 @@ def digest_of_open(file: BinaryIO, memory: Cache | None = None) -> str:
     digest = state.hexdigest()
     is_settled = _is_settled(os.fstat(file.fileno()))
     if memory is not None and identity == identity_of_open(file) and is_settled:
-        text = f"{digest} {identity}"
-        memory.put(identity, lambda draft: draft.write_text(text, encoding="ascii"))
+        text = f"{digest} {identity}".encode()
+        memory.put(identity, lambda draft: draft.write(text))
     return digest
 
 
@@ -84,9 +84,9 @@ def _is_settled(state: os.stat_result) -> bool:
     return max(state.st_mtime_ns, state.st_ctime_ns) + SETTLED_NS < time.time_ns()
 
 
-def _read_digest(path: Path) -> str:
-    digest, _, identity = path.read_text(encoding="ascii").partition(" ")
-    if len(bytes.fromhex(digest)) != 32 or identity != path.stem:
+def _read_digest(file: BinaryIO, identity: str) -> str:
+    digest, _, found = file.read().decode("ascii").partition(" ")
+    if len(bytes.fromhex(digest)) != 32 or found != identity:
         raise ValueError("not a digest, or that of another file")
     return digest
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from tilewright import options
 from tilewright.errors import TargetError
+from tilewright.folders import make_folder
 from tilewright.target.description import Measured, Target
 
 __all__ = ["load", "store"]
@@ -42,7 +43,7 @@ def load(target: Target, folder: Path | None = None) -> Measured | None:
 def store(target: Target, measured: Measured, folder: Path | None = None) -> Path:
     """Keep the numbers for later; returns the file."""
     path = path_of(target, folder)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(path.parent)
     data = {
         "format": FORMAT,
         "fingerprint": target.fingerprint,

@@ -171,7 +171,7 @@ def test_some_values_can_be_given_ahead_and_others_later():
 
 
 def test_values_given_ahead_must_fit():
-    with raises_code("K020", text="inputs of the model: x, axes"):
+    with raises_code("K020", text="inputs of the model: `x`, `axes`"):
         tw.compile(summed(), cache=False, settled={"axis": [1]})
     with raises_code("C003", facts={"param": "axes"}):
         tw.compile(summed(), cache=False, settled={"axes": np.array([1.5], np.float32)})

@@ -266,6 +266,7 @@ def test_empty_arrays_are_aligned(shape):
     assert made.sum() == made.size
 
 
-def test_impossible_arrays_raise_memory_error():
+@pytest.mark.parametrize("shape", [(2**60,), (2**61,), (2**61, 0), (0, 2**40, 2**40)])
+def test_impossible_arrays_raise_memory_error(shape):
     with pytest.raises(MemoryError):
-        empty((2**60,), f32)
+        empty(shape, f32)

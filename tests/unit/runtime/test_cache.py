@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -20,11 +21,15 @@ from tests.unit.runtime.test_artefact import parts
 from tilewright.errors import TilewrightWarning
 from tilewright.options import CACHE_LIMIT, cache_limit
 from tilewright.runtime import cache as module
-from tilewright.runtime.artefact import open_artefact, save
+from tilewright.runtime.artefact import read_artefact, write
 from tilewright.runtime.cache import Cache, default_caches
 
 KEYS = [f"{n:016x}" for n in range(20)]
 DAY_S = 86400.0
+
+
+def opened(file):
+    return read_artefact(file, Path("entry"))
 
 
 @pytest.fixture
@@ -38,7 +43,11 @@ def _nothing_told(monkeypatch):
 
 
 def bytes_of(content):
-    return lambda path: path.write_bytes(content)
+    return lambda file: file.write(content)
+
+
+def bytes_in(file):
+    return file.read()
 
 
 def names(cache):
@@ -81,29 +90,29 @@ def test_keys_are_hexadecimal(cache, key):
 
 def test_models_are_kept(cache):
     cache.limit = 1 << 20
-    cache.put(KEYS[0], lambda path: save(path, parts()))
-    assert cache.load(KEYS[0], open_artefact).program_json == parts().program
+    cache.put(KEYS[0], lambda file: write(file, parts()))
+    assert cache.load(KEYS[0], opened).program_json == parts().program
     assert names(cache) == [f"{KEYS[0]}.tw"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", None])
 def test_damaged_entries_are_misses_and_go(cache, damage):
     cache.limit = 1 << 20
-    path = cache.put(KEYS[0], lambda path: save(path, parts()))
+    path = cache.put(KEYS[0], lambda file: write(file, parts()))
     path.write_bytes(path.read_bytes()[:-1] if damage is None else damage)
-    assert cache.load(KEYS[0], open_artefact) is None
+    assert cache.load(KEYS[0], opened) is None
     assert cache.get(KEYS[0]) is None
 
 
 def test_entries_that_vanish_are_misses(cache):
     cache.put(KEYS[0], bytes_of(b"content"))
 
-    def read(path):
-        path.unlink()
-        return path.read_bytes()
+    def read(file):
+        cache.get(KEYS[0]).unlink()
+        return file.read()
 
-    assert cache.load(KEYS[0], read) is None
-    assert cache.load(KEYS[0], Path.read_bytes) is None
+    assert cache.load(KEYS[0], read) == b"content", "what is open stays"
+    assert cache.load(KEYS[0], bytes_in) is None
 
 
 def test_least_recently_used_go_first(cache):
@@ -156,9 +165,10 @@ def test_new_entry_stays_when_the_clock_says_1970(cache, monkeypatch):
     cache.put(KEYS[0], bytes_of(bytes(600)))
     monkeypatch.setattr(time, "time", lambda: 100.0)
 
-    def write(path):
-        path.write_bytes(bytes(600))
-        os.utime(path, (100.0, 100.0))
+    def write(file):
+        file.write(bytes(600))
+        file.flush()
+        os.utime(file.fileno(), (100.0, 100.0))
 
     cache.put(KEYS[1], write)
     assert [entry.key for entry in cache.entries()] == [KEYS[1]]
@@ -166,7 +176,7 @@ def test_new_entry_stays_when_the_clock_says_1970(cache, monkeypatch):
 
 def test_other_files_in_the_folder_are_left_alone(cache):
     cache.put(KEYS[0], bytes_of(b"content"))
-    others = ["notes.txt", "README.tw", ".hidden", "0123.tw", f"{KEYS[1]}.o"]
+    others = ["notes.txt", "openedME.tw", ".hidden", "0123.tw", f"{KEYS[1]}.o"]
     for name in others:
         (cache.folder / name).write_bytes(bytes(5000))
     assert cache.prune() == 0
@@ -175,8 +185,8 @@ def test_other_files_in_the_folder_are_left_alone(cache):
 
 
 def test_failing_writer_leaves_nothing(cache):
-    def write(path):
-        path.write_bytes(b"half")
+    def write(file):
+        file.write(b"half")
         raise KeyError("a bug of the writer")
 
     with pytest.raises(KeyError):
@@ -277,8 +287,7 @@ def test_unreadable_folder_is_a_miss_whoever_asks(cache, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    for name in ("stat", "lstat", "iterdir", "mkdir"):
-        monkeypatch.setattr(Path, name, refuse)
+    monkeypatch.setattr(module, "open_folder", refuse)
     assert refuses(cache, "Permission denied")
 
 
@@ -301,13 +310,123 @@ def test_folder_may_be_a_link_to_another_disk(cache, tmp_path):
     assert cache.get(KEYS[0]).read_bytes() == b"content"
 
 
+@pytest.fixture
+def inner(tmp_path):
+    """A cache as users have them: in a folder of the one that they named."""
+    return Cache(tmp_path / "root" / "models", limit=1000, root=tmp_path / "root")
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777, 0o1777])
+def test_folder_around_that_others_can_write_is_a_miss(inner, mode):
+    inner.put(KEYS[0], bytes_of(b"content"))
+    inner.root.chmod(mode)
+    assert refuses(inner, f"{re.escape(str(inner.root))} can be written by others")
+    inner.root.chmod(0o755)
+    assert inner.load(KEYS[0], bytes_in) == b"content"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give files away")
+def test_folder_around_of_somebody_else_is_a_miss(inner):
+    inner.put(KEYS[0], bytes_of(b"content"))
+    os.chown(inner.root, 12345, 12345)
+    assert refuses(inner, "written by others")
+
+
+def test_nothing_is_made_in_a_folder_that_others_can_write(inner):
+    inner.root.mkdir()
+    inner.root.chmod(0o777)
+    assert refuses(inner, "written by others")
+    with inner.turn(KEYS[0]):
+        assert list(inner.root.iterdir()) == []
+
+
+def test_caches_of_one_folder_tell_of_it_once(tmp_path):
+    tmp_path.chmod(0o777)
+    models, *others = default_caches(tmp_path)
+    with pytest.warns(TilewrightWarning, match="written by others"):
+        models.put(KEYS[0], CONTENT)
+    assert all(cache.put(KEYS[0], CONTENT) is None for cache in others)
+
+
+@pytest.mark.parametrize("umask", [0, 0o002, 0o022])
+def test_all_folders_that_are_made_are_private(tmp_path, umask):
+    root = tmp_path / "new" / "below" / "root"
+    before = os.umask(umask)
+    try:
+        path = Cache(root / "models", 1000, root=root).put(KEYS[0], bytes_of(b"content"))
+    finally:
+        os.umask(before)
+    for made in (root / "models", root, root.parent, root.parent.parent):
+        assert made.stat().st_mode & 0o777 == 0o700
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_folder_around_may_be_a_link_and_the_inner_one_may_not(inner, tmp_path):
+    (tmp_path / "disk").mkdir(0o700)
+    inner.root.symlink_to(tmp_path / "disk")
+    assert inner.put(KEYS[0], bytes_of(b"content"))
+    assert inner.load(KEYS[0], bytes_in) == b"content"
+    (tmp_path / "disk" / "models").rename(tmp_path / "elsewhere")
+    inner.folder.symlink_to(tmp_path / "elsewhere")
+    assert refuses(inner, "Not a directory|symbolic links")
+
+
+def exchange(cache, content):
+    """Another folder in the place of one, with another entry of the first key."""
+    cache.folder.rename(cache.folder.with_name("before"))
+    cache.folder.mkdir(0o700)
+    (cache.folder / f"{KEYS[0]}.tw").write_bytes(content)
+    (cache.folder / f"{KEYS[0]}.tw").chmod(0o600)
+
+
+def test_folder_that_is_exchanged_while_an_entry_is_read(inner):
+    inner.put(KEYS[0], bytes_of(b"content"))
+
+    def read(file):
+        exchange(inner, b"other")
+        return file.read()
+
+    assert inner.load(KEYS[0], read) == b"content"
+
+
+def test_folder_that_is_exchanged_while_damage_is_found(inner):
+    inner.put(KEYS[0], bytes_of(b"content"))
+
+    def read(_):
+        exchange(inner, b"other")
+        raise ValueError("damaged")
+
+    assert inner.load(KEYS[0], read) is None
+    assert names(inner) == [f"{KEYS[0]}.tw"]
+    assert list(inner.folder.with_name("before").iterdir()) == []
+
+
+def test_folder_that_is_exchanged_while_an_entry_is_written(inner):
+    inner.put(KEYS[1], bytes_of(b"content"))
+
+    def write(file):
+        exchange(inner, b"other")
+        file.write(b"content")
+
+    inner.put(KEYS[0], write)
+    assert inner.get(KEYS[0]).read_bytes() == b"other"
+    assert (inner.folder.with_name("before") / f"{KEYS[0]}.tw").read_bytes() == b"content"
+
+
+def test_pipe_in_place_of_an_entry_keeps_nobody_waiting(inner):
+    path = inner.put(KEYS[0], bytes_of(b"content"))
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert inner.load(KEYS[0], bytes_in) is None
+
+
 WRITER = """\
 import sys, time
 from pathlib import Path
 from tilewright.runtime.cache import Cache
 folder, ready = Path(sys.argv[1]), Path(sys.argv[2])
-def write(path):
-    path.write_bytes(b"half of it")
+def write(file):
+    file.write(b"half of it")
     ready.touch()
     time.sleep(600)
 Cache(folder, 1 << 20).put(sys.argv[3], write)
@@ -369,10 +488,10 @@ def content(n):
 for _ in range(60):
     n = random.randrange(16)
     key = f"{n:016x}"
-    found = cache.load(key, Path.read_bytes)
+    found = cache.load(key, lambda file: file.read())
     assert found is None or found == content(n), (n, len(found))
     if found is None or random.random() < 0.2:
-        cache.put(key, lambda path: path.write_bytes(content(n)))
+        cache.put(key, lambda file: file.write(content(n)))
     if random.random() < 0.05:
         cache.clear() if random.random() < 0.3 else cache.prune()
 """
@@ -398,7 +517,7 @@ with cache.turn(sys.argv[3]):
         with made.open("a") as file:
             file.write("made\\n")
         time.sleep(0.2)
-        cache.put(sys.argv[3], lambda path: path.write_bytes(b"content"))
+        cache.put(sys.argv[3], lambda file: file.write(b"content"))
 """
 
 

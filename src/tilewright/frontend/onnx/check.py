@@ -18,7 +18,7 @@ from onnx import defs
 
 from tilewright.frontend.onnx.functions import LocalFunctions
 from tilewright.frontend.onnx.registry import HANDLERS
-from tilewright.shown import shown
+from tilewright.shown import quoted
 
 __all__ = ["Found", "below", "contradiction", "domain_of", "graphs_of"]
 __all__ += ["left_out", "mismatch", "nested", "opsets_of", "sweep", "unknown"]
@@ -102,8 +102,8 @@ def unknown(op: str, domain: str, opset: int, local: LocalFunctions) -> str:
         newer = f" (it knows opsets up to {latest})" if opset > latest else ""
         return f"onnx {onnx.__version__} has no such operator{newer}"
     if domain in _domains() or any(domain == own for own, _ in local):
-        return f"the domain `{domain}` has no such operator that is known here"
-    return f"the domain `{domain}` is not known here"
+        return f"the domain {quoted(domain)} has no such operator that is known here"
+    return f"the domain {quoted(domain)} is not known here"
 
 
 def contradiction(proto: onnx.NodeProto, opset: int) -> str:
@@ -156,13 +156,13 @@ def mismatch(proto: onnx.NodeProto, opset: int, types: Sequence[str]) -> str:
     for position, kind in enumerate(types):
         if definition is None or newest is None or not kind:
             continue
-        name, letter = shown(proto.input[position]), definition.letter(position)
+        name, letter = quoted(proto.input[position]), definition.letter(position)
         allowed = _sorts(newest.allowed(position))
         if allowed and not {_sort(f"tensor({kind})"), *_stand_in(kind)} & allowed:
-            return f"`{name}` is of type {kind}, which it does not take"
+            return f"{name} is of type {kind}, which it does not take"
         other, known = first.setdefault(letter, (name, kind))
         if letter and known != kind:
-            return f"`{other}` is of type {known} and `{name}` of {kind}, and must be alike"
+            return f"{other} is of type {known} and {name} of {kind}, and must be alike"
     return ""
 
 
@@ -274,7 +274,7 @@ def _attribute_problems(proto: onnx.NodeProto, definition: _Definition) -> Itera
     given = {a.name: a for a in proto.attribute}
     for name, attribute in given.items():
         if name not in definition.attributes:
-            yield f"the attribute `{name}` does not exist"
+            yield f"the attribute {quoted(name)} does not exist"
             continue
         kind, _ = definition.attributes[name]
         if attribute.type != kind:

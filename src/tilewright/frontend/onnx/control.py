@@ -17,6 +17,7 @@ from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop
 from tilewright.graph.nested import Inner, only_visible
 from tilewright.graph.ops.host import FAIL, Host, failing
 from tilewright.graph.sizes import fixed
+from tilewright.shown import quoted
 from tilewright.tensor import ir as tir
 
 __all__ = ["Following", "RanksDiffer"]
@@ -65,7 +66,9 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
                 kinds.append([only_visible(v.type, self.b) for v in way(scratch, scratch.capture)])
             except (Unknown, Declined, GraphError, *MODEL_PROBLEMS) as problem:
                 # these are ranks for which the model was not made
-                problems.append(f"`{self.node.label}` took a branch that cannot go on: {problem}")
+                problems.append(
+                    f"{quoted(self.node.label)} took a branch that cannot go on: {problem}"
+                )
                 failed = number
         if len(problems) == 2:
             raise Unknown(problems[0])

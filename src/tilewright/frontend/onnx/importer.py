@@ -14,6 +14,7 @@ from typing import Final
 
 import onnx
 
+from tilewright.dtypes import DType
 from tilewright.errors import InternalError, TilewrightError
 from tilewright.frontend.onnx import families
 from tilewright.frontend.onnx.budget import Budget
@@ -65,6 +66,7 @@ from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
+from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
 
@@ -151,8 +153,8 @@ class Importer:
                 return differ.split(self._following(proto, nodes[position + 1 :], wanted, scope))
         for name in wanted:
             if name not in scope:
-                reason = f"nothing computes the output `{name}`"
-                place = f" of `{self.inside}`" if self.inside else ""
+                reason = f"nothing computes the output {quoted(name)}"
+                place = f" of {quoted(self.inside)}" if self.inside else ""
                 self.notes.broken[self.inside, name] = about_model(f"{reason}{place}")
         return [self._found(name, scope) for name in wanted]
 
@@ -202,17 +204,17 @@ class Importer:
             scope[sparse.values.name] = self._dense(sparse)
 
     def _constant(self, tensor: onnx.TensorProto) -> Value:
-        _require_type(tensor)
+        _known_type(tensor.data_type, quoted(tensor.name))
         array = array_of(tensor)
         self.builder.purse.fill(array.size)
         return self.builder.constant(array, tensor.name)
 
     def _dense(self, sparse: onnx.SparseTensorProto) -> Item | Lost:
         name = sparse.values.name
-        _require_type(sparse.values)
+        _known_type(sparse.values.data_type, quoted(name))
         array = paid_dense(sparse, self.builder.purse)
         if array is None:
-            reason = f"the sparse weights `{name}` stand for {math.prod(sparse.dims)} elements"
+            reason = f"sparse weights {quoted(name)} stand for {math.prod(sparse.dims)} elements"
             self.notes.broken[self.inside, name] = about_model(reason)
             return Lost()
         return self.builder.constant(array, name)
@@ -250,7 +252,7 @@ class Importer:
         wrong = wrong or contradiction(proto, opset)
         missing = [name for name in proto.input if name and name not in scope]
         if missing and not wrong:
-            wrong = f"it reads `{missing[0]}`, which nothing computes before it"
+            wrong = f"it reads {quoted(missing[0])}, which nothing computes before it"
         if wrong:
             raise Refused(wrong)
         inputs = [self._found(name, scope) if name else None for name in proto.input]
@@ -292,7 +294,7 @@ class Importer:
     ) -> Sequence[Item]:
         domain = domain_of(found.proto)
         if node.op not in TAKE_SEQUENCES and any(isinstance(v, Tensors) for v in inputs):
-            raise Unknown(f"{node.op} of a sequence")
+            raise Unknown(f"{shown(node.op)} of a sequence")
         handler = HANDLERS.get((domain, node.op))
         why = "it has no kernel"
         if handler is not None:
@@ -307,7 +309,7 @@ class Importer:
         if body is not None:
             return self._inlined(body, found, inputs)
         if len(values) < len(inputs):
-            raise Unknown(f"{node.op} of a sequence: {why}")
+            raise Unknown(f"{shown(node.op)} of a sequence: {why}")
         self._require_reference(found, scope, why)
         names = [n for n in _captured_names(node.proto) if n in scope]
         captured = {n: v for n in names if isinstance(v := scope[n], Value)}
@@ -388,11 +390,8 @@ class Importer:
         if kind != "tensor_type" or not tensor.HasField("shape"):
             other = kind.removesuffix("_type").replace("optional", "optional value")
             problem = "a tensor of any rank" if kind == "tensor_type" else f"a {other}"
-            raise Unknown(f"the input `{info.name}` is {problem}")
-        try:
-            dtype = dtype_of_onnx(tensor.elem_type)
-        except Declined as problem:
-            raise Unknown(f"the input `{info.name}`: {problem}") from None
+            raise Unknown(f"the input {quoted(info.name)} is {problem}")
+        dtype = _known_type(tensor.elem_type, f"the input {quoted(info.name)}")
         dims = [
             tir.Const(int(d.dim_value))
             if d.HasField("dim_value") and d.dim_value >= 0  # negative ones are unknown
@@ -412,11 +411,12 @@ class Importer:
         return item
 
 
-def _require_type(tensor: onnx.TensorProto) -> None:
+def _known_type(number: int, what: str) -> DType:
+    """The element type of a number of ONNX; `Unknown` if `what` has none that arrays have."""
     try:
-        dtype_of_onnx(tensor.data_type)
+        return dtype_of_onnx(number)
     except Declined as problem:
-        raise Unknown(f"`{tensor.name}`: {problem}") from None
+        raise Unknown(f"{what}: {problem}") from None
 
 
 def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:

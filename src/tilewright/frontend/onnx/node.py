@@ -15,6 +15,7 @@ from tilewright.frontend.onnx.scope import Item
 from tilewright.frontend.onnx.tensors import array_of
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
+from tilewright.shown import shown
 
 __all__ = ["OnnxNode", "dtype_of_onnx", "normal_axis", "normal_border"]
 
@@ -119,8 +120,11 @@ class OnnxNode:
         return found
 
     def decline(self, reason: str) -> NoReturn:
-        """Leave this node to the body of its ONNX function, or to the reference implementation."""
-        raise Declined(reason)
+        """Leave this node to the body of its ONNX function, or to the reference implementation.
+
+        The reason may have a word of the model in it, which is as long as its author liked.
+        """
+        raise Declined(shown(reason))
 
 
 def _converted(attribute: onnx.AttributeProto) -> Any:

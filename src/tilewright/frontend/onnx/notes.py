@@ -15,14 +15,13 @@ from typing import Final, NoReturn
 
 import onnx
 
-from tilewright.errors import Code, ModelError, TilewrightError
+from tilewright.errors import Code, Lines, ModelError, TilewrightError
 from tilewright.frontend.onnx.check import Found, contradiction, domain_of, sweep, unknown
 from tilewright.frontend.onnx.node import dtype_of_onnx
 from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.scope import Lost, Scope, Tensors
 from tilewright.graph import Value
 from tilewright.graph.sizes import fixed
-from tilewright.shown import shown
 from tilewright.tensor.printer import print_node
 from tilewright.unsupported import Operand, Unsupported, listing
 
@@ -140,12 +139,12 @@ class Notes:
         """Raise the error that names all broken nodes."""
         nodes = tuple(self.broken.values())
         lines = "".join(f"\n    {line}" for line in listing(nodes, groups=16, each=8))
-        name = shown(self.model.graph.name) or "model"
+        name = self.model.graph.name or "model"
         count = "1 node is" if len(nodes) == 1 else f"{len(nodes)} nodes are"
         count = count if len(nodes) < MAX_BROKEN else f"{len(nodes)} nodes, perhaps more, are"
         error = ModelError(
             M004,
-            {"model": name, "count": count, "nodes": lines},
+            {"model": name, "count": count, "nodes": Lines(lines)},
             hint="export the model again, or replace these nodes; `onnx.checker` may say more",
         )
         error.nodes = nodes

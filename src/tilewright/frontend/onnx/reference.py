@@ -150,7 +150,7 @@ def _result_types(
         except Declined as problem:
             raise Unknown(str(problem)) from None
         if kind is None:
-            raise Unknown(f"the rank of a result of {node.op} is not known")
+            raise Unknown(f"the rank of a result of {shown(node.op)} is not known")
         own.CopyFrom(found)
         results.append(kind)
     return results

@@ -15,7 +15,8 @@ import onnx
 
 from tilewright.errors import CallError, Code
 from tilewright.frontend.onnx.settled import open_inputs
-from tilewright.unsupported import Unsupported
+from tilewright.shown import listed, shown
+from tilewright.unsupported import LONGEST, Unsupported
 
 __all__ = ["WholeModel"]
 
@@ -50,7 +51,7 @@ class WholeModel:
         """The outputs for these inputs, in order."""
         for name in self.inputs:
             if name not in feeds:
-                hint = f"pass all of {', '.join(self.inputs)} by name"
+                hint = f"pass all of {listed(self.inputs)} by name"
                 raise CallError(C301, {"input": name, "model": self.name}, hint=hint)
         from tilewright.frontend.onnx.reference import told_as_call_error
 
@@ -60,9 +61,12 @@ class WholeModel:
         return [_texts(_held(v, o.type)) for v, o in zip(found, outputs, strict=True)]
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{name}: {kind}" for name, kind in self.inputs.items())
-        outputs = ", ".join(f"{name}: {kind}" for name, kind in self.outputs.items())
-        return f"<model {self.name}({inputs}) -> ({outputs}) by reference: {self.reason}>"
+        inputs, outputs = (
+            ", ".join(f"{shown(name)}: {shown(kind)}" for name, kind in ports.items())
+            for ports in (self.inputs, self.outputs)
+        )
+        reason = shown(self.reason, LONGEST)
+        return f"<model {shown(self.name)}({inputs}) -> ({outputs}) by reference: {reason}>"
 
 
 def _held(value: Any, kind: onnx.TypeProto) -> Any:

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from tilewright.dtypes import DType
 from tilewright.graph.ir import Array, Shape, TensorType
+from tilewright.shown import shown
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor
 from tilewright.tensor.printer import print_node
@@ -92,13 +93,15 @@ class Op(abc.ABC):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{key}={_shown(value)}" for key, value in self.attributes().items())
-        return f"{self.name}({shown})" if shown else self.name
+        listed = ", ".join(f"{key}={_text(value)}" for key, value in self.attributes().items())
+        return f"{self.name}({listed})" if listed else self.name
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(_shown(v) for v in value)}]"
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, str):  # it may be a name of the model
+        return shown(value)
     if isinstance(value, tir.Expr):
         return print_node(value)
     return getattr(value, "name", None) or str(value)

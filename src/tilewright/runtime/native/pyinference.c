@@ -240,27 +240,36 @@ static int walk(PyObject *object, tw_seat *seat) {
     }
 }
 
+#define TOO_MANY INT64_MAX
+
 static int64_t extent_of(const tw_param *param, int d, const int64_t *sizes) {
     return param->dims[d] < 0 ? sizes[-1 - param->dims[d]] : param->dims[d];
 }
 
+/* The shape of an output and its bytes. They are TOO_MANY also where there are no elements at all:
+   NumPy has no array whose extents other than zero ask for more bytes than it can count. */
 static PyObject *shape_of(const tw_param *param, const int64_t *sizes, int64_t *bytes) {
     PyObject *shape = PyTuple_New(param->rank);
-    *bytes = param->item_bytes;
+    int64_t counted = param->item_bytes;
+    bool is_empty = false, is_countable = true;
     for (int d = 0; shape != NULL && d < param->rank; d++) {
         int64_t extent = extent_of(param, d, sizes);
-        if (extent < 0 || __builtin_mul_overflow(*bytes, extent, bytes))
-            *bytes = INT64_MAX;
+        is_empty = is_empty || extent == 0;
+        if (extent < 0 || (extent > 0 && __builtin_mul_overflow(counted, extent, &counted)))
+            is_countable = false;
         PyObject *number = PyLong_FromLongLong(extent);
         if (number == NULL || PyTuple_SetItem(shape, d, number) < 0)
             Py_CLEAR(shape);
     }
+    *bytes = !is_countable ? TOO_MANY : is_empty ? 0 : counted;
     return shape;
 }
 
 /* The memory of an output is there and has so many bytes; false with an exception. */
 static bool has_memory(PyObject *object, const tw_seat *seat, int64_t buffer, int64_t bytes) {
-    if (seat->frame->pointers[buffer] == NULL)
+    if (bytes == TOO_MANY)
+        fail(object, (tw_trouble){TW_BAD_BYTES, buffer, bytes});
+    else if (seat->frame->pointers[buffer] == NULL)
         fail(object, (tw_trouble){TW_NO_BUFFER, -1, buffer});
     else if (bytes > seat->frame->bytes[buffer])
         fail(object, (tw_trouble){TW_BAD_BOUNDS, buffer, bytes});
