@@ -69,15 +69,14 @@ def natively(model, threads: int):
         return tw.compile(model, threads=threads, cache=False)
 
 
-def check(model, *feeds, reference=True):
-    """As native code, by meaning, by reference (if that knows it) and as onnxruntime."""
+def check(model, *feeds):
+    """As native code, by meaning, by reference and as onnxruntime."""
     meaning = import_model(model).graph
     modules = [natively(model, threads) for threads in (1, 2)]
     for arrays in feeds:
         wanted = onnxruntime_results(model, arrays)
         ways = [*(module.run(arrays) for module in modules), interpret(meaning, arrays)]
-        if reference:
-            ways.append(evaluator_of(model).run(None, arrays))
+        ways.append(evaluator_of(model).run(None, arrays))
         for found in ways:
             for a, b in zip(found, wanted, strict=True):
                 assert_alike(np.asarray(a), b)
@@ -96,7 +95,7 @@ def test_a_scan_collects_places_of_what_is_not_zero():
 
 
 def test_a_scan_collects_from_the_end_along_another_axis():
-    check(scanned(BACKWARDS), *({"x": x} for x in SOME), reference=False)
+    check(scanned(BACKWARDS), *({"x": x} for x in SOME))
 
 
 @pytest.mark.parametrize("size", ["q", "2"])
@@ -197,3 +196,28 @@ def test_no_iteration_leaves_nothing():
     for rows in (3, 0, 2):
         (y,) = module.run({"x": floats(rows, 4)})
         assert y.shape == (rows, 4 if rows else 0)
+
+
+@pytest.mark.parametrize("backward", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_scans_by_reference_walk_along_any_axis_in_both_directions(axis, backward):
+    """Of a model that has no plan, since a loop carries what grows."""
+    nodes = f"""
+        last, w = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}], body = b
+            (float[q] h, float[p] r) => (float[q1] h1, float[p] u) {{
+                h1 = Concat <axis = 0> (h, r)
+                u = Neg(r) }}, scan_input_directions = [{backward}],
+            scan_output_axes = [{axis}], scan_output_directions = [{1 - backward}]> (start, x)
+        z = Identity(last)"""
+    made = parsed("(float[t, n] x, float[k] start) => (float[a] z, float[b, c] w)", nodes)
+    with pytest.warns(tw.TilewrightWarning, match="shape of what it carries"):
+        module = tw.compile(made, cache=False)
+    x, start = floats(3, 4), floats(2)
+    z, w = module.run({"x": x, "start": start})
+    rows = np.moveaxis(x, axis, 0)[:: -1 if backward else 1]
+    assert np.array_equal(z, np.concatenate([start, *rows]))
+    assert np.array_equal(w, -np.flip(x, axis))  # either what is read or what is written
+    nothing = {"x": floats(0, 4) if axis == 0 else floats(3, 0), "start": floats(2)}
+    z, w = module.run(nothing)
+    assert np.array_equal(z, nothing["start"])
+    assert w.shape == nothing["x"].shape
