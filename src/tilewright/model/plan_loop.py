@@ -6,7 +6,7 @@
             what is collected goes to its row
             what is carried is copied back
             go to again
-    end:    without any iteration these sizes are zero
+    end:    without any iteration these sizes are as the loop says
 
 What an iteration collects must have the sizes of the first one: a condition on sizes, which is
 looked at in every iteration.
@@ -81,13 +81,14 @@ class _Rows:
 
     There is room for as many rows as there may be iterations (`bound`). Of a loop that may end
     before, the first ones are copied when it has. `learned` are the sizes that the first iteration
-    tells, and the segment in which they are known.
+    tells, with their values if there is none, and the segment in which they are known.
     """
 
     results: Sequence[Value]
     wholes: Sequence[Value]
     bound: tir.Var
-    learned: list[tir.Var] = field(default_factory=list)
+    without_any: Sequence[Sequence[int]]
+    learned: dict[tir.Var, int] = field(default_factory=dict)
     segment: int = 0
 
     @classmethod
@@ -106,7 +107,7 @@ class _Rows:
         plan.steps += [Assign(length, tir.maximum(bound, 0)) for length in lengths]
         if lengths:
             plan.steps.append(Enter(plan.new_segment(*lengths)))
-        return cls(results, wholes, bound)
+        return cls(results, wholes, bound, node.op.without_any())
 
     def put(self, plan: Plan, parts: Sequence[Value], counter: tir.Var, label: str) -> None:
         """In an iteration: what it has collected becomes a row."""
@@ -118,15 +119,14 @@ class _Rows:
 
     def _row(self, plan: Plan, parts: Sequence[Value], counter: tir.Var) -> tir.Expr:
         """The number of the row. Where room is made in the first iteration, it is known later."""
-        told = {
-            dim: own
-            for part, whole in zip(parts, self.wholes, strict=True)
-            for own, dim in zip(part.shape, whole.shape[1:], strict=True)
-            if isinstance(dim, tir.Var) and plan.is_unknown(dim)
-        }
+        told: dict[tir.Var, tir.Expr] = {}
+        for part, whole, without in zip(parts, self.wholes, self.without_any, strict=True):
+            for own, dim, number in zip(part.shape, whole.shape[1:], without, strict=True):
+                if isinstance(dim, tir.Var) and plan.is_unknown(dim):
+                    told[dim], self.learned[dim] = own, number
         if not told:
             return counter - 1
-        self.learned, self.segment = list(told), plan.new_segment(*told)
+        self.segment = plan.new_segment(*told)
         known, row = Label("known"), tir.Var("row")
         plan.steps.append(Branch(known, counter.eq(1)))
         plan.steps += [Assign(dim, own) for dim, own in told.items()]
@@ -142,7 +142,7 @@ class _Rows:
         if self.learned:
             known = Label("known")
             plan.steps.append(Branch(known, turns.eq(0)))
-            plan.steps += [Assign(size, tir.Const(0)) for size in self.learned]
+            plan.steps += [Assign(size, tir.Const(n)) for size, n in self.learned.items()]
             plan.steps += [Enter(self.segment), known]
         if self.wholes is self.results:
             return
