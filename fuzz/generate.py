@@ -119,7 +119,8 @@ def _output(g: Growth, value: Value) -> onnx.ValueInfoProto:
 
 def _counts(g: Growth) -> bool:
     """Whether sizes may depend on values: with other inputs the shapes would be wrong."""
-    return any(node.op_type in {"NonZero", "Unique", "Compress", "Loop"} for node in g.nodes)
+    late = {"NonZero", "Unique", "Compress", "Loop", "Scan"}
+    return any(node.op_type in late for node in g.nodes)
 
 
 def _needs_context(g: Growth, node: onnx.NodeProto) -> bool:

@@ -16,6 +16,7 @@ KINDS: Final = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, Tensor
 UNARY: Final = ("Abs", "Neg", "Identity")
 FLOAT_UNARY: Final = ("Tanh", "Sigmoid", "Relu", "Sqrt", "Floor")
 BINARY: Final = ("Add", "Sub", "Mul", "Max", "Min")
+MAX_TURNS: Final = 4
 
 
 def _chain(
@@ -46,6 +47,51 @@ def _body(
     return helper.make_graph(nodes, "body", *infos)
 
 
+def _resized(
+    g: Growth, value: Value, turn: str | None, last: str
+) -> tuple[list[onnx.NodeProto], str]:
+    """What a turn collects, made of `last`, which is like `value`: its size may be known late.
+
+    A window moves with the number of a turn, and stays inside: onnxruntime stacks what differs in
+    size if it has no elements. A mask selects as many as it says, as often as it is asked.
+    """
+    seen, sized = g.name("b"), [] if value.rank == 0 else ["mask", "window", "places"]
+    match g.draw.choice(["same", "same", *sized]):
+        case "mask":
+            mask = g.new(TensorProto.BOOL, g.dims_of(value)[:1])
+            return [helper.make_node("Compress", [last, mask.name], [seen], axis=0)], seen
+        case "window" if turn is not None:
+            one, zero = g._constant(np.array([1])), g._constant(np.array([0]))
+            width = g.draw.randint(1, 3)
+            require(value.all(lambda a: a.size and a.shape[0] >= width + MAX_TURNS))
+            wide = g._constant(np.array([width]))
+            begin, end = g.name("b"), g.name("b")
+            nodes = [
+                helper.make_node("Reshape", [turn, one.name], [begin]),
+                helper.make_node("Add", [begin, wide.name], [end]),
+                helper.make_node("Slice", [last, begin, end, zero.name], [seen]),
+            ]
+            return nodes, seen
+        case "places":
+            return [helper.make_node("NonZero", [value.name], [seen])], seen
+    return [helper.make_node("Identity", [last], [seen])], seen
+
+
+def _count(g: Growth) -> Value:
+    """How often: mostly a number in the model, which becomes copies of the body, or an input."""
+    array = np.array(g.draw.randint(1, MAX_TURNS), np.int64)
+    if g.draw.random() < 0.5:
+        return g.parameter(array)
+    count = Value(g.name("p"), [array] * g.runs)
+    g.inputs.append((count, []))
+    return count
+
+
+def _type(nodes: list[onnx.NodeProto], value: Value) -> int:
+    """The element type of what `_resized` gives."""
+    return TensorProto.INT64 if nodes[-1].op_type == "NonZero" else value.type
+
+
 def if_(g: Growth, op: str) -> None:
     x = g.pick(KINDS)
     outside = [x.name, g.like(x).name]
@@ -61,19 +107,20 @@ def if_(g: Growth, op: str) -> None:
 def loop(g: Growth, op: str) -> None:
     """A carried value, and what it is in each turn; a condition may end the loop early."""
     x = g.pick(KINDS, high=3)
-    count = g.parameter(np.array(g.draw.randint(1, 4), np.int64))
+    count = _count(g)
     require(g.opset >= 11)
     turn, going, carried = (g.name("b") for _ in range(3))
     nodes, last = _chain(g, carried, x.type, [g.like(x).name])
-    more, seen = g.name("b"), g.name("b")
+    more = g.name("b")
     if g.draw.random() < 0.5:
         nodes.append(helper.make_node("Identity", [going], [more]))
     else:
         limit = g._constant(np.array(g.draw.randint(0, 3), np.int64))
         nodes.append(helper.make_node("Less", [turn, limit.name], [more]))
-    nodes.append(helper.make_node("Identity", [last], [seen]))
+    collecting, seen = _resized(g, x, turn, last)
     inputs = {turn: TensorProto.INT64, going: TensorProto.BOOL, carried: x.type}
-    body = _body(nodes, inputs, {more: TensorProto.BOOL, last: x.type, seen: x.type})
+    outputs = {more: TensorProto.BOOL, last: x.type, seen: _type(collecting, x)}
+    body = _body([*nodes, *collecting], inputs, outputs)
     for info in (*body.input[:2], body.output[0]):  # onnxruntime wants to know
         info.type.tensor_type.shape.SetInParent()
     start = g.parameter(np.array(1, np.bool_)) if g.draw.random() < 0.7 else None
@@ -86,12 +133,13 @@ def scan(g: Growth, op: str) -> None:
     x = g.pick(KINDS, low=1, high=4, where=lambda v: v.all(lambda a: a.shape[0] > 0))
     dims = g.dims_of(x)
     state = g.new(x.type, dims[1:])
-    held, part, kept, seen = (g.name("b") for _ in range(4))
+    held, part, kept = (g.name("b") for _ in range(3))
     first = g.draw.choice(BINARY if g.opset >= 12 else BINARY[:3])
     nodes = [helper.make_node(first, [held, part], [kept])]
     inner, last = _chain(g, kept, x.type, [state.name])
-    nodes += [*inner, helper.make_node("Identity", [last], [seen])]
-    body = _body(nodes, {held: x.type, part: x.type}, {kept: x.type, seen: x.type})
+    collecting, seen = _resized(g, state, None, last)
+    outputs = {kept: x.type, seen: _type(collecting, x)}
+    body = _body([*nodes, *inner, *collecting], {held: x.type, part: x.type}, outputs)
     backwards = {"scan_input_directions": [1]} if g.draw.random() < 0.3 else {}
     g.add(op, [state, x], 2, body=body, num_scan_inputs=1, **backwards)
 

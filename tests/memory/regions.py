@@ -33,6 +33,7 @@ def every_region() -> Iterator[Places | Looped]:
     for number in extremes(3, np.int64):
         if number <= 64:  # more would run, and be right
             yield Looped(int(number))
+            yield Looped(int(number), windows=True)
 
 
 def _regions() -> Iterator[Places]:
@@ -155,28 +156,42 @@ def _attention(n: int) -> Iterator[Places]:
 
 @dataclass(frozen=True)
 class Looped:
-    """A loop of so many turns, each of which reads and writes the slice of its number."""
+    """A loop of so many turns, each of which reads and writes the slice of its number.
+
+    With `windows` it collects two slices, or fewer at the end: only a turn knows how many.
+    """
 
     turns: int
+    windows: bool = False
     may_be_refused: bool = True
     is_defined: bool = True
 
     @property
     def name(self) -> str:
-        return f"Loop of {self.turns} turns"
+        return f"Loop of {self.turns} turns{' over windows' if self.windows else ''}"
 
     def models(self) -> Iterator[tuple[Any, dict[str, Any]]]:
         """The loop, its number known and not."""
         number = helper.make_tensor_value_info("i", 7, [])
         go, on = (helper.make_tensor_value_info(n, 9, []) for n in ("go", "on"))
-        state = [helper.make_tensor_value_info(n, 1, [5]) for n in ("s", "t", "seen")]
+        state = [helper.make_tensor_value_info(n, 1, [5]) for n in ("s", "t")]
+        seen = helper.make_tensor_value_info("seen", 1, ["m", 5] if self.windows else [5])
         nodes = [
             helper.make_node("Identity", ["go"], ["on"]),
             helper.make_node("Gather", ["x", "i"], ["row"], axis=0),
             helper.make_node("Add", ["s", "row"], ["t"]),
             helper.make_node("Neg", ["t"], ["seen"]),
         ]
-        body = helper.make_graph(nodes, "body", [number, go, state[0]], [on, *state[1:]])
+        if self.windows:
+            nodes[-1:] = [
+                helper.make_node("Constant", [], ["one"], value_ints=[1]),
+                helper.make_node("Reshape", ["i", "one"], ["begin"]),
+                helper.make_node("Add", ["begin", "one"], ["next"]),
+                helper.make_node("Add", ["next", "one"], ["end"]),
+                helper.make_node("Constant", [], ["first"], value_ints=[0]),
+                helper.make_node("Slice", ["x", "begin", "end", "first"], ["seen"]),
+            ]
+        body = helper.make_graph(nodes, "body", [number, go, state[0]], [on, state[1], seen])
         loop = helper.make_node("Loop", ["n", "", "start"], ["last", "all"], body=body)
         arrays = {"x": np.ones((3, 5), np.float32), "start": np.zeros(5, np.float32)}
         turns = {"n": np.array(self.turns)}

@@ -39,12 +39,14 @@ def arrays_for(
     sizes: Sequence[str],
     seed: int = 0,
     settled: Sequence[str] = (),
+    overridable: Sequence[TensorInfo] = (),
 ) -> dict[str, Array]:
     """An array for each input; `given` and `sizes` as on the command line.
 
-    No values are made up for inputs that a model is compiled for.
+    No values are made up for inputs that a model is compiled for, nor for `overridable` ones.
     """
     files = dict(_pair(text, "NAME=FILE") for text in given)
+    infos = [*infos, *(info for info in overridable if info.name in files)]
     _require_known(files, [info.name for info in infos], "input")
     arrays = {info.name: _read(files[info.name], info) for info in infos if info.name in files}
     named = {d for info in infos for d in info.shape if isinstance(d, str)}

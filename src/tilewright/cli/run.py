@@ -48,9 +48,8 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run and print."""
     module = open_module(arguments)
-    feeds = arrays_for(
-        module.inputs, arguments.input, arguments.size, arguments.seed, module.settled
-    )
+    ways = arguments.input, arguments.size, arguments.seed, module.settled, module.overridable
+    feeds = arrays_for(module.inputs, *ways)
     results = module.run(feeds)
     named = dict(zip([info.name for info in module.outputs], results, strict=True))
     if arguments.output is not None:

@@ -44,11 +44,15 @@ Way = Callable[[Builder, Outside], Sequence[Value]]
 
 @dataclass(frozen=True)
 class Turn:
-    """What one iteration gives; `goes_on` says whether there is another one (None: always)."""
+    """What one iteration gives; `goes_on` says whether there is another one (None: always).
+
+    `empty` are sizes of collected values for a loop without iterations, where only these tell.
+    """
 
     carried: Sequence[Value]
     collected: Sequence[Value] = ()
     goes_on: Value | None = None
+    empty: Sequence[Sequence[int]] = ()
 
 
 class Body(Protocol):
@@ -152,7 +156,8 @@ class _Iteration:
         first = [self.turn.goes_on] if self.tested and self.turn.goes_on is not None else []
         outputs = [self.builder.reshape(v, ()) for v in first]
         body = self.builder.closed([*outputs, *self.turn.carried, *self.turn.collected], self.own)
-        op = Loop(body, self.counter, len(carried), self.tested, tuple(results))
+        empty = tuple(map(tuple, self.turn.empty))
+        op = Loop(body, self.counter, len(carried), self.tested, tuple(results), empty)
         return list(b.add_all(op, limit, condition, *carried, *self.builder.captured))
 
 

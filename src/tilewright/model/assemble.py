@@ -11,11 +11,12 @@ from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
 from tilewright.graph.sizes import count, dims_equal, product, variables
 from tilewright.llvm.link import link
-from tilewright.model import plan as planned
+from tilewright.model import steps as planned
 from tilewright.model.compile_kernels import compile_tasks
 from tilewright.model.kernel_store import KernelStore
 from tilewright.model.kernels import Compiled, KernelTask, task_of
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
+from tilewright.model.plan import plan_graph
 from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
@@ -67,7 +68,7 @@ def assemble(
 
     `in_place`: results are written over inputs that are not needed any more, where that is allowed.
     """
-    plan = planned.plan_graph(graph)
+    plan = plan_graph(graph)
     tasks = {
         step: task_of(step.group, step.outputs, plan.constants, _threads_for(step.group, threads))
         for step in plan.steps
@@ -167,6 +168,8 @@ class _Assembler:
                 self.sizes.require_equal(a, b, segment)
             for a, b, shape in node.op.limits(*types):
                 self.sizes.require_at_most(a, b, shape, segment)
+        for own, first, segment in self.plan.alike:
+            self.sizes.require_alike(own, first, segment)
 
     # ---- steps
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tilewright.errors import Code, TilewrightWarning, UserError
+from tilewright.model.defaults import Origin, infos_of_defaults
 from tilewright.model.exhaustion import told_as_too_large
-from tilewright.model.info import ModelMeta
+from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module, load_kept, parts_of, to_keep
 from tilewright.model.sources import Source, Sources
 from tilewright.runtime import default_threads
@@ -92,13 +93,16 @@ def compile_model(
     compiling = Compiling(machine, count, accuracy, layouts, caches)
     if caches is not None:
         tell(Progress("look into the cache"))
-        compiling = replace(compiling, sources=Sources.of(model, caches))
-    if not settled:
-        return compiling.module(model, tell)
-    from tilewright.model.settled import settled_values
+    compiling = replace(compiling, sources=Sources.of(model, caches))
+    proto, values = model, None
+    if settled:
+        from tilewright.model.settled import settled_values
 
-    proto, values = settled_values(model, settled)
-    return compiling.module(proto, tell, values)
+        proto, values = settled_values(model, settled)
+    made = compiling.module(proto, tell, values)
+    if made.defaults is not None:
+        made.defaults.origin = Origin.of(model, compiling, values)
+    return made
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,7 @@ class Chosen:
     meta: ModelMeta
     lengths: Sequence[int | None] | None = None
     endings: Mapping[str, Ending] = field(default_factory=dict)
+    defaults: Sequence[TensorInfo] = ()
 
 
 @dataclass(frozen=True)
@@ -264,7 +269,7 @@ def compile_parts(
         if not final:
             warn_of_reference(chosen.by_reference)
         about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
-        parts = parts_of(made, target, threads, *about)
+        parts = parts_of(made, target, threads, *about, chosen.defaults)
         return Compilation(chosen, made, parts, threads)
 
 
@@ -337,7 +342,8 @@ def choose_layouts(
     choice = choose(graph, settings)
     meta = ModelMeta.of(proto)
     endings = {name: Ending(*what) for name, what in told.items()}
-    return Chosen(graph, settings, choice, by_reference, meta, lengths, endings)
+    defaults = infos_of_defaults(whole)
+    return Chosen(graph, settings, choice, by_reference, meta, lengths, endings, defaults)
 
 
 def warn_of_reference(nodes: Sequence[Unsupported]) -> None:

@@ -56,6 +56,21 @@ class TensorInfo:
     shape: tuple[int | str, ...]
     type: str
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; ValueError if it is none of its results."""
+        match data:
+            case {"name": str() as name, "dtype": str() | None as dtype, "type": str() as kind}:
+                shape = tuple(data["shape"])
+                if all(type(dim) in (int, str) for dim in shape):
+                    return cls(name, DTYPES[dtype] if dtype is not None else None, shape, kind)
+        raise ValueError("no description of a tensor")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        dtype = self.dtype.name if self.dtype is not None else None
+        return {"name": self.name, "dtype": dtype, "shape": list(self.shape), "type": self.type}
+
     @property
     def exact(self) -> str:
         """Name and type for programs: with all characters of the names, whatever these are."""

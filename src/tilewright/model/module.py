@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import ArtefactError, Code, TargetError
+from tilewright.model.defaults import Defaults
 from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
@@ -48,8 +49,11 @@ Array = NDArray[Any]
 class Module:
     """`run` takes arrays by name and gives a list of arrays; threads may call it at once.
 
-    `by_reference` are the nodes that run on the ONNX reference implementation.
+    `by_reference` are the nodes that run on the ONNX reference implementation. `defaults` are
+    inputs that may be left out: a run that gives some is one of another version of the model.
     """
+
+    defaults: Defaults | None = None
 
     def __init__(
         self,
@@ -62,6 +66,8 @@ class Module:
         self.by_reference = tuple(by_reference)
         self.graph = graph
         self._artefact = artefact
+        defaults = [TensorInfo.from_dict(data) for data in self._extra.get("defaults", ())]
+        self.defaults = Defaults(executable.program.name, defaults) if defaults else None
         endings = self._extra.get("endings", {})
         self._endings = {name: Ending.from_dict(data) for name, data in endings.items()}
         if not self._endings.keys() <= {port.name for port in executable.program.outputs}:
@@ -114,6 +120,12 @@ class Module:
         return ()
 
     @property
+    def overridable(self) -> tuple[TensorInfo, ...]:
+        """Inputs that may be given, and have a default: none, mostly."""
+        defaults = self.defaults
+        return () if defaults is None or defaults.origin is None else defaults.infos
+
+    @property
     def lengths(self) -> Sequence[int | None] | None:
         """Of outputs that are sequences, if it was compiled for some values; see `Imported`."""
         found: Sequence[int | None] | None = self._extra.get("lengths")
@@ -126,6 +138,8 @@ class Module:
 
     def run(self, feeds: Mapping[str, object]) -> list[Array]:
         """The outputs for these inputs, in order."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            return self.defaults.version(feeds).run(feeds)
         found = self.executable.run(feeds)
         return self._ended(found) if self._endings else found
 
@@ -142,6 +156,9 @@ class Module:
 
         Texts need an array of objects, and maps have no place in any.
         """
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            self.defaults.version(feeds).run_into(feeds, outputs)
+            return
         if self._endings.keys().isdisjoint(outputs):
             self.executable.run_into(feeds, outputs)
             return
@@ -154,10 +171,14 @@ class Module:
 
     def profile(self, feeds: Mapping[str, object]) -> Profile:
         """Run once and note how long each kernel takes."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            return self.defaults.version(feeds).profile(feeds)
         return self.executable.profile(feeds)
 
     def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
         """`run` and `profile` in one."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            return self.defaults.version(feeds).run_profiled(feeds)
         found, profile = self.executable.run_profiled(feeds)
         return (self._ended(found) if self._endings else found), profile
 
@@ -248,6 +269,7 @@ def parts_of(
     meta: ModelMeta | None = None,
     lengths: Sequence[int | None] | None = None,
     endings: Mapping[str, Ending] | None = None,
+    defaults: Iterable[TensorInfo] = (),
 ) -> Parts:
     """What is written to a file."""
     functions = [
@@ -264,6 +286,9 @@ def parts_of(
         extra["lengths"] = list(lengths)
     if endings:
         extra["endings"] = {name: ending.to_dict() for name, ending in endings.items()}
+    shown = [info.to_dict() for info in defaults]
+    if shown:
+        extra["defaults"] = shown
     return Parts(to_json(made.program), made.code, [made.weights], target, tool(), extra)
 
 

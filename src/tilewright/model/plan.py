@@ -7,127 +7,39 @@ carries is copied back at the end of each iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from tilewright.graph.groups import Group, GroupKind, group_nodes, is_view
-from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
-from tilewright.graph.ops import Concat, Map, argument, computed_as
+from tilewright.graph.groups import Group, group_nodes, is_view
+from tilewright.graph.ir import Graph, Node, Value
+from tilewright.graph.ops import Concat
 from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.size_tensor import Sizes
-from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, tidy, variables
+from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, variables
 from tilewright.model.empties import MAX_DOUBTS, Doubt, doubts_of, without_source
 from tilewright.model.joins import joins_of
+from tilewright.model.plan_loop import is_true, plan_loop
 from tilewright.model.sizing import is_plain
+from tilewright.model.steps import (
+    Assign,
+    Branch,
+    Enter,
+    HostStep,
+    KernelStep,
+    Label,
+    Plan,
+)
 from tilewright.tensor import ir as tir
 
-__all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
+__all__ = ["can_plan", "plan_graph"]
 
 MAX_ROWS: Final = 4096
 """Iterations that there is room for, of a loop that may end earlier and collects."""
-
-
-@dataclass(eq=False)
-class Label:
-    """A place in the list of steps."""
-
-    name: str
-
-
-@dataclass(eq=False)
-class KernelStep:
-    """A group of nodes, the values that leave it, and the segment in which it runs."""
-
-    group: Group
-    outputs: tuple[Value, ...]
-    segment: int
-
-
-@dataclass(eq=False)
-class HostStep:
-    """A Python function, and the segment in which it runs."""
-
-    node: Node
-    defines: tuple[tuple[tir.Var, int, int], ...]
-    segment: int
-
-
-@dataclass(eq=False)
-class Enter:
-    """From here on the sizes of a segment are known; some are read from memory: (size, value)."""
-
-    segment: int
-    read: tuple[tuple[tir.Var, Value], ...] = ()
-
-
-@dataclass(eq=False)
-class Assign:
-    """A size gets a value."""
-
-    size: tir.Var
-    value: tir.Expr
-
-
-@dataclass(eq=False)
-class Branch:
-    """Go to a label unless a value is true, or an expression over sizes is; or always."""
-
-    to: Label
-    unless: Value | tir.Expr | None = None
-
-
-PlanStep = KernelStep | HostStep | Enter | Assign | Branch | Label
-
-
-@dataclass
-class Plan:
-    """Steps, and what they need to know: `segments[var]` says when a size is known.
-
-    `nodes` are all nodes with the segment in which they run: those of a branch have one of their
-    own where they assume something of sizes, so that nothing is asked of a branch not taken.
-    `homes[value]` is the segment in which a value is made.
-    """
-
-    steps: list[PlanStep] = field(default_factory=list)
-    constants: dict[Value, Array] = field(default_factory=dict)
-    roots: dict[Value, Value] = field(default_factory=dict)
-    parts: dict[Value, tuple[Value, tir.Expr]] = field(default_factory=dict)
-    segments: dict[tir.Var, int] = field(default_factory=dict)
-    loops: list[tuple[Label, Label]] = field(default_factory=list)
-    segment_count: int = 1
-    nodes: list[tuple[Node, int]] = field(default_factory=list)
-    homes: dict[Value, int] = field(default_factory=dict)
-    here: int = 0
-
-    def root(self, value: Value) -> Value:
-        """The value whose memory a value uses."""
-        while value in self.roots:
-            value = self.roots[value]
-        return value
-
-    def whole(self, value: Value) -> tuple[Value, tir.Expr]:
-        """The value that has memory of its own in which a value lies, and where in it, in bytes."""
-        value, begin = self.root(value), tir.as_index(0)
-        while value in self.parts:
-            outer, offset = self.parts[value]
-            value, begin = self.root(outer), tidy(begin + offset)
-        return value, begin
-
-    def new_segment(self, *sizes: tir.Var) -> int:
-        """A segment in which more sizes are known."""
-        number = self.segment_count
-        self.segment_count += 1
-        self.segments.update(dict.fromkeys(sizes, number))
-        return number
-
-    def segment(self, dims: Sequence[tir.Expr]) -> int:
-        """When all of these dimensions are known."""
-        return max((self.segments.get(v, 0) for v in variables(dims)), default=0)
 
 
 def plan_graph(graph: Graph) -> Plan:
@@ -156,13 +68,13 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
         match first.op:
             case Concat() if first in joins:
                 for value, part in joins[first].copied:
-                    _copy(plan, value, part, first.label)
+                    plan.copy(value, part, first.label)
             case Host():
                 _plan_host(plan, first)
             case If():
                 _plan_if(plan, first, first.op)
             case Loop():
-                _plan_loop(plan, first, first.op)
+                plan_loop(plan, first, first.op, _plan_into)
             case _:
                 if isinstance(first.op, Compact | Count):
                     size, number = first.op.size, first.inputs[-1]
@@ -236,25 +148,13 @@ def _defined(plan: Plan, node: Node) -> list[tuple[tir.Var, int, int]]:
 def _inline(plan: Plan, graph: Graph, given: Sequence[Value]) -> None:
     """Plan a graph whose inputs are the memory of given values."""
     for inside, outside in zip(graph.inputs, given, strict=True):
-        if outside in plan.constants:
-            plan.constants[inside] = plan.constants[outside]
-        else:
-            plan.roots[inside] = plan.root(outside)
+        plan.stand_for(inside, outside)
     _plan_into(plan, graph)
-
-
-def _copy(plan: Plan, source: Value, target: Value, label: str) -> None:
-    """A kernel that copies."""
-    kind = computed_as(source.dtype)
-    node = Node(Map(argument(0, kind), 1, source.dtype), (source,), (target,), label)
-    group = Group(GroupKind.MAP, [node], shape=source.shape)
-    plan.homes.setdefault(target, plan.here)
-    plan.steps.append(KernelStep(group, (target,), plan.here))
 
 
 def _plan_if(plan: Plan, node: Node, op: If) -> None:
     otherwise, end = Label("else"), Label("end")
-    unknown = [d for v in node.outputs for d in v.shape if _is_unknown(plan, d)]
+    unknown = [d for v in node.outputs for d in v.shape if plan.is_unknown(d)]
     segment = plan.new_segment(*unknown) if unknown else 0  # type: ignore[arg-type]
     plan.steps.append(Branch(otherwise, node.inputs[0]))
     for graph, is_first in ((op.then, True), (op.otherwise, False)):
@@ -272,7 +172,7 @@ def _plan_if(plan: Plan, node: Node, op: If) -> None:
         if unknown:
             plan.steps.append(Enter(segment))
         for result, source in zip(node.outputs, graph.outputs, strict=True):
-            _copy(plan, source, result, node.label)
+            plan.copy(source, result, node.label)
         plan.here = around
         if is_first:
             plan.steps.append(Branch(end))
@@ -290,129 +190,6 @@ def _assumes(graph: Graph) -> bool:
         if not all(never_exceeds(a, b, shape) for a, b, shape in node.op.limits(*types)):
             return True
     return False
-
-
-def _is_unknown(plan: Plan, dim: tir.Expr) -> bool:
-    return isinstance(dim, tir.Var) and dim not in plan.segments
-
-
-def _plan_loop(plan: Plan, node: Node, op: Loop) -> None:
-    limit, condition, *given = node.inputs
-    carried, captured = given[: op.carried], given[op.carried :]
-    body = op.body
-    again, end = Label("again"), Label("end")
-    bound = tir.Var("limit")
-    outer = plan.new_segment(bound)
-    states = body.inputs[: op.carried]
-    for state, start in zip(states, carried, strict=True):
-        _copy(plan, start, state, node.label)
-    plan.steps.append(Enter(outer, ((bound, limit),)))
-    rows = _Rows.of(plan, node, bound, apart=op.tested or not _is_true(condition, plan.constants))
-    plan.segments[op.counter] = plan.segment_count
-    inside = plan.new_segment(op.counter)
-    plan.steps.append(Assign(op.counter, tir.Const(0)))
-    if not _is_true(condition, plan.constants):
-        plan.steps.append(Branch(end, condition))
-    plan.steps.append(again)
-    plan.steps.append(Assign(op.counter, op.counter + 1))
-    plan.steps.append(Branch(end, op.counter <= bound))
-    plan.steps.append(Enter(inside))
-    for own, outside in zip(body.inputs[op.carried :], captured, strict=True):
-        if outside in plan.constants:
-            plan.constants[own] = plan.constants[outside]
-        else:
-            plan.roots[own] = plan.root(outside)
-    around, plan.here = plan.here, inside
-    _plan_into(plan, body)
-    plan.here = around
-    outputs = list(body.outputs)
-    goes_on = outputs.pop(0) if op.tested else None
-    for part, whole in zip(outputs[op.carried :], rows.wholes, strict=True):
-        slot = Value(f"{whole.name}_part", part.type)
-        plan.parts[slot] = (whole, _row_bytes(part.type) * (op.counter - 1))
-        _copy(plan, part, slot, node.label)
-    if goes_on is not None and plan.root(goes_on) in states:  # it is asked after they change
-        goes_on, before = Value(f"{goes_on.name}_old", goes_on.type), goes_on
-        _copy(plan, before, goes_on, node.label)
-    fresh = [_kept_apart(plan, v, states) for v in outputs[: op.carried]]
-    for source, moved in zip(outputs[: op.carried], fresh, strict=True):
-        if moved is not source:
-            _copy(plan, source, moved, node.label)
-    for state, source in zip(states, fresh, strict=True):
-        _copy(plan, source, state, node.label)
-    if goes_on is not None:
-        plan.steps.append(Branch(end, goes_on))
-    plan.steps.append(Branch(again))
-    plan.steps.append(end)
-    plan.loops.append((again, end))
-    rows.end(plan, op.counter, node.label)
-    for state, result in zip(states, node.outputs[: op.carried], strict=True):
-        plan.roots[result] = state
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Where a loop collects: in its results, or `apart` from them if their length is known late.
-
-    There is room for as many rows as there may be iterations. Of a loop that may end before, the
-    first ones are copied when it has.
-    """
-
-    results: Sequence[Value]
-    wholes: Sequence[Value]
-    room: tir.Var
-
-    @classmethod
-    def of(cls, plan: Plan, node: Node, bound: tir.Var, *, apart: bool) -> _Rows:
-        assert isinstance(node.op, Loop)
-        results, room = node.outputs[node.op.carried :], tir.Var("rows")
-        lengths = _lengths(plan, results)
-        wholes = results
-        if apart and results:
-            lengths = [room]
-            shapes = ((room, *v.shape[1:]) for v in results)
-            pairs = zip(results, shapes, strict=True)
-            wholes = tuple(
-                Value(f"{v.name}_rows", TensorType(v.dtype, shape)) for v, shape in pairs
-            )
-        plan.steps += [Assign(length, tir.maximum(bound, 0)) for length in lengths]
-        if lengths:
-            plan.steps.append(Enter(plan.new_segment(*lengths)))
-        return cls(results, wholes, room)
-
-    def end(self, plan: Plan, counter: tir.Var, label: str) -> None:
-        """Behind the loop: the iterations that were begun, or their limit, which ended it."""
-        if self.wholes is self.results:
-            return
-        lengths = _lengths(plan, self.results)
-        plan.steps += [Assign(length, tir.minimum(counter, self.room)) for length in lengths]
-        plan.steps.append(Enter(plan.new_segment(*lengths)))
-        for whole, result in zip(self.wholes, self.results, strict=True):
-            first = Value(f"{result.name}_first", result.type)
-            plan.parts[first] = (whole, tir.as_index(0))
-            _copy(plan, first, result, label)
-
-
-def _lengths(plan: Plan, stacked: Sequence[Value]) -> list[tir.Var]:
-    """The sizes of what a loop stacks that are not known before it."""
-    first = (value.shape[0] for value in stacked)
-    return list(dict.fromkeys(d for d in first if isinstance(d, tir.Var) and _is_unknown(plan, d)))
-
-
-def _is_true(condition: Value, constants: Mapping[Value, Array]) -> bool:
-    """Whether a condition is known to hold."""
-    return condition in constants and bool(constants[condition].item())
-
-
-def _kept_apart(plan: Plan, value: Value, states: Sequence[Value]) -> Value:
-    """A new state that is the old one of another place is copied before that one changes."""
-    if plan.root(value) in states:
-        return Value(f"{value.name}_old", value.type)
-    return value
-
-
-def _row_bytes(kind: TensorType) -> tir.Expr:
-    return product((*kind.shape, tir.Const(kind.dtype.size_bytes)))
 
 
 def _is_limited(graph: Graph, limit: Value) -> bool:
@@ -438,7 +215,7 @@ def can_plan(graph: Graph) -> Iterator[str]:
             collects = len(node.outputs) > loop.carried
             if (
                 collects
-                and (loop.tested or not _is_true(node.inputs[1], graph.constants))
+                and (loop.tested or not is_true(node.inputs[1], graph.constants))
                 and not _is_limited(graph, node.inputs[0])
             ):
                 yield f"a loop without a small limit may end early, and collects ({node.label})"

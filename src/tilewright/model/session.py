@@ -183,8 +183,8 @@ class InferenceSession:
         return [NodeArg(info) for info in self._module.outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: weights are part of the compiled model."""
-        return []
+        """Weights that are inputs, too: a run may give others. A compiled file has none."""
+        return [NodeArg(info) for info in self._module.overridable]
 
     def get_modelmeta(self) -> ModelMeta:
         return self._module.meta
@@ -230,7 +230,8 @@ class InferenceSession:
 
     def require_input(self, name: str) -> None:
         """Refuse a name that no input has."""
-        if name not in self._inputs:
+        others = (info.name for info in self._module.overridable)
+        if name not in self._inputs and name not in others:
             raise self._unknown("input", name, self._inputs)
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import ModelError, TilewrightWarning, UserError
 from tilewright.model.compiler import K020, Unsettled, warn_of_reference
+from tilewright.model.defaults import defaults_of
 from tilewright.model.given import Key, Reader
 from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.into import leave
@@ -84,6 +85,7 @@ class SettledModule(Module):
     def __init__(self, source: Unsettled) -> None:  # no executable: each version has its own
         self.source = source
         self.graph = None
+        self.defaults = defaults_of(source.model)
         self.by_reference: tuple[Unsupported, ...] = ()
         self._reader = Reader(source.model, source.needs)
         self._versions: OrderedDict[Key, _Version] = OrderedDict()
@@ -137,11 +139,16 @@ class SettledModule(Module):
 
     def run(self, feeds: Mapping[str, object]) -> list[Any]:
         """The outputs for these inputs, in order; new values are compiled for first."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            return self.defaults.version(feeds).run(feeds)
         version, module, rest = self._version(feeds)
         return version.restored(module.run(rest))
 
     def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
         """Run and leave results in these arrays, by output name; others are not kept."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            self.defaults.version(feeds).run_into(feeds, outputs)
+            return
         version, module, rest = self._version(feeds)
         if not version.sequences:
             module.run_into(rest, outputs)
@@ -156,6 +163,8 @@ class SettledModule(Module):
 
     def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Any], Profile]:
         """`run` and `profile` in one."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            return self.defaults.version(feeds).run_profiled(feeds)
         version, module, rest = self._version(feeds)
         results, profile = module.run_profiled(rest)
         return version.restored(results), profile

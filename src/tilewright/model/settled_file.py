@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import ArtefactError, Code, UserError
+from tilewright.model.defaults import Origin
 from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, tool
 from tilewright.model.sources import Sources
@@ -90,7 +91,10 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
         raise _unclear(artefact, str(problem)) from None
     sources = Sources((digest_of_bytes(content),))
     how = Compiling(Target.host(), count, accuracy, layouts, default_caches(), sources)
-    return Unsettled(model, Needs(tuple(values), tuple(forms)), how).module()
+    module = Unsettled(model, Needs(tuple(values), tuple(forms)), how).module()
+    if module.defaults is not None:
+        module.defaults.origin = Origin.of(content, how)
+    return module
 
 
 def _unclear(artefact: Artefact, problem: str) -> ArtefactError:

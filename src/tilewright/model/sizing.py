@@ -9,6 +9,7 @@ from tilewright.errors import Code, InternalError
 from tilewright.graph.ir import Shape, Value
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy, variables
 from tilewright.model.exhaustion import TooLarge
+from tilewright.runtime.failures import ALIKE
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -107,6 +108,13 @@ class SizeTable:
             return
         first, second = sorted((tidy(a), tidy(b)), key=print_node)
         name = f"{print_node(first)} = {print_node(second)}"
+        self._require_same(name, first, second, since)
+
+    def require_alike(self, own: tir.Expr, first: tir.Var, since: int) -> None:
+        """Refuse a dimension of an iteration, of segment `since`, that the first has otherwise."""
+        self._require_same(f"{print_node(tidy(own))}{ALIKE}", tidy(own), first, since)
+
+    def _require_same(self, name: str, first: tir.Expr, second: tir.Expr, since: int) -> None:
         segment = max(since, self.segment([first, second]))
         if (first, second, segment) not in self._required:
             self._required.add((first, second, segment))

@@ -34,22 +34,24 @@ class Sources:
     states: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: Source, caches: Caches) -> Sources:
-        """Look at a model; there are no digests of a file that is not there."""
-        if isinstance(model, bytes):
-            return cls((digest_of_bytes(model),))
+    def of(cls, model: Source, caches: Caches | None) -> Sources:
+        """Look at a model; without a cache, or a file, there are no digests."""
         if not isinstance(model, str | os.PathLike):
-            return cls((digest_of_bytes(model.SerializeToString()),))
-        path = Path(model)
+            if caches is None:
+                return cls()
+            content = model if isinstance(model, bytes) else model.SerializeToString()
+            return cls((digest_of_bytes(content),))
+        path = Path(model).absolute()
         states, digests = [], []
         for file in _files(path):
             states.append(identity_of_open(file))
-            digests.append(digest_of_open(file, caches.digests))
+            if caches is not None:
+                digests.append(digest_of_open(file, caches.digests))
         return cls(tuple(digests), path, tuple(states))
 
     @property
     def are_unchanged(self) -> bool:
-        """Whether nothing has touched the files since they were hashed."""
+        """Whether nothing has touched the files since they were looked at."""
         return self.path is None or self.states == tuple(map(identity_of_open, _files(self.path)))
 
 

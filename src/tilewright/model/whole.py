@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilewright.errors import ArtefactError, Code
+from tilewright.model.defaults import defaults_of
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
 from tilewright.model.module import Module
@@ -124,6 +125,7 @@ class WholeModule(Module):
     def __init__(self, model: WholeModel) -> None:  # no executable: there is no program
         self.model = model
         self.graph = None
+        self.defaults = defaults_of(model.model)
         self.by_reference = reason_of(model.reason, model.nodes)
 
     @property
@@ -156,6 +158,8 @@ class WholeModule(Module):
 
     def run(self, feeds: Mapping[str, object]) -> list[Any]:
         """The outputs for these inputs, in order; a sequence is a list of arrays."""
+        if self.defaults is not None and self.defaults.are_given(feeds):
+            return self.defaults.version(feeds).run(feeds)
         return self.model.run(feeds)
 
     def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:

@@ -10,12 +10,14 @@ from tilewright.runtime.kernel import C013, C014, C015, Status
 from tilewright.runtime.program import Call, Place, Program
 from tilewright.shown import quoted, shown
 
-__all__ = ["Outcome", "failure"]
+__all__ = ["ALIKE", "Outcome", "failure"]
 
 C025 = Code("C025", "`{model}` cannot run with these sizes: {problem}")
 C026 = Code("C026", "`{model}` cannot get its memory")
 A204 = Code("A204", "the program `{model}` contradicts itself: {problem}")
 
+ALIKE = " in every iteration"
+"""How the name of a size ends that exists if all iterations of a loop agree about it."""
 MAX = (1 << 63) - 1
 TOO_MANY = "more bytes than there are addresses"
 WRONGLY = "compile the model again; if that does not help, it is a bug of tilewright"
@@ -96,6 +98,9 @@ def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> s
         return f"{quoted(smaller)} must not exceed {quoted(larger)}"
     if outcome is Outcome.BAD_SIZE and name.endswith(" ≥ 0"):
         return f"{quoted(name.removesuffix(' ≥ 0'))} must not be negative"
+    if outcome is Outcome.BAD_SIZE and name.endswith(ALIKE):
+        own = quoted(name.removesuffix(ALIKE))
+        return f"{own}, a size of what a loop stacks, must be the same{ALIKE}"
     if outcome is Outcome.BAD_SIZE:
         return f"{quoted(name)} is too large, or a division by zero"
     return f"{quoted(name)} comes out as {value}"

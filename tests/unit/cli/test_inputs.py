@@ -99,3 +99,11 @@ def test_times_for_people(seconds, text):
 
 def test_tables_are_aligned():
     assert aligned([["name", "size"], ["a", "10"]]) == "name  size\na       10"
+
+
+def test_inputs_with_a_default_are_given_or_left_out():
+    x, w = info("x", f32, 1), info("w", f32, 1)
+    assert list(arrays_for([x], [], [], overridable=[w])) == ["x"]
+    found = arrays_for([x], ["w=[2]"], [], overridable=[w])
+    assert list(found) == ["x", "w"]
+    assert found["w"].tolist() == [2]

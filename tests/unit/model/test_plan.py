@@ -14,17 +14,8 @@ from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.window import Conv
 from tilewright.graph.ops.winograd import WinogradConv
-from tilewright.model.plan import (
-    Assign,
-    Branch,
-    Enter,
-    HostStep,
-    KernelStep,
-    Label,
-    Plan,
-    can_plan,
-    plan_graph,
-)
+from tilewright.model.plan import can_plan, plan_graph
+from tilewright.model.steps import Assign, Branch, Enter, HostStep, KernelStep, Label, Plan
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
 
@@ -250,4 +241,19 @@ def test_assumptions_of_a_branch_belong_to_a_segment_of_its_own(golden):
     )
     plan = plan_graph(b.graph([y]))
     assert [segment for _, segment in plan.nodes] == [0, 1, 0]
+    assert golden == listing(plan)
+
+
+def test_a_loop_learns_the_size_of_what_it_collects_from_its_first_iteration(golden):
+    b = Builder()
+    limit, x = b.input("m", i64, ()), b.input("x", f32, (N,))
+
+    def body(i, step, _carried, outside):
+        (place,) = i.integers(step)
+        return Turn([], [i.remap(outside(x), [N - place], lambda o: [o + place])])
+
+    plan = plan_graph(b.graph(loop(b, body, limit, [])))
+    ((own, first, segment),) = plan.alike
+    assert print_node(own) == "n - step + 1"
+    assert plan.segment([first]) < segment == plan.segment_count - 1
     assert golden == listing(plan)

@@ -189,4 +189,28 @@ options = tw.RunOptions()
         wrong="value.shape()",
         right="[tensor.shape for tensor in value.numpy()]",
     ),
+    example(
+        "C035",
+        """An input that has a default is a constant of the compiled model. A run that gives another
+        value needs a version of the model that has it as an input, which is compiled when it is
+        first asked for: from the ONNX model, which a compiled file does not have, and which must
+        not have changed since.""",
+        given="""
+import tempfile
+from pathlib import Path
+
+import onnx.parser
+
+added = onnx.parser.parse_model('''
+    <ir_version: 8, opset_import: ["" : 17]>
+    added (float[n] x, float[1] w = {1.0}) => (float[n] y) { y = Add(x, w) }''')
+module = tw.compile(added, cache=False)
+x, w = np.ones(3, np.float32), np.full(1, 2, np.float32)
+with tempfile.TemporaryDirectory() as folder:
+    module.save(Path(folder, "added.tw"))
+    loaded = tw.load(Path(folder, "added.tw"))
+""",
+        wrong='loaded.run({"x": x, "w": w})',
+        right='(loaded.run({"x": x}), module.run({"x": x, "w": w}))',
+    ),
 )

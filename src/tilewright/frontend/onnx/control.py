@@ -106,9 +106,18 @@ def loop_(
     def body(inner: Builder, step: Value, values: Sequence[Value], outside: Outside) -> Turn:
         always = inner.constant(np.bool_(1))
         found = tensors(node.build(graph, inner, outside, [step, always, *values]))
-        return Turn(found[1 : 1 + len(values)], found[1 + len(values) :], found[0])
+        carried, collected = found[1 : 1 + len(values)], found[1 + len(values) :]
+        return Turn(carried, collected, found[0], _declared(graph, collected))
 
     return _looped(b, node, body, limit, initial, condition)
+
+
+def _declared(graph: onnx.GraphProto, collected: Sequence[Value]) -> list[list[int]]:
+    """The sizes that a body declares of what it collects; zero for those that it does not."""
+    declared = graph.output[len(graph.output) - len(collected) :]
+    sizes = [[max(d.dim_value, 0) for d in info.type.tensor_type.shape.dim] for info in declared]
+    pairs = zip(sizes, collected, strict=True)
+    return [dims if len(dims) == value.rank else [0] * value.rank for dims, value in pairs]
 
 
 def _walked(
@@ -220,7 +229,8 @@ def _scanned(
         ]
         reach = lambda v: outside(around(v))  # noqa: E731
         found = tensors(node.build(graph, inner, reach, [*values, *parts]))
-        return Turn(found[: len(values)], found[len(values) :])
+        collected = found[len(values) :]
+        return Turn(found[: len(values)], collected, empty=_declared(graph, collected))
 
     return _looped(b, node, body, b.sizes([first.shape[first_axis]]), states)
 

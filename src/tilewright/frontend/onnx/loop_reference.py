@@ -15,7 +15,7 @@ from onnx import helper
 from onnx.reference.ops.op_loop import Loop as IncompleteLoop
 from onnx.shape_inference import infer_shapes
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "nothing"]
 
 
 class Loop(IncompleteLoop):  # type: ignore[misc]
@@ -44,26 +44,28 @@ class Loop(IncompleteLoop):  # type: ignore[misc]
             rows.append(found[1 + len(states) :])
         stacked = [np.stack(column) for column in zip(*rows, strict=True)]
         if not rows:
-            stacked = _nothing(self.body, values)
+            values |= {step: np.int64(0), going: np.bool_(1)}
+            stacked = nothing(self.body, values, 1 + len(states))
         results: tuple[Any, ...] = (*(values[name] for name in states), *stacked)
         return tuple(self._check_and_fix_outputs(results))
 
 
-def _nothing(body: Any, values: dict[str, Any]) -> list[Any]:
-    """What no iteration has collected; dimensions that only one would tell are zero."""
+def nothing(body: Any, values: dict[str, Any], first: int) -> list[Any]:
+    """What no iteration has collected, in the outputs of a body from `first` on.
+
+    Dimensions that only an iteration would tell are zero. `values` are all that the body may read.
+    """
     graph = onnx.GraphProto()
     graph.CopyFrom(body.proto_)
-    step, going, *states = body.input_names
-    own = {step: np.int64(0), going: np.bool_(1), **values}
     del graph.input[:]
     graph.input.extend(
         helper.make_tensor_value_info(name, _number(value), np.shape(value))
-        for name, value in own.items()
+        for name, value in values.items()
         if isinstance(value, np.ndarray | np.generic)
     )
     opsets = [helper.make_opsetid(domain, number) for domain, number in body.opsets.items()]
     inferred = infer_shapes(helper.make_model(graph, opset_imports=opsets), data_prop=True)
-    infos = inferred.graph.output[1 + len(states) :]
+    infos = inferred.graph.output[first:]
     return [_empty(info.type.tensor_type) for info in infos]
 
 

@@ -18,6 +18,7 @@ from onnx.reference.ops.aionnxml import op_tree_ensemble_regressor as regressor
 
 from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
+from tilewright.frontend.onnx.scan_reference import Scan
 from tilewright.frontend.onnx.sparse import with_dense
 
 __all__ = ["evaluator_of"]
@@ -164,6 +165,7 @@ EXTRA: Final = [
     DictVectorizer,
     LabelEncoder,
     Loop,
+    Scan,
     TreeEnsembleClassifier,
     TreeEnsembleRegressor,
     ZipMap,

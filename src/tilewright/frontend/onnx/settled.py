@@ -28,10 +28,14 @@ from tilewright.frontend.onnx.registry import Declined
 from tilewright.unsupported import Unsupported
 
 __all__ = ["MAX_ELEMENTS", "NOTHING", "Dims", "Form", "Needs", "Settled", "bound"]
+__all__ += ["defaulted_inputs", "without_defaults"]
 __all__ += ["element_type", "needs_of", "open_inputs", "parameters", "part_name", "restored"]
 
 MAX_ELEMENTS: Final = 64
 """Elements of an input whose values a model may be compiled for."""
+
+OPTIONAL_SINCE: Final = 4
+"""The IR version since which a weight that is an input, too, is the default of that input."""
 
 NOTHING: Final = -1
 """The length of an optional output without a value."""
@@ -138,6 +142,29 @@ def open_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     return [info for info in model.graph.input if info.name not in weights]
+
+
+def defaulted_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The inputs that callers may give and need not: weights that are listed as inputs, too.
+
+    Before IR version 4 all weights had to be listed so, and were constants all the same.
+    """
+    if model.ir_version < OPTIONAL_SINCE:
+        return []
+    needed = {info.name for info in open_inputs(model)}
+    return [info for info in model.graph.input if info.name not in needed]
+
+
+def without_defaults(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
+    """A model in which these inputs have to be given."""
+    own = onnx.ModelProto()
+    own.CopyFrom(model)
+    kept = [tensor for tensor in model.graph.initializer if tensor.name not in names]
+    sparse = [s for s in model.graph.sparse_initializer if s.values.name not in names]
+    del own.graph.initializer[:], own.graph.sparse_initializer[:]
+    own.graph.initializer.extend(kept)
+    own.graph.sparse_initializer.extend(sparse)
+    return own
 
 
 def needs_of(

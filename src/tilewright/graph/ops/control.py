@@ -64,6 +64,9 @@ class Loop(Op):
     along a new first dimension. `counter` is a size variable inside of the body: 1 in the first
     iteration, then 2, …. A loop that is not `tested` runs to its limit. A dimension of a carried
     value that iterations change is a size variable of its own, in the body and in `results`.
+    So is one of a collected value that only the body knows: it is the same in every iteration, and
+    without any it is as `empty` says, which has the sizes of each collected value (or nothing, for
+    zeros).
     """
 
     folds = False  # likewise; it may never end
@@ -73,6 +76,7 @@ class Loop(Op):
     carried: int
     tested: bool
     results: tuple[TensorType, ...]
+    empty: tuple[tuple[int, ...], ...] = ()
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         return self.results
@@ -92,9 +96,13 @@ class Loop(Op):
             carried = found[: self.carried]
             for parts, part in zip(collected, found[self.carried :], strict=True):
                 parts.append(part)
-        types = self.results[self.carried :]
-        stacked = [_stack(p, t, size_of) for p, t in zip(collected, types, strict=True)]
-        return [*carried, *stacked]
+        every = zip(collected, self.results[self.carried :], self.without_any(), strict=True)
+        return [*carried, *(_stack(*each, size_of) for each in every)]
+
+    def without_any(self) -> list[tuple[int, ...]]:
+        """Sizes of the collected values that only an iteration tells, if there is none."""
+        kinds = self.results[self.carried :]
+        return list(self.empty) or [(0,) * (kind.rank - 1) for kind in kinds]
 
     def _sizes_at(self, step: int, size_of: SizeOf) -> SizeOf:
         return lambda dim: step if dim is self.counter else size_of(dim)
@@ -110,15 +118,18 @@ class Loop(Op):
         return shown | {"counter": self.counter, "tested": self.tested}
 
 
-def _stack(parts: list[Array], kind: TensorType, size_of: SizeOf) -> Array:
+def _stack(
+    parts: list[Array], kind: TensorType, without: tuple[int, ...], size_of: SizeOf
+) -> Array:
     if parts:
         return np.stack(parts)
-    return np.zeros((0, *(_size_or_zero(d, size_of) for d in kind.shape[1:])), kind.dtype.numpy)
+    dims = (_size_or(n, d, size_of) for d, n in zip(kind.shape[1:], without, strict=True))
+    return np.zeros((0, *dims), kind.dtype.numpy)
 
 
-def _size_or_zero(dim: tir.Expr, size_of: SizeOf) -> int:
-    """A dimension that only an iteration tells is zero if there was none."""
+def _size_or(number: int, dim: tir.Expr, size_of: SizeOf) -> int:
+    """A dimension, or the number if only an iteration tells it, and there was none."""
     try:
         return size_of(dim)
     except KeyError:
-        return 0
+        return number
