@@ -202,9 +202,14 @@ def lp_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("MeanVarianceNormalization")
 def mean_variance_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """(x - mean) / deviation."""
+    """(x - mean) / deviation; before opset 9 the axes are all, or all but that of channels."""
     axes = sorted(normal_axis(a, x.rank) for a in node.ints("axes", (0, 2, 3)) or ())
+    if node.opset < 9 and not node.has("axes"):
+        channels = () if node.int("across_channels") else (1,)
+        axes = [k for k in range(x.rank) if k not in channels]
     centred, _ = _centred(b, widened(b, x), axes)
+    if not node.int("normalize_variance", 1):
+        return converted(b, centred, x.dtype)
     variance = _variance(b, centred, axes)
     return b.map(lambda v, s: v / (call("sqrt", s) + 1e-9), centred, variance, dtype=x.dtype)
 
