@@ -144,6 +144,15 @@ def test_grid_sample(mode: str, padding: str, corners: int) -> None:
     check_node("GridSample", [image(4, 5), grid], attributes=attributes, compiled=True)
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample_of_truths(mode: str, padding: str) -> None:
+    """Interpolated ones are true if any of those that count is."""
+    grid = RNG.uniform(-1.6, 1.6, (1, 3, 4, 2)).astype(np.float32)
+    attributes = {"mode": mode, "padding_mode": padding}
+    check_node("GridSample", [image(4, 5) > 0.5, grid], attributes=attributes, compiled=True)
+
+
 def test_grid_sample_of_a_volume() -> None:
     x = RNG.normal(size=(2, 1, 3, 4, 5)).astype(np.float32)
     grid = RNG.uniform(-1.2, 1.2, (2, 2, 3, 2, 3)).astype(np.float32)
