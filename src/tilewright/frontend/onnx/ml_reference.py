@@ -19,6 +19,7 @@ from onnx.reference.ops.aionnxml import op_tree_ensemble_regressor as regressor
 from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 from tilewright.frontend.onnx.sparse import with_dense
+from tilewright.frontend.onnx.text_reference import RegexFullMatch, StringNormalizer
 
 __all__ = ["evaluator_of"]
 
@@ -164,6 +165,8 @@ EXTRA: Final = [
     DictVectorizer,
     LabelEncoder,
     Loop,
+    RegexFullMatch,
+    StringNormalizer,
     TreeEnsembleClassifier,
     TreeEnsembleRegressor,
     ZipMap,
