@@ -100,6 +100,26 @@ def test_multi_head_attention(rng: np.random.Generator, mask: str, form: str) ->
     beside("MultiHeadAttention", inputs, outputs, num_heads=HEADS, unidirectional=causal)
 
 
+@pytest.mark.parametrize("mask", ["none", "lengths", "keys", "bias"])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_scores_of_multi_head_attention(rng: np.random.Generator, mask: str, causal: int) -> None:
+    """As they are before they become shares, masks included."""
+    q, k, v = normal(rng, 3, BATCH, LENGTH, SIZE)
+    added = normal(rng, 1, HEADS, LENGTH, LENGTH) if mask == "bias" else None
+    shape = "none" if mask == "bias" else mask
+    inputs = [q, k, v, None, masks(rng, shape, LENGTH, LENGTH), added]
+    options = {"num_heads": HEADS, "unidirectional": causal}
+    beside("MultiHeadAttention", inputs, [FLOAT] * 4, **options)
+    beside("MultiHeadAttention", inputs, [FLOAT, 0, 0, FLOAT], **options)
+
+
+def test_scores_beside_a_cache(rng: np.random.Generator) -> None:
+    q, k, v = normal(rng, 3, BATCH, 5, SIZE)
+    past = normal(rng, 2, BATCH, HEADS, LENGTH, WIDTH)
+    inputs = [q, k, v, None, None, None, *past]
+    beside("MultiHeadAttention", inputs, [FLOAT] * 4, num_heads=HEADS, unidirectional=1, scale=0.3)
+
+
 def test_lengths_and_beginnings(rng: np.random.Generator) -> None:
     """A mask that also says where samples would begin without padding."""
     q, k, v = normal(rng, 3, BATCH, LENGTH, SIZE)

@@ -44,6 +44,31 @@ def test_grid_sample(rng: np.random.Generator) -> None:
     beside("GridSample", [x, grid], align_corners=1, mode="bilinear", padding_mode="border")
 
 
+@pytest.mark.parametrize("activation", ["none", "silu"])
+@pytest.mark.parametrize("known", ["all", "weights", "state"])
+def test_causal_convolution(rng: np.random.Generator, activation: str, known: str) -> None:
+    inputs = [normal(rng, N, 4, 13), normal(rng, 4, 1, 3), normal(rng, 4), normal(rng, N, 4, 2)]
+    if known == "weights":
+        inputs = inputs[:2]
+    elif known == "state":
+        inputs[2] = None
+    beside("CausalConvWithState", inputs, [FLOAT, FLOAT], activation=activation)
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("heads", [2, 4])
+def test_linear_attention(rng: np.random.Generator, rule: str, heads: int) -> None:
+    """Queries may have more heads than keys; decay and steps where the rule has them."""
+    size, length = 4, 5
+    q, k, v = (normal(rng, 2, length, n * size) / 2 for n in (heads, 2, 2))
+    decay = -np.abs(normal(rng, 2, length, 2)) if "gated" in rule else None
+    beta = 1 / (1 + np.exp(normal(rng, 2, length, 2))) if "delta" in rule else None
+    for past in (None, normal(rng, 2, 2, size, size)):
+        inputs = [q, k, v, past, decay, beta]
+        options = {"update_rule": rule, "q_num_heads": heads, "kv_num_heads": 2}
+        beside("LinearAttention", inputs, [FLOAT, FLOAT], **options)
+
+
 def test_unique_in_order(rng: np.random.Generator) -> None:
     beside("Unique", [rng.integers(0, 6, N).astype("f4")], [FLOAT, INT64, INT64])
 

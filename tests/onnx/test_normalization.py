@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.onnx.beside_ort import beside
 from tests.onnx.native_nodes import check_native
 from tests.onnx.small_models import BATCH, check_node, one_node, run
 from tilewright.frontend.onnx import import_model
@@ -73,6 +74,15 @@ def test_batch_normalization(rng: np.random.Generator, shape: tuple[int, ...]) -
             attributes=attributes,
             compiled=bool(known),
         )
+
+
+@pytest.mark.parametrize("opset", [7, 8])
+def test_batch_normalization_of_each_element(rng: np.random.Generator, opset: int) -> None:
+    """Statistics have the shape of a sample, before opset 9."""
+    inputs = [normal(rng, 11, 3, 4), *np.abs(normal(rng, 4, 3, 4))]
+    options = {"domain": "", "version": opset, "standard": opset, "spatial": 0}
+    beside("BatchNormalization", inputs, known=[1, 2, 3, 4], **options)
+    beside("BatchNormalization", inputs, **options)
 
 
 def test_batch_normalization_by_constants_is_one_map(rng: np.random.Generator) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.onnx.small_models import BATCH, check_node
+import tilewright
+from tests.onnx.beside_ort import beside
+from tests.onnx.small_models import BATCH, check_node, one_node
+from tilewright.errors import ModelError
 from tilewright.graph.ir import Array
 
 RNG = np.random.default_rng(6)
@@ -75,6 +78,33 @@ def test_symbolic_sizes() -> None:
     resize(x, sizes=(14, 28), mode="cubic", coordinate_transformation_mode="pytorch_half_pixel")
 
 
+@pytest.mark.parametrize("opset", [11, 12])
+@pytest.mark.parametrize("rounding", ROUNDING)
+def test_half_pixels_that_begin_at_zero(opset: int, rounding: str) -> None:
+    words = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": rounding}
+    for scales in ((2.0, 3.0), (0.75, 1.75)):
+        factors = np.float32([1, 1, *scales])
+        inputs = [image(4, 13), np.zeros(0, np.float32), factors]
+        beside("Resize", inputs, domain="", known=[1, 2], version=opset, standard=opset, **words)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "word"),
+    [
+        ("coordinate_transformation_mode", "half_pixels"),
+        ("nearest_mode", "round"),
+        ("mode", "bilinear"),
+    ],
+)
+def test_words_without_a_meaning_are_refused(attribute: str, word: str) -> None:
+    scales = np.float32([1, 1, 2, 2])
+    model, _ = one_node(
+        "Resize", [image(4, 5), None, scales], known=[2], attributes={attribute: word}
+    )
+    with pytest.raises(ModelError, match=f"`{attribute}` is `{word}`, none of"):
+        tilewright.compile(model, cache=False)
+
+
 def test_some_axes_and_aspect_ratio() -> None:
     x = image(4, 6)
     sizes = np.array([8, 9], np.int64)
@@ -112,6 +142,15 @@ def test_grid_sample(mode: str, padding: str, corners: int) -> None:
     grid = RNG.uniform(-1.6, 1.6, (1, 3, 4, 2)).astype(np.float32)
     attributes = {"mode": mode, "padding_mode": padding, "align_corners": corners}
     check_node("GridSample", [image(4, 5), grid], attributes=attributes, compiled=True)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample_of_truths(mode: str, padding: str) -> None:
+    """Interpolated ones are true if any of those that count is."""
+    grid = RNG.uniform(-1.6, 1.6, (1, 3, 4, 2)).astype(np.float32)
+    attributes = {"mode": mode, "padding_mode": padding}
+    check_node("GridSample", [image(4, 5) > 0.5, grid], attributes=attributes, compiled=True)
 
 
 def test_grid_sample_of_a_volume() -> None:

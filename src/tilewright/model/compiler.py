@@ -62,7 +62,7 @@ Tell: TypeAlias = Callable[[Progress], None]
 
 
 def compile_model(
-    model: Source,
+    model: Source | bytearray | memoryview,
     target: str | Target = "host",
     threads: int | None = None,
     accuracy: str = "default",
@@ -82,6 +82,7 @@ def compile_model(
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
     become constants, and the module has no such inputs.
     """
+    model = _source(model)
     machine = Target.named(target) if isinstance(target, str) else target
     count = default_threads() if threads is None else threads
     require_accuracy(accuracy)
@@ -355,6 +356,21 @@ def warn_of_reference(nodes: Sequence[Unsupported]) -> None:
     lines = "".join(f"\n  {line}" for line in listing(nodes))
     text = f"{what} on the ONNX reference implementation, which is slow:{lines}"
     warnings.warn(TilewrightWarning(text, nodes), stacklevel=3)
+
+
+def _source(model: object) -> Source:
+    """What a model can be read from; whatever else is given ends in an error."""
+    if isinstance(model, str | os.PathLike | bytes):
+        return model
+    if isinstance(model, bytearray | memoryview):
+        return bytes(model)
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        return model
+    facts = {"argument": "model", "found": f"a value of type `{type(model).__name__}`"}
+    hint = "give a path, the bytes of an ONNX file, or an `onnx.ModelProto`"
+    raise UserError(K020, facts, hint=hint)
 
 
 def require_accuracy(accuracy: str) -> None:

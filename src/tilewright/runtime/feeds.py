@@ -1,7 +1,7 @@
 """The arrays of an inference, made ready for the program: the slow, explaining side of a call.
 
 Every array is looked at, converted if that is harmless (copied into plain order, the other byte
-order, lists of numbers), or refused. All that is wrong is said at once.
+order, lists of numbers, one element for a scalar), or refused. All that is wrong is said at once.
 """
 
 from __future__ import annotations
@@ -171,6 +171,8 @@ def read_array(model: str, spec: ParamSpec, value: object, sizes: Sizes) -> Arra
         array = checker.as_array(value)
     if array.dtype != array.dtype.newbyteorder("="):
         array = array.astype(array.dtype.newbyteorder("="))
+    if not spec.shape and array.shape == (1,):
+        array = array.reshape(())  # many callers have no other scalars
     checker.require_fit(array, spec.shape, sizes)
     return array if is_plain(array) else np.require(array, requirements=["C", "A"])
 

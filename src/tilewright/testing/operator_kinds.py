@@ -28,23 +28,24 @@ KINDS: Final = (
     _kind(
         "none: data are moved, chosen, counted or compared",
         "And ArgMax ArgMin BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor "
-        "CenterCropPad Compress Concat ConcatFromSequence Constant ConstantOfShape DepthToSpace "
-        "Equal Expand EyeLike Flatten Gather GatherElements GatherND GlobalMaxPool Greater "
-        "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop MaxPool MaxRoiPool "
-        "MaxUnpool NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad "
-        "ReduceMax ReduceMin Reshape ReverseSequence Scan SequenceAt SequenceConstruct "
-        "SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap Shape Sign Size "
-        "Slice SpaceToDepth Split SplitToSequence Squeeze TensorScatter Tile TopK Transpose Trilu "
-        "Unique Unsqueeze Where Xor",
+        "CenterCropPad Compress Concat ConcatFromSequence Constant ConstantOfShape Crop "
+        "DepthToSpace DynamicSlice Equal Expand EyeLike Flatten Gather GatherElements GatherND "
+        "GlobalMaxPool Greater GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual "
+        "Loop MaxPool MaxRoiPool MaxUnpool NonZero Not OneHot Optional OptionalGetElement "
+        "OptionalHasElement Or Pad ReduceMax ReduceMin Reshape ReverseSequence Scan SequenceAt "
+        "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap "
+        "Shape Sign Size Slice SpaceToDepth Split SplitToSequence Squeeze TensorScatter Tile TopK "
+        "Transpose Trilu Unique Unsqueeze Where Xor",
     ),
     _kind(
         "0.5 ulp: one rounding, that of the result",
         "Abs Add Cast CastLike Ceil Clip Div Floor Max Min Mod Mul Neg Range Reciprocal Relu Round "
-        "Sqrt Sub ThresholdedRelu",
+        "Scale Sqrt Sub ThresholdedRelu",
     ),
     _kind(
         "one rounding for each of their few operations",
-        "HardSigmoid HardSwish LeakyRelu PRelu RotaryEmbedding Shrink Softsign AffineGrid",
+        "Affine AffineGrid HardSigmoid HardSwish ImageScaler LeakyRelu PRelu RotaryEmbedding "
+        "Shrink Softsign",
     ),
     _kind(
         "none beside what the type of their integers or the given scale rounds to; a value between "
@@ -55,8 +56,8 @@ KINDS: Final = (
     _kind(
         "of a function, in ulp, as listed above and in [functions.md](functions.md); 4 ulp of the "
         "largest intermediate value where several are combined",
-        "Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp Gelu Log Mish Pow Selu Sigmoid "
-        "Sin Sinh Softplus Swish Tan Tanh",
+        "Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp Gelu Log Mish "
+        "ParametricSoftplus Pow ScaledTanh Selu Sigmoid Sin Sinh Softplus Swish Tan Tanh",
     ),
     _kind(
         "of a sum of n terms: n·u·Σ|terms|",

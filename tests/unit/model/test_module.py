@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tilewright as tw
+from tests.background import wait_for_writers
 from tests.expect import raises_code
 from tests.small import expected, rows, two_outputs
 from tilewright.model.endings import Ending
@@ -135,6 +137,24 @@ def test_errors_of_a_call_show_no_inner_frames(module):
 def test_compile_refuses_settings_that_it_does_not_have(settings):
     with raises_code("K020"):
         tw.compile(two_outputs(), cache=False, **settings)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_compile_takes_the_bytes_of_a_file(kind, tmp_path):
+    content = kind(two_outputs().SerializeToString())
+    for cache in (False, tmp_path):
+        module = tw.compile(content, threads=1, cache=cache)
+        assert [info.name for info in module.outputs] == ["scores", "positive"]
+    wait_for_writers()
+
+
+@pytest.mark.parametrize(
+    "value", [io.BytesIO(b""), None, 5, two_outputs().graph], ids=lambda v: type(v).__name__
+)
+def test_compile_refuses_what_no_model_can_be_read_from(value, tmp_path):
+    for cache in (False, tmp_path):
+        with raises_code("K020", text=f"a value of type `{type(value).__name__}` as model"):
+            tw.compile(value, cache=cache)
 
 
 def test_compile_refuses_a_machine_that_is_not_this_one():

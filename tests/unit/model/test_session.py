@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 from numpy.testing import assert_allclose
 
@@ -40,6 +41,18 @@ def test_results_are_those_of_onnxruntime(session, other):
         found, wanted = (s.run(names, {"x": rows(5)}) for s in (session, other))
         for a, b in zip(found, wanted, strict=True):
             assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_scalar_may_have_a_dimension_of_one():
+    scaled = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["" : 20]>
+        scaled (float[n] x, float k) => (float[n] y) { y = Mul(x, k) }""").SerializeToString()
+    feeds = {"x": np.ones(3, np.float32), "k": np.array([2], np.float32)}
+    (found,) = tw.InferenceSession(scaled, options()).run(None, feeds)
+    assert found.tolist() == [2, 2, 2]
+    ort = pytest.importorskip("onnxruntime")
+    (wanted,) = ort.InferenceSession(scaled, providers=["CPUExecutionProvider"]).run(None, feeds)
+    assert found.tolist() == wanted.tolist()
 
 
 def test_descriptions_are_those_of_onnxruntime(session, other):

@@ -96,9 +96,19 @@ def test_any_mapping_will_do(model, kind):
     assert model.run(kind(feeds()))[1] == 7
 
 
-@pytest.mark.parametrize("value", [7, np.int64(7), np.array(7), True])
+@pytest.mark.parametrize("value", [7, np.int64(7), np.array(7), True, np.array([7]), [7]])
 def test_numbers_for_scalars(model, value):
     assert model.run(feeds(count=value))[1] == value
+
+
+def test_one_element_stays_where_it_is(model):
+    """A scalar in an array of one dimension is the same memory, with another shape."""
+    one = np.array([7])
+    shared = model._reader.read(feeds(count=one))["count"]
+    assert (shared.shape, np.shares_memory(shared, one)) == ((), True)
+    outputs = {"count again": np.zeros((), np.int64)}
+    model.run_into(feeds(count=one), outputs)
+    assert outputs["count again"] == 7
 
 
 def test_feeds_are_not_changed(model):
@@ -127,6 +137,7 @@ REFUSED = {
     "C003-floats-for-integers": ("C003", feeds(count=7.5)),
     "C003-i32": ("C003", feeds(count=np.int32(7))),
     "C004-rank": ("C004", feeds(left=floats(6))),
+    "C004-two-for-one": ("C004", feeds(count=np.array([7, 8]))),
     "C005-extent": ("C005", feeds(left=floats(3, 4))),
     "C006-disagree": ("C006", feeds(right=floats(4, 2))),
 }

@@ -13,7 +13,7 @@ from tilewright.graph import Builder, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["gelu_tanh"]
+__all__ = ["PLAIN", "gelu_tanh"]
 
 SELU_ALPHA: Final = 1.67326319217681884765625
 SELU_GAMMA: Final = 1.05070102214813232421875

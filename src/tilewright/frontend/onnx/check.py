@@ -188,6 +188,9 @@ def _stand_in(kind: str) -> tuple[str, ...]:
 
 _MANY = 2**31 - 1
 
+_CHANGED = {"MeanVarianceNormalization": 9}
+"""Operators that had other attributes before the first opset of which ONNX knows them."""
+
 
 @dataclass(frozen=True)
 class _Definition:
@@ -247,8 +250,10 @@ def _schema(op: str, domain: str, opset: int) -> defs.OpSchema | None:
 def _definition(op: str, domain: str, opset: int) -> _Definition | None:
     """What an operator is at an opset; before its own, what it is there: some exporters are early.
 
-    None if no opset has it.
+    None if no opset has it, or it was another one before.
     """
+    if not domain and opset < _CHANGED.get(op, 0):
+        return None
     schema = _schema(op, domain, opset) or _schema(op, domain, _first_opset(op, domain) or opset)
     if schema is None:
         return None

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import ml_dtypes
+
 from tilewright.dtypes import i64
 from tilewright.frontend.onnx.attention import rotated, split_heads, table_rows
 from tilewright.frontend.onnx.contrib_masks import as_long, padding
@@ -17,6 +19,7 @@ from tilewright.graph import Builder, Value
 from tilewright.graph.ops.attend import Attend
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import select
 
 __all__ = ["DOMAIN", "HEADS_FIRST", "HEADS_INSIDE", "attended"]
 
@@ -37,10 +40,13 @@ def multi_head_attention(
     past_key: Value | None = None,
     past_value: Value | None = None,
     *others: Value | None,
-) -> Sequence[Value]:
-    """Queries, keys and values are projected already; a bias may be left for all of them."""
-    if any(o is not None for o in others) or node.wants(3):
-        node.decline("a cache that is shared, or scores as an output")
+) -> Sequence[Value | None]:
+    """Queries, keys and values are projected already; a bias may be left for all of them.
+
+    The last of four results are the scores, before they become shares.
+    """
+    if any(o is not None for o in others):
+        node.decline("a cache that is shared")
     if k is None or v is None:
         q, k, v = _unpacked(b, node, q, k)
     if q.rank != 3 or k.rank != v.rank or k.rank not in {3, 4}:
@@ -60,7 +66,30 @@ def multi_head_attention(
     masks = padding(b, node, mask, q, k.shape[stored.index("s")])
     masks += [] if added is None else [as_long(b, added, k.shape[stored.index("s")])]
     y = attended(b, node, (q, k, v), (HEADS_INSIDE, stored, stored), masks, past)
-    return [y, k, v] if stored == HEADS_FIRST else [y]
+    cached: list[Value | None] = [k, v] if stored == HEADS_FIRST else [None, None]
+    scores = _scores(b, node, q, k, stored, masks, past) if node.wants(3) else None
+    return [y, *cached, scores]
+
+
+def _scores(
+    b: Builder,
+    node: OnnxNode,
+    q: Value,
+    k: Value,
+    stored: str,
+    masks: Sequence[Value],
+    past: tir.Expr,
+) -> Value:
+    """[batch, heads, queries, keys]: products, scaled, with masks; the lowest number for others."""
+    order = [stored.index(letter) for letter in "bhds"]
+    found = b.matmul(b.transpose(q, (0, 2, 1, 3)), b.transpose(k, order))
+    scale = _scale(node, q)
+    found = b.map(lambda v, *added: sum(added, v * scale), found, *masks)
+    if not node.int("unidirectional"):
+        return found
+    lowest = tir.const(float(ml_dtypes.finfo(q.dtype.numpy).min), q.dtype)
+    counts = b.tabulate(found.shape[2:], lambda i, j: (j <= i + past).to(i64))
+    return b.map(lambda v, c: select(c.ne(0), v, lowest), found, counts)
 
 
 def _unpacked(b: Builder, node: OnnxNode, q: Value, k: Value | None) -> tuple[Value, Value, Value]:
@@ -104,14 +133,17 @@ def attended(
     past: tir.Expr,
 ) -> Value:
     """Attention, and its heads side by side."""
-    features = fixed(operands[0].shape[-1])
-    if features is None:
-        node.decline("an unknown number of features")
-    scale = node.float("scale") or 1 / math.sqrt(features)
     causal = bool(node.int("unidirectional"))
-    op = Attend((*layouts, HEADS_INSIDE), scale, causal, past)
+    op = Attend((*layouts, HEADS_INSIDE), _scale(node, operands[0]), causal, past)
     y = b.add(op, *operands, *masks)
     return b.reshape(y, (*y.shape[:2], tidy(y.shape[2] * y.shape[3])))
+
+
+def _scale(node: OnnxNode, q: Value) -> float:
+    features = fixed(q.shape[-1])
+    if features is None:
+        node.decline("an unknown number of features")
+    return node.float("scale") or 1 / math.sqrt(features)
 
 
 @onnx_op("DecoderMaskedMultiHeadAttention", domain=DOMAIN)
@@ -129,10 +161,12 @@ def decoder_attention(
     width: Value | None = None,
     cache: Value | None = None,
     bias: Value | None = None,
-) -> Sequence[Value]:
+) -> Sequence[Value | None]:
     """`MultiHeadAttention` of one query, with its inputs in another order."""
     if node.int("past_present_share_buffer") or cache is not None or k is None or v is None:
         node.decline("a cache that is shared")
+    if node.wants(3):
+        node.decline("scores as a result")
     made = multi_head_attention(b, node, q, k, v, bias, mask, added, past_key, past_value)
     assert isinstance(made, list)
     return made

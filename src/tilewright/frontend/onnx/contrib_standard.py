@@ -30,6 +30,14 @@ onnx_op("GatherND", domain=DOMAIN)(gather_nd)
 onnx_op("GridSample", domain=DOMAIN)(grid_sample)
 
 
+@onnx_op("CausalConvWithState", "LinearAttention", domain=DOMAIN)
+def as_in_the_standard(b: Builder, node: OnnxNode, *inputs: Value | None) -> Value:
+    """The functions of the standard's own operators stand for them (`functions.STANDARD`)."""
+    if node.int("ndim", 1) != 1:
+        raise ValueError(f"it convolves along {node.int('ndim')} dimensions")
+    node.decline("it is a function of the standard")
+
+
 def _as(node: OnnxNode, opset: int, outputs: int = 0, **attributes: Any) -> OnnxNode:
     """The node as the standard's operator of that opset sees it."""
     proto = onnx.NodeProto()

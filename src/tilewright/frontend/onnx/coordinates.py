@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
@@ -14,8 +15,22 @@ from tilewright.dtypes import f32, index
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["Along", "Interpolation", "coordinate", "cubic_weight", "held", "linear_weight"]
-__all__ += ["rounded"]
+__all__ = ["COORDINATES", "ROUNDINGS", "Along", "Interpolation", "coordinate", "cubic_weight"]
+__all__ += ["held", "linear_weight", "rounded"]
+
+COORDINATES: Final = (
+    "half_pixel",
+    "asymmetric",
+    "align_corners",
+    "pytorch_half_pixel",
+    "half_pixel_symmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+"""Names of what `coordinate` knows; the last but one was there in opsets 11 and 12."""
+
+ROUNDINGS: Final = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+"""Names of what `rounded` knows, since opset 11."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +68,14 @@ def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
             return select(width <= 1.0, x * 0.0, half)
         case "half_pixel_symmetric":
             return half + n / 2.0 * (1.0 - along.after.to(f32) / width)
+        case "tf_half_pixel_for_nn":
+            return (x + 0.5) / scale
         case "tf_crop_and_resize":
             start, end = along.roi
             middle = x * 0.0 + 0.5 * (start + end) * (n - 1.0)
             spread = x * ((end - start) * (n - 1.0)) / (width - 1.0) + start * (n - 1.0)
             return select(width <= 1.0, middle, spread)
-    raise ValueError(mode)
+    raise ValueError(f"the coordinates are those of `{mode}`, which has no meaning")
 
 
 def rounded(mode: str, at: tir.Expr, along: Along) -> tir.Expr:

@@ -33,7 +33,8 @@ __all__ = ["expanded_nodes", "graphs_in", "is_about_limits", "too_large"]
 
 M005 = Code("M005", "`{model}` is too large: {problem}")
 
-Key = tuple[str, str]
+Key = tuple[str, str, str]
+"""A function: its domain, name and overload."""
 
 
 def _is_list(field: FieldDescriptor) -> bool:
@@ -52,6 +53,10 @@ _LISTS: Final = {
 TOO_DEEP = f"graphs or functions are nested more than {MAX_DEPTH} deep"
 
 
+def _key(function: onnx.FunctionProto) -> Key:
+    return function.domain, function.name, function.overload
+
+
 @dataclass
 class _Body:
     """Nodes without calls, how deep their graphs are nested, and calls with the depth of each."""
@@ -64,10 +69,10 @@ class _Body:
 def expanded_nodes(model: onnx.ModelProto) -> int:
     """Nodes, those of a function once for each call (M005: too many; M002: endlessly many)."""
     _require_short(model, model)
-    local = {(f.domain, f.name) for f in model.functions}
+    local = {_key(f) for f in model.functions}
     count = _Count(model, local)
     whole = count.body(model.graph)
-    bodies = {(f.domain, f.name): count.body(f) for f in model.functions}
+    bodies = {_key(f): count.body(f) for f in model.functions}
     written = count.nodes
     known = dict[Key, _Body]()
     for _ in range(MAX_DEPTH + 1):
@@ -109,8 +114,10 @@ class _Count:
                 raise too_large(self.model, f"it has more than {MAX_NODES} nodes")
             for node in graph.node:
                 self._require_small(node)
-                if self.local and (node.domain, node.op_type) in self.local:
-                    found.calls.append(((node.domain, node.op_type), depth))
+                if self.local:
+                    called = node.domain, node.op_type, node.overload
+                    if called in self.local:
+                        found.calls.append((called, depth))
                 waiting += [(inner, depth + 1) for inner in graphs_in(node.attribute)]
         return found
 

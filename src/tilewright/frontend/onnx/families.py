@@ -27,6 +27,7 @@ FAMILIES = (
     "convolution",
     "deformed",
     "determinant",
+    "early",
     "einsum",
     "fourier",
     "fused",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import overload
+from typing import Final, overload
 
 import onnx
 from onnx import defs
@@ -17,6 +17,12 @@ __all__ = ["CalledNodes", "LocalFunctions", "function_body"]
 
 LocalFunctions = Mapping[tuple[str, str], onnx.FunctionProto]
 
+STANDARD: Final = {
+    ("com.microsoft", "CausalConvWithState"): ("", 27),
+    ("com.microsoft", "LinearAttention"): ("", 27),
+}
+"""Operators that became ones of the standard as they were: its domain, and the opset."""
+
 
 def function_body(
     local: LocalFunctions, domain: str, node: OnnxNode, inputs: Sequence[Value | None]
@@ -24,8 +30,9 @@ def function_body(
     """The function that an operator stands for, None if it is primitive."""
     if (node.proto.domain, node.op) in local:
         return local[node.proto.domain, node.op]
+    domain, opset = STANDARD.get((domain, node.op), (domain, node.opset))
     try:
-        schema = defs.get_schema(node.op, node.opset, domain)
+        schema = defs.get_schema(node.op, opset, domain)
     except defs.SchemaError:
         return None
     if schema.has_function:

@@ -20,6 +20,7 @@ from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 from tilewright.frontend.onnx.scan_reference import Scan
 from tilewright.frontend.onnx.sparse import with_dense
+from tilewright.frontend.onnx.text_reference import RegexFullMatch, StringNormalizer
 
 __all__ = ["evaluator_of"]
 
@@ -165,7 +166,9 @@ EXTRA: Final = [
     DictVectorizer,
     LabelEncoder,
     Loop,
+    RegexFullMatch,
     Scan,
+    StringNormalizer,
     TreeEnsembleClassifier,
     TreeEnsembleRegressor,
     ZipMap,

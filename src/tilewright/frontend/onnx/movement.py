@@ -19,7 +19,7 @@ from tilewright.graph.sizes import fixed, never_exceeds, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
 
-__all__ = ["cut"]
+__all__ = ["cut", "slice_", "span"]
 
 ENDLESS: Final = 2**31 - 1
 """A start or end of this size or more means the end of the dimension, whatever its size."""

@@ -86,9 +86,10 @@ def softmax_over(b: Builder, x: Value, axes: Sequence[int], *, logarithm: bool) 
 def batch_normalization(
     b: Builder, node: OnnxNode, x: Value, scale: Value, bias: Value, middle: Value, variance: Value
 ) -> Value | Sequence[Value]:
-    """x·factor + shift for each channel; both follow from constants, or from x in training."""
-    if not node.int("spatial", 1):
-        node.decline("statistics for each element")
+    """x·factor + shift for each channel; both follow from constants, or from x in training.
+
+    Before opset 9, statistics may be those of each element of a sample.
+    """
     if node.int("training_mode"):
         return _in_training(b, node, x, scale, bias, middle, variance)
     if node.wants(1):
@@ -97,7 +98,10 @@ def batch_normalization(
     wide = [widened(b, v) for v in (scale, bias, middle, variance)]
     factor = b.map(lambda s, v: s * call("rsqrt", v + epsilon), wide[0], wide[3])
     shift = b.map(lambda c, m, f: c - m * f, wide[1], wide[2], factor)
-    factor, shift = (_on_channels(b, v, x.rank) for v in (factor, shift))
+    if node.int("spatial", 1):
+        factor, shift = (_on_channels(b, v, x.rank) for v in (factor, shift))
+    elif factor.rank != x.rank - 1 or shift.rank != x.rank - 1:
+        raise ValueError(f"statistics of {factor.rank} dimensions for samples of {x.rank - 1}")
     return b.map(lambda v, f, s: v * f.to(v.dtype) + s.to(v.dtype), x, factor, shift, dtype=x.dtype)
 
 
@@ -198,9 +202,14 @@ def lp_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 @onnx_op("MeanVarianceNormalization")
 def mean_variance_normalization(b: Builder, node: OnnxNode, x: Value) -> Value:
-    """(x - mean) / deviation."""
+    """(x - mean) / deviation; before opset 9 the axes are all, or all but that of channels."""
     axes = sorted(normal_axis(a, x.rank) for a in node.ints("axes", (0, 2, 3)) or ())
+    if node.opset < 9 and not node.has("axes"):
+        channels = () if node.int("across_channels") else (1,)
+        axes = [k for k in range(x.rank) if k not in channels]
     centred, _ = _centred(b, widened(b, x), axes)
+    if not node.int("normalize_variance", 1):
+        return converted(b, centred, x.dtype)
     variance = _variance(b, centred, axes)
     return b.map(lambda v, s: v / (call("sqrt", s) + 1e-9), centred, variance, dtype=x.dtype)
 

@@ -19,6 +19,8 @@ from tilewright.errors import Code, ModelError
 from tilewright.frontend.onnx.extent import expanded_nodes
 from tilewright.frontend.onnx.external import Outside, fill, location_of, open_inside, refused
 from tilewright.frontend.onnx.limits import MAX_FILE
+from tilewright.frontend.onnx.ordered import in_order
+from tilewright.frontend.onnx.overloads import without_overloads
 from tilewright.frontend.onnx.sound import require_sound
 from tilewright.shown import shown
 
@@ -31,7 +33,10 @@ ELSEWHERE = "give the path of the model instead of its content: the data lie bes
 
 
 def read_model(source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx.ModelProto:
-    """The model in a file, in bytes, or as it is; complete and sound (M001, M002, M003, M005)."""
+    """The model in a file, in bytes, or as it is; complete and sound (M001, M002, M003, M005).
+
+    Its nodes are in an order in which they can run, and its functions differ in their names.
+    """
     match source:
         case onnx.ModelProto():
             model, folder, what = source, None, "this message"
@@ -48,7 +53,7 @@ def read_model(source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx
         raise refused(external[0], "nobody knows in which folder that is", ELSEWHERE)
     if folder is not None:
         fill(external, folder)
-    return model
+    return in_order(without_overloads(model))
 
 
 def external_files(path: Path) -> Iterator[BinaryIO]:

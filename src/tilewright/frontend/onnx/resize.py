@@ -17,7 +17,14 @@ from typing import Final
 import numpy as np
 
 from tilewright.dtypes import f32, i64
-from tilewright.frontend.onnx.coordinates import Along, Interpolation, coordinate, rounded
+from tilewright.frontend.onnx.coordinates import (
+    COORDINATES,
+    ROUNDINGS,
+    Along,
+    Interpolation,
+    coordinate,
+    rounded,
+)
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
@@ -28,12 +35,16 @@ from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
 from tilewright.graph.sizes import fixed, tidy
+from tilewright.shown import shown
 from tilewright.tensor import ir as tir
 
 __all__: list[str] = []
 
 MAX_SCALE: Final = 1 << 32
 """No dimension grows by more: products with sizes, and with denominators, stay integers."""
+
+KINDS: Final = ("nearest", "linear", "cubic")
+"""What a result is made of, since opset 11."""
 
 TABLES: Final = 4
 """Tables of the size of the weights that computing them takes."""
@@ -57,8 +68,9 @@ def resize(
     """Another number of elements along some dimensions, nearest or interpolated."""
     if node.opset < 11:
         return _old_resize(b, node, x, roi)
-    mode = node.string("mode", "nearest")
-    coordinates = node.string("coordinate_transformation_mode", "half_pixel")
+    mode = _word(node, "mode", KINDS)
+    coordinates = _word(node, "coordinate_transformation_mode", COORDINATES)
+    rounding = _word(node, "nearest_mode", ROUNDINGS)
     axes = known_axes(b, node, x.rank) or list(range(x.rank))
     plan = (
         _by_sizes(b, node, x, axes, sizes)
@@ -71,8 +83,16 @@ def resize(
     if node.int("antialias") and mode != "nearest":
         return _smoothed(b, node, x, plan, coordinates, mode)
     if mode == "nearest":
-        return _nearest(b, x, plan, coordinates, node.string("nearest_mode", "round_prefer_floor"))
+        return _nearest(b, x, plan, coordinates, rounding)
     return _interpolated(b, x, plan, _interpolation(node, coordinates, mode))
+
+
+def _word(node: OnnxNode, name: str, known: Sequence[str]) -> str:
+    """An attribute that is one of some words, the first if it is left out."""
+    found = node.string(name, known[0])
+    if found not in known:
+        raise ValueError(f"its attribute `{name}` is `{shown(found)}`, none of {', '.join(known)}")
+    return found
 
 
 def _interpolation(node: OnnxNode, coordinates: str, kind: str) -> Interpolation:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 
-from tilewright.dtypes import f32, f64, i64
+from tilewright.dtypes import boolean, f32, f64, i64
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.coordinates import cubic_weight, linear_weight
 from tilewright.frontend.onnx.movement import cut
@@ -46,7 +46,8 @@ def grid_sample(b: Builder, node: OnnxNode, x: Value, grid: Value) -> Value:
         parts.append(b.add(op, x, *(place for place, _ in chosen)))
         weight = b.map(_multiplied, *(w for _, w in chosen))
         weights.append(b.reshape(weight, (grid.shape[0], 1, *grid.shape[1:-1])))
-    return b.map(_sum_where_weighted, *parts, *weights, dtype=x.dtype)
+    total = _any_where_weighted if x.dtype == boolean else _sum_where_weighted
+    return b.map(total, *parts, *weights, dtype=x.dtype)
 
 
 @onnx_op("AffineGrid")
@@ -99,6 +100,13 @@ def _sum_where_weighted(*values: tir.Expr) -> tir.Expr:
         for p, w in zip(parts, weights, strict=True)
     ]
     return sum(terms[1:], terms[0])
+
+
+def _any_where_weighted(*values: tir.Expr) -> tir.Expr:
+    """The same of truths: whether any part that has a weight is true."""
+    parts, weights = values[: len(values) // 2], values[len(values) // 2 :]
+    terms = [p & w.ne(0.0) for p, w in zip(parts, weights, strict=True)]
+    return reduce(lambda p, q: p | q, terms)
 
 
 def _taps(

@@ -60,6 +60,7 @@ _STANDARD: Final[Mapping[str, tuple[int, ...]]] = {
     "CumSum": (1,),
     "DFT": (1, 2),
     "Dropout": (2,),
+    "DynamicSlice": (1, 2, 3),
     "Expand": (1,),
     "MaxUnpool": (2,),
     "MelWeightMatrix": (0, 1, 2, 3, 4),

@@ -43,7 +43,7 @@ def require_sound(model: onnx.ModelProto) -> list[onnx.TensorProto]:
     walk = _Walk()
     walk.opsets("the model", model.opset_import)
     walk.names("the model", [model.graph.name])
-    walk.unique("the model", "function", [f"{f.domain}::{f.name}" for f in model.functions])
+    walk.unique("the model", "function", map(_function_name, model.functions))
     walk.nodes("the model", model.graph.node, walk.graph("the model", model.graph))
     for function in model.functions:
         walk.function(function)
@@ -56,7 +56,8 @@ class _Walk:
 
     def function(self, function: onnx.FunctionProto) -> None:
         place = f"the function `{shown(function.name)}`"
-        names = (function.name, function.domain, *function.input, *function.output)
+        names = (function.name, function.domain, function.overload)
+        names += (*function.input, *function.output)
         defaults = [attribute.name for attribute in function.attribute_proto]
         self.names(place, (*names, *function.attribute))
         self.unique(place, "attribute", (*function.attribute, *defaults))
@@ -107,6 +108,8 @@ class _Walk:
 
     def node(self, place: str, node: onnx.NodeProto, names: set[str]) -> None:
         self.names(place, (node.name, node.op_type, node.domain, *node.input, *node.output))
+        if node.overload:
+            self.names(place, [node.overload])
         for name in node.output:
             if name and name in names:
                 self.fail(_called(node), f"its result `{shown(name)}` has a name that is taken")
@@ -181,6 +184,11 @@ class _Walk:
 
     def fail(self, place: str, problem: str) -> NoReturn:
         raise ModelError(M002, {"place": place, "problem": problem}, hint=HINT)
+
+
+def _function_name(function: onnx.FunctionProto) -> str:
+    name = f"{function.domain}::{function.name}"
+    return f"{name} with the overload {function.overload}" if function.overload else name
 
 
 def _called(node: onnx.NodeProto) -> str:

@@ -56,9 +56,31 @@ class WholeModel:
         from tilewright.frontend.onnx.reference import told_as_call_error
 
         with told_as_call_error():
-            found = self._evaluator.run(None, dict(feeds))
+            given = {name: self._given(name, value) for name, value in feeds.items()}
+            found = self._evaluator.run(None, given)
         outputs = self.model.graph.output
         return [_texts(_held(v, o.type)) for v, o in zip(found, outputs, strict=True)]
+
+    def _given(self, name: str, value: object) -> Any:
+        """A value as the reference implementation takes it: texts may come in many forms."""
+        if name not in self._texts or value is None:
+            return value
+        from tilewright.frontend.onnx.text_reference import as_texts
+
+        return [as_texts(v) for v in value] if self._texts[name] else as_texts(value)  # type: ignore[attr-defined]
+
+    @cached_property
+    def _texts(self) -> dict[str, bool]:
+        """The inputs that are texts, and whether they are sequences of tensors."""
+        found: dict[str, bool] = {}
+        for info in self.model.graph.input:
+            kind, is_sequence = info.type, False
+            while (which := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
+                is_sequence = is_sequence or which == "sequence_type"
+                kind = getattr(kind, which).elem_type
+            if kind.tensor_type.elem_type == onnx.TensorProto.STRING:
+                found[info.name] = is_sequence
+        return found
 
     def __repr__(self) -> str:
         inputs, outputs = (
