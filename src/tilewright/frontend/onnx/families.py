@@ -17,6 +17,7 @@ FAMILIES = (
     "contrib_experts",
     "contrib_grouped",
     "contrib_layers",
+    "contrib_nchwc",
     "contrib_positions",
     "contrib_quantized",
     "contrib_recurrent",
