@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tests.onnx.beside_ort import beside
 from tests.onnx.native_nodes import check_native
 from tests.onnx.small_models import BATCH, check_node, one_node, run
@@ -50,6 +51,17 @@ def test_softmax_before_opset_13_takes_all_later_axes(
     wanted = (share if op == "Softmax" else np.log(share)).astype("f4")
     attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
     check_node(op, [x], opset=11, expected=[wanted], attributes=attributes)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "f8"])
+@pytest.mark.parametrize(("op", "wanted"), [("Softmax", 1), ("LogSoftmax", 0)])
+def test_a_single_element_is_certain(
+    rng: np.random.Generator, op: str, wanted: int, dtype: str
+) -> None:
+    x = normal(rng, BATCH, 3, 1).astype(dtype)
+    model, feeds = one_node(op, [x], attributes={"axis": -1})
+    (found,) = tw.compile(model, cache=False, threads=1).run(feeds)
+    assert (found == wanted).all()
 
 
 def test_softmax_of_large_and_masked_scores() -> None:

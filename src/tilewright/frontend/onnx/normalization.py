@@ -71,10 +71,14 @@ def softmax(b: Builder, node: OnnxNode, x: Value) -> Value:
 
 
 def softmax_over(b: Builder, x: Value, axes: Sequence[int], *, logarithm: bool) -> Value:
-    """With the greatest element taken out, so that nothing overflows."""
+    """With the greatest element taken out, so that nothing overflows.
+
+    Logarithms need an exact one for it, so that a single element has the logarithm zero.
+    """
     wide = computed_as(x.dtype)
     top = b.reduce(tir.Fold.MAX, x, axes)
-    power = b.map(lambda v, m: call("exp_bounded", v - m), x, top, dtype=wide)
+    exp = "exp" if logarithm else "exp_bounded"
+    power = b.map(lambda v, m: call(exp, v - m), x, top, dtype=wide)
     total = b.reduce(tir.Fold.ADD, power, axes)
     if logarithm:
         return b.map(lambda v, m, s: v - m - call("log", s), x, top, total, dtype=x.dtype)
