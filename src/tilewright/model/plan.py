@@ -13,7 +13,7 @@ from typing import Final
 
 from tilewright.graph.groups import Group, GroupKind, group_nodes, is_view
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value
-from tilewright.graph.ops import Concat, Map, argument, computed_as
+from tilewright.graph.ops import Concat, Map, Remap, argument, computed_as
 from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
@@ -21,67 +21,18 @@ from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.size_tensor import Sizes
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, tidy, variables
+from tilewright.model.cuts import cuts_of
 from tilewright.model.empties import MAX_DOUBTS, Doubt, doubts_of, without_source
 from tilewright.model.joins import joins_of
 from tilewright.model.sizing import is_plain
+from tilewright.model.steps import Assign, Branch, Enter, HostStep, KernelStep, Label, PlanStep
 from tilewright.tensor import ir as tir
 
-__all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "plan_graph"]
+__all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "PlanStep"]
+__all__ += ["can_plan", "plan_graph"]
 
 MAX_ROWS: Final = 4096
 """Iterations that there is room for, of a loop that may end earlier and collects."""
-
-
-@dataclass(eq=False)
-class Label:
-    """A place in the list of steps."""
-
-    name: str
-
-
-@dataclass(eq=False)
-class KernelStep:
-    """A group of nodes, the values that leave it, and the segment in which it runs."""
-
-    group: Group
-    outputs: tuple[Value, ...]
-    segment: int
-
-
-@dataclass(eq=False)
-class HostStep:
-    """A Python function, and the segment in which it runs."""
-
-    node: Node
-    defines: tuple[tuple[tir.Var, int, int], ...]
-    segment: int
-
-
-@dataclass(eq=False)
-class Enter:
-    """From here on the sizes of a segment are known; some are read from memory: (size, value)."""
-
-    segment: int
-    read: tuple[tuple[tir.Var, Value], ...] = ()
-
-
-@dataclass(eq=False)
-class Assign:
-    """A size gets a value."""
-
-    size: tir.Var
-    value: tir.Expr
-
-
-@dataclass(eq=False)
-class Branch:
-    """Go to a label unless a value is true, or an expression over sizes is; or always."""
-
-    to: Label
-    unless: Value | tir.Expr | None = None
-
-
-PlanStep = KernelStep | HostStep | Enter | Assign | Branch | Label
 
 
 @dataclass
@@ -90,7 +41,8 @@ class Plan:
 
     `nodes` are all nodes with the segment in which they run: those of a branch have one of their
     own where they assume something of sizes, so that nothing is asked of a branch not taken.
-    `homes[value]` is the segment in which a value is made.
+    `homes[value]` is the segment in which a value is made. `wholes` are found as they are asked
+    for, when all is planned: of what is joined again and again, each is a part of the next.
     """
 
     steps: list[PlanStep] = field(default_factory=list)
@@ -102,6 +54,7 @@ class Plan:
     segment_count: int = 1
     nodes: list[tuple[Node, int]] = field(default_factory=list)
     homes: dict[Value, int] = field(default_factory=dict)
+    wholes: dict[Value, tuple[Value, tir.Expr]] = field(default_factory=dict)
     here: int = 0
 
     def root(self, value: Value) -> Value:
@@ -112,11 +65,16 @@ class Plan:
 
     def whole(self, value: Value) -> tuple[Value, tir.Expr]:
         """The value that has memory of its own in which a value lies, and where in it, in bytes."""
-        value, begin = self.root(value), tir.as_index(0)
-        while value in self.parts:
-            outer, offset = self.parts[value]
-            value, begin = self.root(outer), tidy(begin + offset)
-        return value, begin
+        value = self.root(value)
+        inside: list[Value] = []
+        while value not in self.wholes and value in self.parts:
+            inside.append(value)
+            value = self.root(self.parts[value][0])
+        found = self.wholes.get(value, (value, tir.as_index(0)))
+        for part in reversed(inside):
+            found = found[0], tidy(found[1] + self.parts[part][1])
+            self.wholes[part] = found
+        return found
 
     def new_segment(self, *sizes: tir.Var) -> int:
         """A segment in which more sizes are known."""
@@ -151,12 +109,18 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
     joins = joins_of(graph, plan.root)
     for join in joins.values():
         plan.parts.update((part, (join.whole, begin)) for part, begin in join.places.items())
+    told_late = {v for n, _ in plan.nodes if isinstance(n.op, Host) for v in n.outputs}
+    cuts = cuts_of(graph, plan.root, plan.constants.keys() | told_late)
     for group in group_nodes(graph):
-        (first, *_) = group.nodes
+        (first, *others) = group.nodes
         match first.op:
             case Concat() if first in joins:
                 for value, part in joins[first].copied:
                     _copy(plan, value, part, first.label)
+            case Remap() if first in cuts and not others:
+                cut = cuts[first]
+                plan.parts[cut.part] = cut.source, cut.begin
+                _copy(plan, cut.part, first.output, first.label)
             case Host():
                 _plan_host(plan, first)
             case If():
