@@ -17,6 +17,7 @@ import onnx
 from onnx import TensorProto, helper, parser
 
 from fuzz.hostile.trial import Limits, attempt
+from tests.hostile.long_sizes import LONG
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
 
@@ -227,6 +228,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "differing ranks": differing_ranks,
     "sparse": sparse,
     "long chain": long_chain,
+    **LONG,
 }
 
 
