@@ -24,6 +24,8 @@ REFUSED = {
     "top k": "M004",
     "doubled": "M004",
     "nested loops": "M005",
+    "dimensions of dimensions": "M005",
+    "joined, too many": "M005",
 }
 
 

@@ -29,6 +29,7 @@ from tilewright.model.compiler import (
     compile_parts,
     require_layouts,
 )
+from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.kernels import KernelTask
 from tilewright.model.limits import Limits, StepTime, step_times
 from tilewright.model.module import Module, load_module
@@ -75,7 +76,7 @@ def show_model(arguments: argparse.Namespace) -> int:
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
-        with ProgressLine() as progress:
+        with ProgressLine() as progress, told_as_too_large(path):
             chosen = choose_layouts(
                 source, target, threads, progress.compiling, layouts=layouts, settled=settled
             )

@@ -22,7 +22,9 @@ from tilewright.dtypes import DType, dtype_of, i64
 from tilewright.graph.folding import (
     FREE_ELEMENTS,
     MAX_KNOWN,
+    WORK_OF_SIZE,
     Purse,
+    TooLarge,
     products_of,
     require_possible,
 )
@@ -48,6 +50,7 @@ from tilewright.graph.sizes import (
     as_shape,
     broadcast,
     fixed,
+    length_of,
     product,
     same_shape,
     sized,
@@ -60,7 +63,7 @@ from tilewright.tensor.visit import walk
 
 __all__ = ["Builder"]
 
-MAX_SYMBOLIC: Final = 1024
+MAX_SYMBOLIC: Final = 256
 """Elements of a tensor whose contents are followed as expressions."""
 
 MAX_JOINED: Final = 64
@@ -168,12 +171,12 @@ class Builder:
                 return None
         try:
             found = op.evaluate(arrays, _number)
-        except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError):
+        except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError, TooLarge):
             return None  # depends on a size that is not known before a call
         results: list[Value] = []
         for array, kind in zip(found, types, strict=True):
             if array.dtype == object:
-                tidied = _tidied(array)
+                tidied = _tidied(array, self.purse)
                 if tidied is None:
                     return None
                 results.append(self._with_contents(tidied, kind.dtype))
@@ -249,11 +252,21 @@ class Builder:
         return self.add(op)
 
     def concat(self, values: Sequence[Value], along: int) -> Value:
-        """Tensors one after another; many are joined in groups: each is a loop of a kernel."""
+        """Tensors one after another; many are joined in groups: each is a loop of a kernel.
+
+        Many of symbolic sizes are copied one by one, which needs their dimension in front.
+        """
         if len(values) == 1:
             return values[0]
+        op = Concat(along)
+        if op.is_copied([value.shape for value in values]):
+            order = [along, *(d for d in range(values[0].rank) if d != along)]
+            if all(fixed(dim) == 1 for dim in values[0].shape[:along]):
+                return self.add(op, *values)
+            joined = self.add(Concat(0), *(self.transpose(value, order) for value in values))
+            return self.transpose(joined, [order.index(d) for d in range(values[0].rank)])
         if len(values) <= MAX_JOINED:
-            return self.add(Concat(along), *values)
+            return self.add(op, *values)
         size = -(-len(values) // -(-len(values) // MAX_JOINED))
         parts = (values[k : k + size] for k in range(0, len(values), size))
         return self.concat([self.concat(part, along) for part in parts], along)
@@ -347,18 +360,28 @@ def _number(expr: tir.Expr) -> int:
     return number
 
 
-def _tidied(array: Array) -> Array | None:
-    """Elements in canonical form as index expressions; None if one is not integer arithmetic."""
+def _tidied(array: Array, purse: Purse) -> Array | None:
+    """Elements in canonical form as index expressions.
+
+    None if one is not integer arithmetic, too long, or not paid for: such a tensor is data like
+    any other.
+    """
     result = np.empty(array.shape, dtype=object)
     for place in np.ndindex(*array.shape):
         element: object = array.item(place)
         if not isinstance(element, tir.Expr):
             result[place] = tir.Const(int(element))  # type: ignore[call-overload]
             continue
-        plain = _without_casts(element)
-        if plain is None:
+        try:
+            if not purse.spends(0, WORK_OF_SIZE * length_of(element) ** 2):
+                return None
+            plain = _without_casts(element)
+            simple = None if plain is None else tidy(plain)
+        except TooLarge:
             return None
-        simple = tidy(plain)  # a condition that is certain is a number, too
+        if simple is None:
+            return None
+        # a condition that is certain is a number, too
         result[place] = tir.Const(int(simple.value)) if isinstance(simple, tir.Const) else simple
     return result
 

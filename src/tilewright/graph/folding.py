@@ -8,12 +8,13 @@ weights that a model really has; what the purse does not pay for is left to the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tilewright.errors import Code, GraphError
 from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import walk
 
 if TYPE_CHECKING:
     from tilewright.graph.ir import TensorType
@@ -25,9 +26,12 @@ __all__ = [
     "MAX_ELEMENTS",
     "MAX_KNOWN",
     "MAX_RANK",
+    "WORK_OF_SIZE",
     "Purse",
+    "TooLarge",
     "products_of",
     "require_possible",
+    "require_small",
 ]
 
 G070 = Code("G070", "a tensor cannot have {what}: {shape}")
@@ -43,8 +47,14 @@ FREE_ELEMENTS: Final = 1 << 22
 FREE_WORK: Final = 1 << 28
 ELEMENTS_EACH: Final = 16
 WORK_EACH: Final = 256
+WORK_OF_SIZE: Final = 64
+"""Operations that a size costs, times the square of its length: its parts are compared."""
 FREE_STEPS: Final = 64
 """Repetitions of nodes that a number in a model asks for, instead of nodes of its own."""
+
+
+class TooLarge(Exception):  # noqa: N818  (a signal, which becomes M005 with its model)
+    """Something of a model exceeds what can be counted; the text says what."""
 
 
 @dataclass(slots=True, eq=False)
@@ -99,9 +109,21 @@ def products_of(op: Op, read: Sequence[TensorType], made: Sequence[TensorType]) 
     return sum(map(_elements, made)) * min(map(_elements, read))
 
 
+def require_small(exprs: Iterable[tir.Expr]) -> None:
+    """Refuse numbers in indices and sizes with which 64 bits would overflow (`TooLarge`)."""
+    for expr in exprs:
+        if isinstance(expr, tir.Var):
+            continue
+        for part in walk(expr):
+            number = isinstance(part, tir.Const) and part.dtype.is_integer and part.value
+            if not -MAX_ELEMENTS <= number <= MAX_ELEMENTS:
+                raise TooLarge(f"a place or a size is computed with {number}")
+
+
 def require_possible(kinds: Sequence[TensorType]) -> None:
-    """Refuse types that no memory can hold (G070)."""
+    """Refuse types that no memory can hold (G070, `TooLarge`)."""
     for kind in kinds:
+        require_small(dim for dim in kind.shape if not isinstance(dim, tir.Const))
         if kind.rank > MAX_RANK:
             facts = {"what": f"more than {MAX_RANK} dimensions", "shape": f"it has {kind.rank}"}
             raise GraphError(G070, facts, hint="give it fewer dimensions")

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Final
 
 from tilewright.errors import Code, GraphError
+from tilewright.graph.folding import TooLarge
 from tilewright.graph.ir import Shape, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
@@ -28,9 +30,16 @@ __all__ = [
     "never_exceeds",
     "product",
 ]
-__all__ += ["same_shape", "sized", "tidy", "variables"]
+__all__ += ["length_of", "same_shape", "sized", "tidy", "variables"]
 
 G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
+
+MAX_WORK: Final = 256
+"""Operations of a size other than sums and products. Those of networks have a dozen."""
+MAX_PARTS: Final = 4096
+"""Operations and operands of a size: the sum of as many sizes as are ever joined."""
+MAX_LITERAL: Final = (1 << 63) - 1
+"""Numbers in a size: it is computed with 64 bits."""
 
 
 def variables(exprs: Iterable[tir.Expr]) -> tuple[tir.Var, ...]:
@@ -48,10 +57,27 @@ def tidy(expr: tir.Expr) -> tir.Expr:
     """The canonical form of a dimension."""
     if isinstance(expr, tir.Const | tir.Var):
         return expr
-    analyzer = Analyzer()
-    for var in free_vars(expr):
-        analyzer = analyzer.assume(tir.Const(1) <= var)
-    return analyzer.simplify(expr)
+    length_of(expr)
+    some = (tir.Const(1) <= var for var in free_vars(expr))
+    return Analyzer().assume(*some).simplify(expr)
+
+
+def length_of(expr: tir.Expr) -> int:
+    """Operations and operands of a size; `TooLarge` for many, and for numbers beyond 64 bits.
+
+    Expressions share their parts, and are followed as trees: twenty nodes of a model can make one
+    of a million operations. Sums are long where many tensors are joined, and easy to deal with.
+    """
+    work = parts = 0
+    for parts, part in enumerate(walk(expr), 1):
+        if isinstance(part, tir.Const):
+            if not -MAX_LITERAL <= part.value <= MAX_LITERAL:
+                raise TooLarge(f"a size is computed with {part.value}")
+        elif not isinstance(part, tir.Var | tir.Add | tir.Sub | tir.Mul):
+            work += 1
+        if work > MAX_WORK or parts > MAX_PARTS:
+            raise TooLarge("a size depends on others in too many steps")
+    return parts
 
 
 def as_shape(dims: Iterable[int | tir.Expr]) -> Shape:
@@ -105,12 +131,9 @@ def never_exceeds(a: tir.Expr, b: tir.Expr, shape: Shape) -> bool:
     small, large = tir.int_value(a), tir.int_value(b)
     if small is not None and large is not None:
         return small <= large
-    analyzer = Analyzer()
-    for var in variables([a, b]):
-        analyzer = analyzer.assume(tir.Const(0) <= var)
-    for dim in dict.fromkeys(shape):
-        if tir.int_value(dim) is None:
-            analyzer = analyzer.assume(tir.Const(1) <= dim)
+    known = [tir.Const(0) <= var for var in variables([a, b])]
+    dims = (dim for dim in dict.fromkeys(shape) if tir.int_value(dim) is None)
+    analyzer = Analyzer().assume(*known, *(tir.Const(1) <= dim for dim in dims))
     return analyzer.prove(a <= b) is True
 
 

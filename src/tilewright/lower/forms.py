@@ -36,6 +36,9 @@ __all__ = [
 Factors = tuple[tir.Expr, ...]
 Form = dict[Factors, int]
 
+MAX_TERMS: Final = 16
+"""Terms of a product that is multiplied out: that of ten borders, n + 2, would have a thousand."""
+
 
 def constant(value: int) -> Form:
     """A number."""
@@ -173,19 +176,30 @@ def scaled(a: Form, factor: int) -> Form:
 
 
 def times(a: Form, b: Form) -> Form:
-    """`a · b`."""
+    """`a · b`, multiplied out, unless that takes very many terms: it is then an atom of its own."""
     number = const_of(b)
     if number is not None:
         return scaled(a, number)
     number = const_of(a)
     if number is not None:
         return scaled(b, number)
+    if _stays_closed(a, b):
+        return _atom(tir.Mul(expr_of(a), expr_of(b), index))
     total: Form = {}
     for x, k in a.items():
         for y, n in b.items():
             key = tuple(sorted(x + y, key=hash)) if x and y else x or y
             total[key] = total.get(key, 0) + k * n
     return {key: k for key, k in total.items() if k}
+
+
+def _stays_closed(a: Form, b: Form) -> bool:
+    """Whether a product has many terms, or several with a product that is not multiplied out."""
+    if len(a) == len(b) == 1:
+        return False
+    if min(len(a), len(b)) > 1 and len(a) * len(b) > MAX_TERMS:
+        return True
+    return any(type(atom) is tir.Mul for form in (a, b) for key in form for atom in key)
 
 
 def mentions(form: Form, var: tir.Var) -> bool:

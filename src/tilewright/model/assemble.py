@@ -121,6 +121,8 @@ class _Assembler:
             if isinstance(step, planned.HostStep)
             for value in step.node.outputs
         }
+        self.results = {plan.root(value) for value in graph.outputs}
+        self.wholes = {plan.whole(part)[0] for part in plan.parts}
 
     def run(self) -> Assembled:
         image = link([c.code for c in self.compiled.values()])
@@ -225,11 +227,9 @@ class _Assembler:
         """Whether one value is a temporary of the size of another, whose memory is known before."""
         if not isinstance(source, Value) or not isinstance(result, Value):
             return False
-        kept = {self.plan.root(value) for value in self.graph.outputs}
-        wholes = {self.plan.whole(part)[0] for part in self.plan.parts}
-        if source in kept or source in self.numbers or source in self.made_by_host:
+        if source in self.results or source in self.numbers or source in self.made_by_host:
             return False
-        if source in wholes or result in wholes:
+        if source in self.wholes or result in self.wholes:
             return False
         if self._segment(result) > self._segment(source):
             return False
@@ -310,7 +310,6 @@ class _Assembler:
 
     def _place_all(self, lives: dict[object, tuple[int, int]]) -> None:
         """Buffers for everything that steps write."""
-        results = {self.plan.root(value) for value in self.graph.outputs}
         for what, (first, last) in lives.items():
             if not isinstance(what, Value) or what in self.numbers:
                 continue
@@ -318,7 +317,7 @@ class _Assembler:
             place = rt.Place.ARENA
             if what in self.made_by_host:
                 place = rt.Place.HOST
-            elif what in results:
+            elif what in self.results:
                 place = rt.Place.OUTPUT
             size = self.sizes.bytes_of(what)
             buffer = rt.Buffer(what.name, place, size, self._segment(what), first, last)

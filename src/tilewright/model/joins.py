@@ -4,6 +4,9 @@ In memory, parts lie one after another if everything outside of the dimension al
 joined has size one: channels first, or in blocks, of a single image. The kernel that makes a part
 then writes it into the whole. What cannot be written there (an input of the graph, a part that is
 stored otherwise, or joined twice) is copied to its place.
+
+Many parts of sizes that only a run tells are all copied, each by the same kernel: in one kernel for
+all of them every place would be a sum of all sizes before it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from tilewright.graph.groups import is_view
 from tilewright.graph.ir import Graph, Node, Value
 from tilewright.graph.ops import Concat
 from tilewright.graph.ops.op import Role
-from tilewright.graph.sizes import product, sized, tidy
+from tilewright.graph.sizes import fixed, product, sized, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import Reorder, Split
 from tilewright.tensor.stored import misfit
@@ -44,8 +47,9 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
     taken = {root(value) for value in graph.outputs}
     found: dict[Node, Join] = {}
     for node in graph.nodes:
-        if not isinstance(node.op, Concat) or not _lie_in_order(node, node.op.axis):
+        if not isinstance(node.op, Concat) or not _lie_in_order(node, node.op):
             continue
+        symbolic = sized(node.output.stored_shape) is None
         copied: list[tuple[Value, Value]] = []
         places: dict[Value, tir.Expr] = {}
         begin: tir.Expr = tir.Const(0)
@@ -54,7 +58,8 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
             behind = root(value)
             maker = makers.get(behind)
             told = maker is not None and (maker.op.role in _TOLD or isinstance(maker.op, Concat))
-            if told and behind not in taken and value.layout == kind.layout:
+            # What has a symbolic size may have no memory yet when its parts are made.
+            if told and not symbolic and behind not in taken and value.layout == kind.layout:
                 taken.add(behind)
                 places[behind] = begin
             else:
@@ -62,17 +67,19 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
                 places[part] = begin
                 copied.append((value, part))
             begin = tidy(begin + product((*kind.stored_shape, tir.Const(kind.dtype.size_bytes))))
-        if len(copied) < len(node.inputs):
+        if len(copied) < len(node.inputs) or symbolic:
             found[node] = Join(node.output, places, tuple(copied))
     return found
 
 
-def _lie_in_order(node: Node, axis: int) -> bool:
+def _lie_in_order(node: Node, op: Concat) -> bool:
     """Whether parts that are stored like the whole lie in it one after another."""
-    layout, shape = node.output.layout, sized(node.output.stored_shape)
-    if shape is None or any(misfit(value.shape, layout) for value in node.inputs):
+    layout, shape = node.output.layout, node.output.stored_shape
+    if any(misfit(value.shape, layout) for value in node.inputs):
         return False
-    at = axis  # the dimension in memory that counts the parts, or blocks of them
+    if sized(shape) is None and not op.is_copied([value.shape for value in node.inputs]):
+        return False
+    at = op.axis  # the dimension in memory that counts the parts, or blocks of them
     for step in layout:
         match step:
             case Split(dim=dim):
@@ -81,4 +88,4 @@ def _lie_in_order(node: Node, axis: int) -> bool:
                 at = order.index(at)
             case _:
                 return False
-    return all(size == 1 for size in shape[:at])
+    return all(fixed(size) == 1 for size in shape[:at])

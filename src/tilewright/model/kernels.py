@@ -18,6 +18,7 @@ from tilewright.llvm.emit import emit, scratch_symbol, symbol
 from tilewright.llvm.machine import object_of
 from tilewright.lower import lower
 from tilewright.lower.in_place import in_place
+from tilewright.model.flattened import flattened
 from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
@@ -82,24 +83,27 @@ def task_of(
 ) -> KernelTask:
     """The tensor program of a group."""
     inputs = group.inputs()
-    sizes = abstract_sizes(group.nodes)
-    names = {value: f"p{k}" for k, value in enumerate((*inputs, *outputs))}
+    nodes, flat = flattened(group.nodes)
+    sizes = abstract_sizes(nodes)
+    given_in, given_out = ([flat.get(v, v) for v in side] for side in (inputs, outputs))
+    names = {value: f"p{k}" for k, value in enumerate((*given_in, *given_out))}
     tensors: dict[Value, Tensor] = {
-        value: placeholder(names[value], sizes.shape(value.shape), value.dtype) for value in inputs
+        value: placeholder(names[value], sizes.shape(value.shape), value.dtype)
+        for value in given_in
     }
     stage = 0
-    for node in group.nodes:
+    for node in nodes:
         given = [names.get(v, f"t{stage + k}") for k, v in enumerate(node.outputs)]
         stage += len(given)
         made = sizes.op(node.op).lower([tensors[v] for v in node.inputs], given)
         tensors.update(zip(node.outputs, made, strict=True))
-    program = func("kernel", [tensors[v] for v in inputs], [tensors[v] for v in outputs])
+    program = func("kernel", [tensors[v] for v in given_in], [tensors[v] for v in given_out])
     # A result may have another name than its value: operators on narrow types convert at the end.
     pairs = zip(program.params, (*inputs, *outputs), strict=True)
     layouts = {param.name: _abstract(v.layout, sizes) for param, v in pairs if v.layout}
     program = stored_program(program, layouts) if layouts else program
     program, carriers = _with_carriers(program, len(inputs))
-    fixed = frozenset(names[v] for v in inputs if v in constants)
+    fixed = frozenset(f"p{k}" for k, v in enumerate(inputs) if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
     plans = ContractionPlan | WindowPlan
     loops = next((n.loops for n in group.nodes if isinstance(n.loops, plans)), None)

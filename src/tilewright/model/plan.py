@@ -13,7 +13,7 @@ from typing import Final
 
 from tilewright.graph.groups import Group, group_nodes, is_view
 from tilewright.graph.ir import Graph, Node, Value
-from tilewright.graph.ops import Concat
+from tilewright.graph.ops import Concat, Remap
 from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.control import If, Loop
@@ -21,6 +21,7 @@ from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.size_tensor import Sizes
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, variables
+from tilewright.model.cuts import cuts_of
 from tilewright.model.empties import MAX_DOUBTS, Doubt, doubts_of, without_source
 from tilewright.model.joins import joins_of
 from tilewright.model.plan_loop import is_true, plan_loop
@@ -63,12 +64,18 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
     joins = joins_of(graph, plan.root)
     for join in joins.values():
         plan.parts.update((part, (join.whole, begin)) for part, begin in join.places.items())
+    told_late = {v for n, _ in plan.nodes if isinstance(n.op, Host) for v in n.outputs}
+    cuts = cuts_of(graph, plan.root, plan.constants.keys() | told_late)
     for group in group_nodes(graph):
-        (first, *_) = group.nodes
+        (first, *others) = group.nodes
         match first.op:
             case Concat() if first in joins:
                 for value, part in joins[first].copied:
                     plan.copy(value, part, first.label)
+            case Remap() if first in cuts and not others:
+                cut = cuts[first]
+                plan.parts[cut.part] = cut.source, cut.begin
+                plan.copy(cut.part, first.output, first.label)
             case Host():
                 _plan_host(plan, first)
             case If():

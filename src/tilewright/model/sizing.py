@@ -38,12 +38,17 @@ _OPS: Final[dict[type[tir.Expr], SizeOp]] = {
 
 def is_plain(dim: tir.Expr) -> bool:
     """Whether a dimension can be computed and is not negative, whatever the sizes of a run are."""
-    match tidy(dim):
+    dim = tidy(dim)
+    while isinstance(dim, tir.Add):  # a long sum leans to the left
+        if not is_plain(dim.b):
+            return False
+        dim = dim.a
+    match dim:
         case tir.Const(value=number):
             return number >= 0
         case tir.Var():
             return True
-        case tir.Add(a=a, b=b) | tir.Mul(a=a, b=b) | tir.Min(a=a, b=b):
+        case tir.Mul(a=a, b=b) | tir.Min(a=a, b=b):
             return is_plain(a) and is_plain(b)
         case tir.Max(a=a, b=b):
             parts = (a, b)

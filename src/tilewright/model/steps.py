@@ -77,6 +77,8 @@ class Plan:
     own where they assume something of sizes, so that nothing is asked of a branch not taken.
     `homes[value]` is the segment in which a value is made. `alike` are dimensions of what a loop
     collects: one of an iteration, the same of the first, and the segment in which they must agree.
+    `wholes` are found as they are asked for, when all is planned: of what is joined again and
+    again, each is a part of the next.
     """
 
     steps: list[PlanStep] = field(default_factory=list)
@@ -89,6 +91,7 @@ class Plan:
     nodes: list[tuple[Node, int]] = field(default_factory=list)
     homes: dict[Value, int] = field(default_factory=dict)
     alike: list[tuple[tir.Expr, tir.Var, int]] = field(default_factory=list)
+    wholes: dict[Value, tuple[Value, tir.Expr]] = field(default_factory=dict)
     here: int = 0
 
     def root(self, value: Value) -> Value:
@@ -99,11 +102,16 @@ class Plan:
 
     def whole(self, value: Value) -> tuple[Value, tir.Expr]:
         """The value that has memory of its own in which a value lies, and where in it, in bytes."""
-        value, begin = self.root(value), tir.as_index(0)
-        while value in self.parts:
-            outer, offset = self.parts[value]
-            value, begin = self.root(outer), tidy(begin + offset)
-        return value, begin
+        value = self.root(value)
+        inside: list[Value] = []
+        while value not in self.wholes and value in self.parts:
+            inside.append(value)
+            value = self.root(self.parts[value][0])
+        found = self.wholes.get(value, (value, tir.as_index(0)))
+        for part in reversed(inside):
+            found = found[0], tidy(found[1] + self.parts[part][1])
+            self.wholes[part] = found
+        return found
 
     def new_segment(self, *sizes: tir.Var) -> int:
         """A segment in which more sizes are known."""

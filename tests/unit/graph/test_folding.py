@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.graph import Builder
+from tilewright.dtypes import f32
+from tilewright.graph import Builder, interpret
 from tilewright.graph.folding import FREE_ELEMENTS, Purse
 from tilewright.graph.ops import ArgReduce, Cumulate
 from tilewright.tensor import ir as tir
@@ -62,3 +63,29 @@ def test_a_purse_pays_until_it_is_empty():
     purse.fill(1)
     assert purse.spends(16)
     assert not purse.spends(1)
+
+
+def test_sizes_that_become_too_long_are_data():
+    b = Builder("long")
+    x = b.input("x", f32, (tir.Var("n"),))
+    size = b.sizes(x.shape)
+    known = []
+    for _ in range(10):
+        size = b.map(lambda d: d // 2 + d % 3, size)
+        known.append(held(b, size))
+    assert known[:4] == [True] * 4
+    assert known[-1] is False
+    graph = b.graph([size])
+    n = right = 1000
+    for _ in range(10):
+        right = right // 2 + right % 3
+    (found,) = interpret(graph, {"x": np.zeros(n, np.float32)})
+    assert found.tolist() == [right]
+
+
+def test_sizes_are_paid_for():
+    b = Builder("paid", Purse(work=1000))
+    size = b.sizes([tir.Var("n")])
+    assert held(b, b.map(lambda d: d + 1, size))
+    assert not held(b, b.map(lambda d: d * 2 + 1, size))
+    assert not held(b, b.map(lambda d: d - 3, size))

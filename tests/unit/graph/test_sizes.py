@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expect import raises_code
+from tilewright.graph.folding import TooLarge
 from tilewright.graph.sizes import (
     as_shape,
     broadcast,
@@ -12,6 +13,7 @@ from tilewright.graph.sizes import (
     dims_equal,
     evaluate_size,
     fixed,
+    length_of,
     product,
     same_shape,
     sized,
@@ -99,3 +101,31 @@ def test_a_size_that_nobody_told_is_missed() -> None:
     assert evaluate_size(N // 2 + S, {N: 5, S: 1}) == 3
     with pytest.raises(KeyError, match="not all known"):
         evaluate_size(N + S, {N: 5})
+
+
+def halved(times: int) -> tir.Expr:
+    """Twice as long with each step."""
+    size: tir.Expr = N
+    for _ in range(times):
+        size = size // 2 + size % 3
+    return size
+
+
+def test_sizes_of_very_many_steps_are_refused():
+    assert length_of(N + S * 2) == 5
+    assert tidy(halved(4)) is not None
+    for long in (halved(12), halved(200)):
+        with pytest.raises(TooLarge, match="too many steps"):
+            tidy(long)
+
+
+def test_sums_may_be_long():
+    sizes = [tir.Var(f"n{k}") for k in range(200)]
+    total = sum(sizes, tir.Const(0))
+    assert variables([tidy(total)]) == tuple(sorted(sizes, key=lambda v: v.name))
+
+
+def test_numbers_beyond_64_bits_are_refused():
+    with pytest.raises(TooLarge, match=str(2**63)):
+        tidy(N + 2**63)
+    assert tidy(N + (2**63 - 1)) is not None

@@ -1,4 +1,5 @@
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from tilewright.lower import forms
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.evaluate import Evaluator
+from tilewright.tensor.visit import free_vars, substitute
 
 X, J, N = (tir.Var(name) for name in "xjn")
 COVER = covers.of((3, 2), (2, 3), (1, 1))
@@ -24,6 +26,25 @@ EXPRESSIONS = [
     8 - X - J,
     X * N + J * N - N * 2,
 ]
+
+
+def borders(rank):
+    """How many elements a tensor with a border along each dimension has."""
+    total = tir.Const(1)
+    for k in range(rank):
+        total = total * (tir.Var(f"n{k}") + 2)
+    return total
+
+
+@pytest.mark.parametrize("rank", [2, 4, 5, 20])
+def test_products_of_many_sums_stay_short(rank):
+    whole = borders(rank)
+    form = forms.form_of(whole)
+    assert len(form) <= forms.MAX_TERMS
+    values = {var: k + 1 for k, var in enumerate(free_vars(whole))}
+    found = substitute(forms.expr_of(form), {v: tir.Const(n) for v, n in values.items()})
+    assert forms.const_of(forms.form_of(found)) == prod(n + 2 for n in values.values())
+    assert forms.form_of(forms.expr_of(form)) == form
 
 
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=range(len(EXPRESSIONS)))

@@ -11,7 +11,9 @@ from tilewright.graph import Builder, Graph, interpret
 from tilewright.graph.ops import Concat
 from tilewright.graph.sizes import fixed
 from tilewright.model.joins import joins_of
+from tilewright.model.plan import plan_graph
 from tilewright.runtime.program import Place
+from tilewright.tensor import ir as tir
 
 LAYOUTS = {"nhwc": (), "nchw": NCHW, "nchw4c": blocked(4)}
 
@@ -104,3 +106,31 @@ def test_nothing_is_gained_if_all_parts_are_copied():
     graph = b.graph([b.concat([x, x], 1)])
     assert isinstance(graph.nodes[0].op, Concat)
     assert not joins_of(graph, lambda value: value)
+
+
+@pytest.mark.parametrize("outer", [(), (1,), (2,)])
+@pytest.mark.parametrize("count", [16, 17, 70])
+def test_many_parts_of_symbolic_sizes_are_copied_by_one_kernel(count, outer):
+    b = Builder("many")
+    inputs = [b.input(f"x{k}", f32, (*outer, tir.Var(f"n{k}"), 3)) for k in range(count)]
+    graph = b.graph([b.concat(inputs, len(outer))])
+    module, made = compiled(graph)
+    if count > 16:
+        assert len(made.program.kernels) <= 3  # a copy, and transposes there and back
+    rng = np.random.default_rng(count)
+    for sizes in (rng.integers(0, 4, count), np.ones(count, np.int64)):
+        given = [rng.standard_normal((*outer, n, 3), np.float32) for n in sizes]
+        (found,) = module.run({f"x{k}": part for k, part in enumerate(given)})
+        np.testing.assert_array_equal(found, np.concatenate(given, len(outer)))
+
+
+def test_parts_of_parts_are_found_in_the_whole():
+    b = Builder("nested")
+    x = b.input("x", f32, (1, 4, 5, 8))
+    whole = b.map(lambda v: v * 2.0, x)
+    for _ in range(5):
+        whole = b.concat([whole, b.map(lambda v: v + 1.0, x)], 1)
+    plan = plan_graph(b.graph([b.map(lambda v: v - 1.0, whole)]))
+    begins = {plan.whole(part) for part in plan.parts}
+    assert len({value for value, _ in begins}) == 1
+    assert all(plan.whole(part) == plan.whole(part) for part in plan.parts)

@@ -14,7 +14,12 @@ from tilewright.dtypes import DType, i32
 from tilewright.errors import GraphError
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
-from tilewright.frontend.onnx.windows import channels_first, channels_last, place_windows
+from tilewright.frontend.onnx.windows import (
+    channels_first,
+    channels_last,
+    place_windows,
+    require_near,
+)
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops.window import FIT, G030, Conv, ConvTranspose
 from tilewright.graph.sizes import fixed, sized, tidy
@@ -90,6 +95,7 @@ def conv_transpose(
         node.decline(f"strides of {strides}, each step of which is a kernel of its own")
     extra = (node.ints("output_padding") or [0] * rank)[:rank]
     pads = _transposed_pads(node, last.shape[1:-1], kernel, strides, dilations, extra)
+    require_near(*kernel, *strides, *dilations, *extra, *pads)
     extra = [e - min(end, 0) for e, end in zip(extra, pads[rank:], strict=True)]
     pads = [*pads[:rank], *(max(end, 0) for end in pads[rank:])]
     if min(pads) < 0:

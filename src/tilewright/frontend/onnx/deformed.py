@@ -14,6 +14,7 @@ from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.windows import require_near
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
@@ -73,6 +74,7 @@ def _taps(
     stride = (node.ints("strides") or [1, 1])[d]
     gap = (node.ints("dilations") or [1, 1])[d]
     pad = (node.ints("pads") or [0, 0, 0, 0])[d]
+    require_near(stride, gap, pad)
     shape = [1] * 5
     shape[3] = window[0] * window[1]
     dims = [tir.as_index(s) for s in shape]

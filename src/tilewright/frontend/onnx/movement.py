@@ -6,6 +6,7 @@ combination of `Reshape`, `Transpose` and `Expand`. Dimensions, starts and ends 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,7 +15,9 @@ import numpy as np
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
+from tilewright.frontend.onnx.windows import require_near
 from tilewright.graph import Builder, Value
+from tilewright.graph.folding import MAX_ELEMENTS
 from tilewright.graph.sizes import fixed, never_exceeds, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
@@ -43,8 +46,10 @@ def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> S
         even = tidy((dim + (parts - 1)) // parts)
         lengths = [even] * (parts - 1)
         lengths.append(tidy(dim - even * (parts - 1)))
-    starts = [tidy(sum(lengths[:k], tir.Const(0))) for k in range(parts)]
-    return [cut(b, x, along, s, n) for s, n in zip(starts, lengths, strict=True)]
+    if len(lengths) != parts:
+        raise ValueError(f"{len(lengths)} lengths for {parts} parts")
+    starts = itertools.accumulate([tir.as_index(0), *lengths], lambda a, n: tidy(a + n))
+    return [cut(b, x, along, s, n) for s, n in zip(starts, lengths, strict=False)]
 
 
 def cut(
@@ -76,6 +81,8 @@ def slice_(
     last = known_integers(b, node, "ends", ends) or []
     along = known_axes(b, node, x.rank, axes)
     by = known_numbers(b, node, "steps", steps) or [1] * len(first)
+    # The second step of more elements than there can be leads outside, whatever its size.
+    by = [max(-MAX_ELEMENTS, min(step, MAX_ELEMENTS)) for step in by]
     for axis, start, end, step in zip(along or range(x.rank), first, last, by, strict=False):
         begin, length = span(x.shape[axis], start, end, step)
         x = cut(b, x, axis, begin, length, step)
@@ -308,6 +315,7 @@ def col2im(b: Builder, node: OnnxNode, x: Value, image: Value, block: Value) -> 
     dilations = node.ints("dilations", [1] * rank) or []
     strides = node.ints("strides", [1] * rank) or []
     pads = node.ints("pads", [0] * 2 * rank) or []
+    require_near(*size, *window, *dilations, *strides, *pads)
     counts = [
         (n + pads[k] + pads[k + rank] - dilations[k] * (window[k] - 1) - 1) // strides[k] + 1
         for k, n in enumerate(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_integers
+from tilewright.frontend.onnx.windows import require_near
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.scatter import Scatter
@@ -23,6 +24,7 @@ def max_unpool(
     rank = len(kernel)
     strides = node.ints("strides") or [1] * rank
     pads = node.ints("pads") or [0] * (2 * rank)
+    require_near(*kernel, *strides, *pads)
     space = [
         (x.shape[2 + d] - 1) * strides[d] + (kernel[d] - pads[d] - pads[rank + d])
         for d in range(rank)

@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.graph import Builder, Value
+from tilewright.graph.folding import TooLarge
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 
 __all__ = ["Side", "Windows", "channels_first", "channels_last", "place_windows"]
+__all__ += ["require_near"]
+
+
+MAX_STEP: Final = 1 << 40
+"""Sizes, strides, gaps and borders of windows, whose sums and products must fit 64 bits."""
+
+
+def require_near(*numbers: int) -> None:
+    """Refuse windows that reach further than any tensor (`TooLarge`)."""
+    far = next((n for n in numbers if abs(n) > MAX_STEP), None)
+    if far is not None:
+        raise TooLarge(f"windows have a size, a step or a border of {far}")
 
 
 def channels_last(b: Builder, x: Value) -> Value:
@@ -97,6 +111,7 @@ def place_windows(
     pads = node.ints("pads") or [0] * (2 * rank)
     if (len(strides), len(dilations), len(pads)) != (rank, rank, 2 * rank):
         raise ValueError(f"strides, dilations or pads are not those of {rank} dimensions")
+    require_near(*kernel, *strides, *dilations, *pads)
     mode = node.string("auto_pad", "NOTSET") or "NOTSET"
     sides: list[Side] = []
     for d, size in enumerate(space):

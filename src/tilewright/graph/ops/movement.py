@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from tilewright.errors import Code, GraphError
+from tilewright.graph.folding import require_small
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.ends import ends, require_limits
 from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
@@ -195,6 +197,7 @@ class Remap(Op):
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         result = [TensorType(inputs[0].dtype, self.shape)]
+        require_small((*self.indices, self.inside))
         require_limits(self.limits(inputs, result))
         return result
 
@@ -283,6 +286,10 @@ class Remap(Op):
         return shown
 
 
+MAX_SYMBOLIC: Final = 16
+"""Tensors of symbolic sizes that one kernel joins: more than the levels of any detector."""
+
+
 @dataclass(frozen=True)
 class Concat(Op):
     """Tensors one after another along a dimension."""
@@ -307,6 +314,13 @@ class Concat(Op):
             shape[d] = known
         shape[self.axis] = total
         return [TensorType(first.dtype, as_shape(shape))]
+
+    def is_copied(self, shapes: Sequence[Shape]) -> bool:
+        """Whether each tensor is copied to its place by a kernel of its own.
+
+        In a kernel for many of symbolic sizes every place would be a sum of all those before it.
+        """
+        return len(shapes) > MAX_SYMBOLIC and any(fixed(s[self.axis]) is None for s in shapes)
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.concatenate(list(arrays), self.axis)]

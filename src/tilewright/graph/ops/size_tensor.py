@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -36,9 +37,22 @@ class Sizes(Op):
             flat: tir.Expr = tir.Const(0)
             for dim, index in zip(self.shape, indices, strict=True):
                 flat = flat * dim + index
-            result = self.values[-1]
-            for number, value in reversed(list(enumerate(self.values[:-1]))):
-                result = select(flat.eq(number), value, result)
-            return result.to(self.dtype)
+            return _chosen(flat, 0, self.values).to(self.dtype)
 
         return [compute(names[0], self.shape, element, self.dtype)]
+
+
+FEW: Final = 16
+"""Values that are asked for one after the other; of more, halves are."""
+
+
+def _chosen(place: tir.Expr, first: int, values: Sequence[tir.Expr]) -> tir.Expr:
+    """The one of some values, the first of which has the number `first`, that has a number."""
+    if len(values) > FEW:
+        half = len(values) // 2
+        below = _chosen(place, first, values[:half])
+        return select(place < first + half, below, _chosen(place, first + half, values[half:]))
+    result = values[-1]
+    for number, value in reversed(list(enumerate(values[:-1], first))):
+        result = select(place.eq(number), value, result)
+    return result

@@ -63,10 +63,8 @@ def _size_joined(first: Remap, second: Remap) -> int:
 def _simple(index: tir.Expr, rank: int) -> tir.Expr:
     """A place in canonical form: sizes are at least one, but places begin at zero."""
     places = {axis(k) for k in range(rank)}
-    analyzer = Analyzer()
-    for var in free_vars(index):
-        analyzer = analyzer.assume(tir.Const(0 if var in places else 1) <= var)
-    return analyzer.simplify(index)
+    known = (tir.Const(0 if var in places else 1) <= var for var in free_vars(index))
+    return Analyzer().assume(*known).simplify(index)
 
 
 def keeps_channels(op: Remap, x: Value) -> bool:

@@ -153,7 +153,7 @@ def _through_reduce(b: Rewriter, op: Reduce, x: Value) -> Value | None:
 def _through_concat(b: Rewriter, op: Concat, inputs: Sequence[Value]) -> Value | None:
     found = [_source(b, v) for v in inputs]
     orders = {f[0] for f in found if f is not None}
-    if len(orders) != 1:
+    if len(orders) != 1 or op.is_copied([v.shape for v in inputs]):
         return None
     (order,) = orders
     paid = sum(count(v.shape) for v, f in zip(inputs, found, strict=True) if f is None)

@@ -67,10 +67,10 @@ class Analyzer(Space):
         made._take(self._assumed)
         return made
 
-    def assume(self, cond: Expr) -> Analyzer:
-        """A new analyzer for where `cond` also holds; parts it cannot use are ignored."""
+    def assume(self, *conds: Expr) -> Analyzer:
+        """A new analyzer for where `conds` also hold; parts it cannot use are ignored."""
         made = Analyzer(self.extents)
-        made._take((*self._assumed, cond))
+        made._take((*self._assumed, *conds))
         return made
 
     def _take(self, conds: tuple[Expr, ...]) -> None:

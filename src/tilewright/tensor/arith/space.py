@@ -17,9 +17,11 @@ from tilewright.tensor.arith.linear import (
     add_into,
     constant,
     high,
+    low,
     plus,
     scaled,
 )
+from tilewright.tensor.arith.rebuild import expression
 from tilewright.tensor.ir import Const, Expr, Mul, TileSize, TileStart, Var
 from tilewright.tensor.node import Node
 from tilewright.tensor.visit import children
@@ -30,6 +32,9 @@ Ends = tuple[int | None, int | None]
 
 _SIZES_FROM: Final = 1 << 20  # ranks of sizes, behind all bound variables
 _UNKNOWN_RANK: Final = 1 << 30  # variables that the space knows nothing about: ordered by name
+
+MAX_TERMS: Final = 16
+"""Terms of a product that is multiplied out: that of ten borders, n + 2, would have a thousand."""
 
 
 class NotAffine(Exception):  # noqa: N818 (an answer, not an error)
@@ -191,11 +196,13 @@ class Space:
         return self.atom(Kind.PRODUCT, tuple(flat), tuple(flat), bounds, build)
 
     def multiply(self, a: Linear, b: Linear) -> Linear:
-        """`a · b`, multiplied out."""
+        """`a · b`, multiplied out, unless that takes very many terms."""
         if not a.terms:
             return scaled(b, a.const)
         if not b.terms:
             return scaled(a, b.const)
+        if _stays_closed(a, b):
+            return self._closed(a, b)
         terms = scaled(a, b.const).terms.copy() if b.const else {}
         add_into(terms, b.terms, a.const)
         const = a.const * b.const
@@ -205,6 +212,36 @@ class Space:
                 add_into(terms, part.terms, k * m)
                 const += part.const * k * m
         return Linear(const, terms)
+
+    def _closed(self, a: Linear, b: Linear) -> Linear:
+        """`a · b` as one atom of which nothing is known but its bounds."""
+        first, second = sorted((a, b), key=order_of)
+
+        def bounds() -> Ends:
+            ends = ((low(x.const, x.terms), high(x.const, x.terms)) for x in (first, second))
+            return _times(*ends)
+
+        def build() -> Expr:
+            return Mul(expression(first), expression(second))
+
+        ident = (Mul, first.key(), second.key())
+        return self.atom(Kind.OTHER, (first, second), ident, bounds, build)
+
+
+def _stays_closed(a: Linear, b: Linear) -> bool:
+    """Whether a product has many terms, or several with a product that is not multiplied out."""
+    sizes = [len(form.terms) + (form.const != 0) for form in (a, b)]
+    if sizes == [1, 1]:
+        return False
+    if min(sizes) > 1 and sizes[0] * sizes[1] > MAX_TERMS:
+        return True
+    return any(_is_closed(atom) for form in (a, b) for atom in form.terms)
+
+
+def _is_closed(atom: Atom) -> bool:
+    if atom.kind is Kind.PRODUCT:
+        return any(map(_is_closed, atom.parts))
+    return atom.kind is Kind.OTHER and type(atom.expr) is Mul
 
 
 def _times(a: Ends, b: Ends) -> Ends:
@@ -245,5 +282,5 @@ def _key(kind: Kind, parts: tuple[Any, ...], expr: Expr) -> tuple[Any, ...]:
             detail.append((0, part))
         elif kind is Kind.START or kind is Kind.SIZE:
             detail.append((2, part.order()))
-    text = repr(expr) if kind is Kind.SELECT or kind is Kind.OTHER else ""
+    text = repr(expr) if kind is Kind.SELECT or (kind is Kind.OTHER and not parts) else ""
     return (*lead, int(kind), text, tuple(detail))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer, Interval
 from tilewright.tensor.cover import count, of, size, start, uniform
 from tilewright.tensor.printer import print_node
+from tilewright.tensor.visit import substitute, walk
 
 i, j, k, m, n, t, x, y = (tir.Var(name) for name in "ijkmntxy")
 BLOCK = of((6, 20), (4, 2))  # 128
@@ -351,3 +353,25 @@ def test_results_do_not_depend_on_the_hash_seed():
         for seed in ("0", "1", "4242")
     }
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("rank", [2, 4, 5, 20])
+def test_products_of_many_sums_stay_short(rank):
+    sizes = [tir.Var(f"n{k}") for k in range(rank)]
+    whole = tir.Const(1)
+    for var in sizes:
+        whole = whole * (var + 2)
+    analyzer = Analyzer().assume(*(tir.Const(1) <= var for var in sizes))
+    simple = analyzer.simplify(whole)
+    assert sum(1 for _ in walk(simple)) < 200
+    assert analyzer.simplify(simple) is simple
+    assert analyzer.prove(simple >= 3**rank) is True
+    numbers = {var: tir.Const(k + 1) for k, var in enumerate(sizes)}
+    right = math.prod(k + 3 for k in range(rank))
+    assert tir.int_value(Analyzer().simplify(substitute(simple, numbers))) == right
+
+
+def test_several_assumptions_are_made_at_once():
+    together = Analyzer().assume(tir.Const(1) <= n, tir.Const(4) <= m)
+    assert together.prove(n + m >= 5) is True
+    assert Analyzer().assume(tir.Const(1) <= n).prove(n + m >= 5) is None
