@@ -50,10 +50,10 @@ def test_a_few_nodes_are_compiled_and_run(tmp_path):
     """Between forbidden pages, with extreme values, in processes of their own."""
     out = tmp_path / "report.json"
     command = [sys.executable, "-m", "fuzz", "hostile", "--only", "nodes", "--seed", "100"]
-    command += ["--count", "250", "--keep", str(tmp_path), "--out", str(out)]
+    command += ["--count", "120", "--keep", str(tmp_path), "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(out.read_text())["ends"]["ran"] > 5
+    assert json.loads(out.read_text())["ends"]["ran"] > 3
 
 
 @pytest.mark.slow
