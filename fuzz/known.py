@@ -162,7 +162,21 @@ def _quantizes_large_numbers(case: Case) -> bool:
     return False
 
 
+def _means_of_no_integers(case: Case) -> bool:
+    """Whether integers of which there are none are divided by their number, in some run."""
+    return any(
+        x.size == 0 and x.dtype.kind in "iu"
+        for node, values in _nodes_with_values(case)
+        if node.op_type == "ReduceMean"
+        for x in [np.asarray(values[node.input[0]])]
+    )
+
+
 KNOWN: Final[tuple[Known, ...]] = (
+    *(
+        Known(oracle, "zero divided by zero has no integer", _means_of_no_integers)
+        for oracle in ("reference", "onnxruntime")
+    ),
     Known("reference", "Erf of f64 is rounded to f32", _has("Erf", TensorProto.DOUBLE), 1e-6),
     Known("reference", "Gelu of f64 has the Erf of f32", _has("Gelu", TensorProto.DOUBLE), 1e-6),
     Known(

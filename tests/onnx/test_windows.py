@@ -292,3 +292,24 @@ def test_places_of_maxima_point_at_them(geometry, seed, columns):
     backward = (0, 1, *range(len(space) + 1, 1, -1))
     flat = (x.transpose(backward) if columns else x).reshape(-1)
     np.testing.assert_array_equal(flat[places], values)
+
+
+@given(
+    geometry=geometries(pools=True),
+    seed=st.integers(0, 99),
+    least=st.sampled_from([np.uint8(0), np.int8(-128), np.float32("-inf"), np.float16("-inf")]),
+)
+def test_places_of_maxima_are_not_in_the_border(geometry, seed, least):
+    """Elements may be as little as what stands around them."""
+    space, attributes = geometry
+    few = np.array([least, least, 1], least.dtype)
+    x = np.random.default_rng(seed).choice(few, (2, 3, *space))
+
+    def pooled(array):
+        model, feeds = one_node("MaxPool", [array], outputs=2, attributes=attributes)
+        return run(model, feeds)
+
+    values, places = pooled(x)
+    has_elements = pooled(np.ones_like(x))[0] == 1
+    np.testing.assert_array_equal(x.reshape(-1)[places[has_elements]], values[has_elements])
+    assert (places[has_elements] >= 0).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tilewright.dtypes import DType
+from tilewright.dtypes import DType, boolean
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.windows import (
@@ -75,7 +75,14 @@ def _places(b: Builder, last: Value, windows: Windows, shape: Shape, *, by_colum
 
     spread = (*shape[:-1], tir.Const(prod(windows.kernel)), shape[-1])
     elements = b.remap(last, spread, at, inside, last.dtype.min_value)
-    which = b.reshape(b.add(ArgReduce(tir.Fold.MAX, 1 + rank), elements), shape)
+    best = b.reduce(tir.Fold.MAX, elements, (1 + rank,))
+
+    def hit(element: tir.Expr, greatest: tir.Expr, is_inside: tir.Expr) -> tir.Expr:
+        """What stands in the border may be as great, and does not count; NaN is not itself."""
+        return is_inside & (element.eq(greatest) | element.ne(element))
+
+    hits = b.map(hit, elements, best, b.tabulate(spread, inside, boolean), dtype=boolean)
+    which = b.reshape(b.add(ArgReduce(tir.Fold.MAX, 1 + rank), hits), shape)
 
     def place(begin: tir.Expr, number: tir.Expr) -> tir.Expr:
         for r, step in zip(inner(number), steps, strict=True):
