@@ -81,7 +81,7 @@ class Noise:
         exact = value.astype(np.float64)
         errors = self.rng.uniform(-unit, unit, exact.shape)
         with np.errstate(all="ignore"):
-            return np.asarray(exact + errors * (exact + floor)).astype(value.dtype)
+            return np.asarray(exact + errors * (np.abs(exact) + floor)).astype(value.dtype)
 
 
 def run_stepwise(

@@ -12,6 +12,7 @@ from fuzz.case import Case
 from fuzz.compare import difference, spread
 from fuzz.engines import run_reference
 from fuzz.judge import judge
+from fuzz.stepwise import Noise
 
 F32 = np.float32
 
@@ -112,6 +113,15 @@ def test_exact_operators_move_nothing():
     moved = spread(case)
     assert moved is not None
     assert not moved[0][0].any()
+
+
+@pytest.mark.parametrize("near", [1.0, -1.0])
+def test_errors_beside_one_have_no_sign(near):
+    """The state of a recurrence is near -1 as often as near 1, and no more exact there."""
+    value = np.full(1000, near * (1 - 2**-24), np.float32)
+    moved = Noise(seed=3).on(value, floor=1.0)
+    assert (np.abs(moved) >= 1).any()
+    assert (np.abs(moved) < 1).any()
 
 
 def test_integers_and_texts_are_equal_or_different():
