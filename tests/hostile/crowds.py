@@ -41,7 +41,9 @@ def function(
     return helper.make_function("own", name, ["a"], ["b"], nodes, sets, attributes)
 
 
-def referring(op: str, inputs: Sequence[str], output: str, **references: tuple[str, int]) -> object:
+def referring(
+    op: str, inputs: Sequence[str], output: str, **references: tuple[str, int]
+) -> onnx.NodeProto:
     """A node whose attributes are those of a call."""
     node = make_node(op, inputs, [output])
     for name, (taken, kind) in references.items():
@@ -69,7 +71,7 @@ def a_large_attribute_everywhere() -> onnx.ModelProto:
     """A tensor of a megabyte that a function uses three thousand times."""
     tensor = onnx.AttributeProto.TENSOR
     nodes = [referring("Constant", [], f"c{k}", value=("v", tensor)) for k in range(3000)]
-    body = function("f", [*nodes, make_node("Neg", ["a"], ["b"])], ["v"])  # type: ignore[list-item]
+    body = function("f", [*nodes, make_node("Neg", ["a"], ["b"])], ["v"])
     held = numpy_helper.from_array(np.zeros(1 << 20, np.uint8))
     call = make_node("f", ["x"], ["y"], domain="own", v=held)
     return model([call], [value("x", 4)], [value("y", 4)], [body])
@@ -93,7 +95,7 @@ def a_graph_everywhere() -> onnx.ModelProto:
     branches = {"then_branch": ("g", kind), "else_branch": ("g", kind)}
     nodes = [referring("If", ["c"], f"u{k}", **branches) for k in range(1000)]
     last = make_node("Neg", ["u999"], ["b"])
-    body = function("f", [make_node("Cast", ["a"], ["c"], to=9), *nodes, last], ["g"])  # type: ignore[list-item]
+    body = function("f", [make_node("Cast", ["a"], ["c"], to=9), *nodes, last], ["g"])
     call = make_node("f", ["x"], ["y"], domain="own", g=graph)
     return model([call], [value("x", 4)], [value("y", 4)], [body])
 
