@@ -56,6 +56,7 @@ def emit(lowered: Lowered, target: Target, shared: Collection[int] = ()) -> str:
     body = Statements(writer, target, func.body)
     overlapping = {func.params[number] for number in shared}
     names = _place_everything(body, lowered, overlapping)
+    body.use_registers(func.body)
     body.run(func.body)
     parts = [
         f'source_filename = "{symbol(func)}"\ntarget triple = "{target.triple}"\n',

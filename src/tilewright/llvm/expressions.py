@@ -11,7 +11,7 @@ from tilewright.llvm import memory
 from tilewright.llvm.addresses import Address, Place, locate
 from tilewright.llvm.casts import Casts
 from tilewright.llvm.columns import Column, column_of, turned
-from tilewright.llvm.lanes import lane_of
+from tilewright.llvm.lanes import lane_of, unit_ramp
 from tilewright.llvm.linear import Linear, linear
 from tilewright.llvm.operators import (
     apply_binary,
@@ -20,6 +20,7 @@ from tilewright.llvm.operators import (
     fold_lanes,
     take_lanes,
 )
+from tilewright.llvm.registers import Registers
 from tilewright.llvm.spelling import element_type, is_narrow, literal, value_type
 from tilewright.llvm.writer import Region, Value, Writer
 from tilewright.target import Target
@@ -47,6 +48,7 @@ class Expressions:
         self.counts: set[tir.Var] = set()  # loop variables and sizes: never negative
         self.innermost: dict[Value, Value] = {}  # variables of loops without loops in them → start
         self.places: dict[tir.Buffer, Place] = {}
+        self.registers = Registers(tir.Seq(()), ())
         self.read: set[tir.Buffer] = set()
         self.columns: dict[Column, int] = {}
         self._bases: dict[object, tuple[Address, Region]] = {}
@@ -250,6 +252,8 @@ def _emit_seldom(e: Expressions, expr: tir.Select) -> Value:
 
 def _emit_load(e: Expressions, expr: tir.Load) -> Value:
     buffer, (where,) = expr.buffer, expr.indices
+    if buffer in e.registers:
+        return e.registers.read(e.w, buffer, where)
     e.read.add(buffer)
     lanes = where.dtype.lanes
     if lanes == 1:
@@ -267,13 +271,6 @@ def _emit_load(e: Expressions, expr: tir.Load) -> Value:
     access, skip = e.access(buffer), first - at[0].offset_bytes
     rows = [memory.load_vector(e.w, access, row, lanes, skip) for row in at]
     return turned(e.w, rows, buffer.dtype.size_bytes)[-skip // buffer.dtype.size_bytes]
-
-
-def unit_ramp(where: tir.Expr) -> tir.Expr | None:
-    """The first index if `where` counts up by one."""
-    if type(where) is tir.Ramp and tir.int_value(where.stride) == 1:
-        return where.base
-    return None
 
 
 def _emit_call(e: Expressions, expr: tir.Call) -> Value:

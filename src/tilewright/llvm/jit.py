@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import binding
 
-from tilewright.llvm.machine import machine_for, optimise, parse
+from tilewright.llvm.machine import machine_for, parse
 from tilewright.target import Target
 
 __all__ = ["Function", "MachineCode", "load"]
@@ -51,7 +51,6 @@ def load(text: str, target: Target) -> MachineCode:
         context = resources.enter_context(binding.create_context())
         module = resources.enter_context(parse(text, context))
         machine = machine_for(target, jit=True)
-        optimise(module, machine)
         engine = resources.enter_context(binding.create_mcjit_compiler(module, machine))
         engine.finalize_object()
         return MachineCode(engine, resources.pop_all())

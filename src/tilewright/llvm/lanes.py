@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tilewright.tensor import ir as tir
 
-__all__ = ["lane_of"]
+__all__ = ["lane_of", "unit_ramp"]
 
 # These fold constants when they are applied.
 _OPERATORS: Final[dict[type[tir.Expr], Callable[[Any, Any], tir.Expr]]] = {
@@ -46,3 +46,10 @@ def lane_of(expr: tir.Expr, lane: int, otherwise: Callable[[tir.Expr, int], tir.
         return otherwise(part, lane)
 
     return visit(expr)
+
+
+def unit_ramp(where: tir.Expr) -> tir.Expr | None:
+    """The first index if `where` counts up by one."""
+    if type(where) is tir.Ramp and tir.int_value(where.stride) == 1:
+        return where.base
+    return None

@@ -1,8 +1,9 @@
-"""LLVM's machinery for a target: parsing, the passes that are needed, assembly and object code.
+"""LLVM's machinery for a target: parsing, assembly and object code.
 
-One pass is enough: `sroa` turns stack slots with constant offsets into SSA values. What else the
-standard pipeline would do for loops (numbering values, hoisting, unrolling, vectorising) has been
-done when the text was written, and code generation does the rest.
+No pass of the standard pipeline is run. What they would do for loops (registers for small buffers,
+numbering values, hoisting, unrolling, vectorising) has been done when the text was written, and
+code generation does the rest. Besides the time, a pass builder of llvmlite 0.50 costs 1.8 KB that
+are never given back, and must not be used twice: what a run registers in it refers to its stack.
 
 Calls into LLVM release Python's lock; every module has a context of its own, so that kernels can be
 compiled in parallel threads.
@@ -24,7 +25,7 @@ from tilewright.errors import Code, InternalError, ParseError
 from tilewright.target import Target
 from tilewright.tensor.text.source import Source
 
-__all__ = ["assembly_of", "machine_for", "object_of", "optimise", "parse", "parsed"]
+__all__ = ["assembly_of", "machine_for", "object_of", "parse", "parsed"]
 __all__ += ["require_accepted"]
 
 I110 = Code("I110", "LLVM does not accept a generated module: {problem}")
@@ -110,27 +111,14 @@ def _saved(text: str) -> str:
     return str(Path(file.name))
 
 
-def optimise(module: Any, machine: Any) -> None:
-    """Run the passes over a module, in place."""
-    with (
-        binding.create_pipeline_tuning_options(speed_level=LEVEL) as options,
-        binding.create_pass_builder(machine, options) as builder,
-        binding.create_new_module_pass_manager() as passes,
-    ):
-        passes.add_sroa_pass()
-        passes.run(module, builder)
-
-
 def object_of(text: str, target: Target) -> bytes:
     """LLVM text as object code for any target."""
     with parsed(text) as module, machine_for(target) as machine:
-        optimise(module, machine)
         return bytes(machine.emit_object(module))
 
 
 def assembly_of(text: str, target: Target) -> str:
     """LLVM text as assembly for any target, with LLVM's remarks on loops and spills."""
     with parsed(text) as module, machine_for(target) as machine:
-        optimise(module, machine)
         machine.set_asm_verbosity(True)
         return str(machine.emit_assembly(module))

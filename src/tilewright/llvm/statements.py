@@ -16,7 +16,9 @@ from tilewright.llvm import memory
 from tilewright.llvm.addresses import Place
 from tilewright.llvm.columns import column_of, columns_of
 from tilewright.llvm.effects import NOTHING, Effects, Known, effects_of
-from tilewright.llvm.expressions import Expressions, unit_ramp
+from tilewright.llvm.expressions import Expressions
+from tilewright.llvm.lanes import unit_ramp
+from tilewright.llvm.registers import Cell, Registers
 from tilewright.llvm.spelling import identifier, memory_type
 from tilewright.llvm.writer import Value, Writer
 from tilewright.target import Target
@@ -44,6 +46,10 @@ class Statements(Expressions):
         self._free_slots: dict[tuple[str, int], list[str]] = {}
         self.in_parallel = False
         effects_of(body, self._effects)
+
+    def use_registers(self, body: tir.Stmt) -> None:
+        """Keep buffers of `body` in registers where they have no place yet and can be."""
+        self.registers = Registers(body, self.places)
 
     def run(self, stmt: tir.Stmt) -> None:
         """Write one statement."""
@@ -87,21 +93,33 @@ class Statements(Expressions):
 
     def loop(self, stmt: tir.For, start: Value, end: Value) -> None:
         """`for var in [start, end)`; a test in front unless both are constants."""
-        if start.text[0] == "%" or end.text[0] == "%":
-            enough = self.w.compare("icmp slt", start, end)
-            hint = identifier(stmt.var.name)
-            inside, behind = self.w.fresh(f"{hint}.some"), self.w.fresh(f"{hint}.none")
-            self.w.line(f"br i1 {enough.text}, label %{inside}, label %{behind}")
-            with self.w.inside(is_loop=False) as guarded:
-                self.w.label(inside)
-                self._rotated(stmt, start, end)
-                self.w.line(f"br label %{behind}")
-            self.w.region.lines += guarded.lines
-            self.w.label(behind)
-        else:
-            self._rotated(stmt, start, end)
+        cells = self.registers.written_by(stmt)
+        if start.text[0] != "%" and end.text[0] != "%":
+            self._rotated(stmt, start, end, cells)
+            return
+        w, hint = self.w, identifier(stmt.var.name)
+        enough = w.compare("icmp slt", start, end)
+        before, unchanged = w.block, self.registers.values(cells)
+        inside, behind = w.fresh(f"{hint}.some"), w.fresh(f"{hint}.none")
+        w.line(f"br i1 {enough.text}, label %{inside}, label %{behind}")
+        with w.inside(is_loop=False) as guarded:
+            w.label(inside)
+            self._rotated(stmt, start, end, cells)
+            w.line(f"br label %{behind}")
+        w.region.lines += guarded.lines
+        ways = (unchanged, before), (self.registers.values(cells), w.block)
+        w.label(behind)
+        self.join(cells, *ways)
 
-    def _rotated(self, stmt: tir.For, start: Value, end: Value) -> None:
+    def join(self, cells: Sequence[Cell], *ways: tuple[Sequence[Value], str]) -> None:
+        """A block begins that is reached in several ways, with the values of cells by each."""
+        joined = []
+        for values in zip(*(values for values, _ in ways), strict=True):
+            blocks = [block for _, block in ways]
+            joined.append(self.w.joined(*zip(values, blocks, strict=True)))
+        self.registers.hold(cells, joined)
+
+    def _rotated(self, stmt: tir.For, start: Value, end: Value, cells: Sequence[Cell]) -> None:
         w, effects = self.w, self.effects(stmt.body)
         before, hint = w.block, identifier(stmt.var.name)
         name, label, behind = w.fresh(hint), w.fresh(f"{hint}.loop"), w.fresh(f"{hint}.done")
@@ -109,6 +127,7 @@ class Statements(Expressions):
         self.loops += 1
         notes = FIRST_LOOP_NOTE + self.loops - 1
         writes = None if effects.meets else effects.writes
+        first = self.registers.values(cells)
         with w.inside(is_loop=True, writes=writes) as body:
             w.label(label)
             head = len(body.lines)
@@ -116,28 +135,35 @@ class Statements(Expressions):
             self.count(stmt.var, variable)
             if not effects.loops:
                 self.innermost[variable] = start
+            held = [w.carried(value.type) for value in first]
+            self.registers.hold(cells, held)
             self.run(stmt.body)
+            last = self.registers.values(cells)
             for pointer, _, step in body.moving:
                 w.line(f"{pointer}.next = getelementptr i8, ptr {pointer}, i64 {step}")
             w.line(f"%{name}.next = add nuw nsw i64 %{name}, 1")
             w.line(f"%{name}.last = icmp eq i64 %{name}.next, {end.text}")
             w.line(f"br i1 %{name}.last, label %{behind}, label %{label}, !llvm.loop !{notes}")
-            pointers = [("ptr", pointer, first.text) for pointer, first, _ in body.moving]
+            phis = [(variable, start.text, f"{variable.text}.next")]
+            phis += [(Value(p, "ptr"), at.text, f"{p}.next") for p, at, _ in body.moving]
+            phis += [(a, b.text, c.text) for a, b, c in zip(held, first, last, strict=True)]
             body.lines[head:head] = [
-                f"{phi} = phi {kind} [ {first}, %{before} ], [ {phi}.next, %{w.block} ]"
-                for kind, phi, first in [("i64", variable.text, start.text), *pointers]
+                f"{phi.text} = phi {phi.type} [ {old}, %{before} ], [ {new}, %{w.block} ]"
+                for phi, old, new in phis
             ]
         w.line(f"br label %{label}")
         w.region.lines += body.lines
         w.label(behind)
+        self.registers.hold(cells, [Value(x.text, x.type, w.region.depth) for x in last])
 
-    def branch(self, stmt: tir.Stmt, label: str, behind: str) -> None:
-        """A statement in a block of its own that goes on at `behind`."""
+    def branch(self, stmt: tir.Stmt, label: str, behind: str) -> str:
+        """A statement in a block of its own that goes on at `behind`; the block where it ends."""
         with self.w.inside(is_loop=False) as region:
             self.w.label(label)
             self.run(stmt)
             self.w.line(f"br label %{behind}")
         self.w.region.lines += region.lines
+        return self.w.block
 
     def share(self, extent: Value) -> tuple[Value, Value]:
         """The part of `[0, extent)` that belongs to this thread."""
@@ -155,8 +181,7 @@ class Statements(Expressions):
         count = math.prod(size for size in sizes if size is not None)
         slot = (memory_type(buffer.dtype), max(count, 1))
         free = self._free_slots.setdefault(slot, [])
-        # Register tiles get slots of their own, so that each can become SSA values.
-        if free and buffer.scope is tir.Scope.MEMORY:
+        if free:
             name = free.pop()
         else:
             name = f"%{self.w.fresh(identifier(buffer.name))}.slot"
@@ -200,10 +225,15 @@ def _run_if(s: Statements, stmt: tir.If) -> None:
     then, behind = s.w.fresh("if.then"), s.w.fresh("if.end")
     otherwise = s.w.fresh("if.else") if stmt.otherwise is not None else behind
     s.w.line(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
-    s.branch(stmt.then, then, behind)
+    cells = s.registers.written_by(stmt)
+    before, end = s.registers.values(cells), s.w.block
+    then_end = s.branch(stmt.then, then, behind)
+    changed = s.registers.values(cells)
+    s.registers.hold(cells, before)
     if stmt.otherwise is not None:
-        s.branch(stmt.otherwise, otherwise, behind)
+        end = s.branch(stmt.otherwise, otherwise, behind)
     s.w.label(behind)
+    s.join(cells, (changed, then_end), (s.registers.values(cells), end))
 
 
 def _run_store(s: Statements, stmt: tir.Store) -> None:
@@ -211,6 +241,9 @@ def _run_store(s: Statements, stmt: tir.Store) -> None:
     value, lanes = s.emit(stmt.value), where.dtype.lanes
     if lanes > 1 and stmt.value.dtype.lanes == 1:
         value = memory.broadcast(s.w, value, buffer.dtype.vector(lanes))
+    if buffer in s.registers:
+        s.registers.write(buffer, where, value)
+        return
     start = where if lanes == 1 else unit_ramp(where)
     s.written.add(buffer)
     if start is not None:
@@ -223,6 +256,11 @@ def _run_store(s: Statements, stmt: tir.Store) -> None:
 def _run_alloc(s: Statements, stmt: tir.Alloc) -> None:
     if stmt.buffer in s.places:  # in an arena
         s.run(stmt.body)
+        return
+    if stmt.buffer in s.registers:
+        s.registers.enter(stmt.buffer)
+        s.run(stmt.body)
+        s.registers.leave(stmt.buffer)
         return
     place, slot = s.stack(stmt.buffer)
     s.places[stmt.buffer] = place

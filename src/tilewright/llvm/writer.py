@@ -2,8 +2,7 @@
 
 Two equal pure instructions become one, and an instruction whose operands do not change in a loop is
 written before that loop. Schedules unroll freely, so that most of what is asked for has been
-computed already: text that is never written need not be parsed, analysed and removed again. What is
-left for LLVM's passes is to turn stack slots into registers.
+computed already: text that is never written need not be parsed, analysed and removed again.
 
 The text is a tree of regions: the function, bodies of loops, branches. A region is a list of lines;
 lines can be added to every open region, which is how code gets in front of a loop that is still
@@ -188,6 +187,11 @@ class Writer:
         choices = ", ".join(f"[ {value.text}, %{block} ]" for value, block in ways)
         self._count += 1
         self.line(f"%.{self._count} = phi {kind} {choices}")
+        return Value(f"%.{self._count}", kind, self.region.depth)
+
+    def carried(self, kind: str) -> Value:
+        """A value of the loop that is being written, whose phi is the caller's to write."""
+        self._count += 1
         return Value(f"%.{self._count}", kind, self.region.depth)
 
     def convert(self, operation: str, value: Value, element: str) -> Value:
