@@ -11,7 +11,7 @@ import onnx
 from onnx import defs, helper, numpy_helper
 
 from fuzz.case import Case, Setting
-from fuzz.grow import IR_VERSION, Growth, Value, tensor_of
+from fuzz.grow import DOMAINS, IR_VERSION, Growth, Value, imports, tensor_of
 from fuzz.rules import RULES
 from fuzz.stepwise import free_names
 
@@ -29,6 +29,9 @@ def operators_of(opset: int) -> list[str]:
     """The operators with a rule that an opset has."""
     found = []
     for op in sorted(RULES):
+        if op.rpartition(".")[0] in DOMAINS:  # of which the onnx package knows no schemas
+            found.append(op)
+            continue
         try:
             schema = defs.get_schema(op, opset, "")
         except defs.SchemaError:
@@ -101,10 +104,10 @@ def _finish(g: Growth) -> onnx.ModelProto:
         [_output(g, v) for v in outputs],
         [tensor_of(v) for v in constants if v not in as_nodes],
     )
-    imports = [helper.make_opsetid("", g.opset)]
-    imports += [helper.make_opsetid("local", 1)] if functions else []
+    versions = imports(g.opset, g.nodes)
+    versions += [helper.make_opsetid("local", 1)] if functions else []
     return helper.make_model(
-        graph, opset_imports=imports, ir_version=IR_VERSION, functions=functions
+        graph, opset_imports=versions, ir_version=IR_VERSION, functions=functions
     )
 
 
@@ -126,7 +129,7 @@ def _counts(g: Growth) -> bool:
 def _needs_context(g: Growth, node: onnx.NodeProto) -> bool:
     """Whether a node reads names around it, or types that the reference does not know there."""
     bodies = any(a.type in {a.GRAPH, a.GRAPHS} for a in node.attribute)
-    return bodies or g.schema(node.op_type).has_context_dependent_function
+    return bodies or (not node.domain and g.schema(node.op_type).has_context_dependent_function)
 
 
 def _with_function(g: Growth, nodes: list[onnx.NodeProto]) -> list[onnx.FunctionProto]:
@@ -139,7 +142,7 @@ def _with_function(g: Growth, nodes: list[onnx.NodeProto]) -> list[onnx.Function
     inputs = list(dict.fromkeys(n for n in node.input if n))
     outputs = [n for n in node.output if n]
     function = helper.make_function(
-        "local", "Local", inputs, outputs, [node], [helper.make_opsetid("", g.opset)]
+        "local", "Local", inputs, outputs, [node], imports(g.opset, [node])
     )
     nodes[at] = helper.make_node("Local", inputs, outputs, domain="local")
     return [function]

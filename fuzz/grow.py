@@ -20,13 +20,17 @@ from fuzz.case import Array
 from fuzz.stepwise import evaluate_node, free_names
 from fuzz.values import NARROW, TYPES, number_of, random_array
 
-__all__ = ["IR_VERSION", "Dim", "Growth", "Reject", "Value", "require", "tensor_of"]
+__all__ = ["DOMAINS", "IR_VERSION", "Dim", "Growth", "Reject", "Value"]
+__all__ += ["imports", "require", "tensor_of"]
 
 Dim = int | str
 """A number, or the name of a size that differs between runs."""
 
 SIZES: Final = (1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17)
 MAX_ELEMENTS: Final = 3000
+DOMAINS: Final = {"com.microsoft": 1}
+"""Domains besides that of ONNX, and their versions. Operators are named `domain.Operator`."""
+
 IR_VERSION: Final = 13
 """The newest that onnxruntime reads."""
 
@@ -276,9 +280,9 @@ class Growth:
         self.values.extend(made)
         return made
 
-    def add_hidden(self, op: str, inputs: Sequence[Value | None]) -> Value:
+    def add_hidden(self, op: str, inputs: Sequence[Value | None], **attributes: Any) -> Value:
         """A node whose one result is offered to no other rule: it may be a sequence."""
-        node, made = self._made(op, inputs, 1, {})
+        node, made = self._made(op, inputs, 1, attributes)
         self.nodes.append(node)
         self.hidden.extend(made)
         return made[0]
@@ -296,7 +300,8 @@ class Growth:
         while given and not given[-1]:
             given.pop()
         drawn = {name: value for name, value in attributes.items() if value is not None}
-        node = helper.make_node(op, given, names, **drawn)
+        domain, _, operator = op.rpartition(".")
+        node = helper.make_node(operator, given, names, domain=domain or None, **drawn)
         results = self.evaluate(node)
         for used in inputs:
             if used is not None:
@@ -311,7 +316,7 @@ class Growth:
         names = [n for n in (*node.input, *free_names(node)) if n]
         model = helper.make_model(
             helper.make_graph([], "opset", [], []),
-            opset_imports=[helper.make_opsetid("", self.opset)],
+            opset_imports=imports(self.opset, [node]),
             ir_version=IR_VERSION,
         )
         found = []
@@ -352,6 +357,13 @@ def _is_fine(value: Value) -> bool:
         )
         and number_of(first.dtype) in TYPES
     )
+
+
+def imports(opset: int, nodes: Iterable[onnx.NodeProto]) -> list[onnx.OperatorSetIdProto]:
+    """The versions of what nodes are made of."""
+    others = sorted({node.domain for node in nodes} & DOMAINS.keys())
+    known = [("", opset), *((domain, DOMAINS[domain]) for domain in others)]
+    return [helper.make_opsetid(domain, version) for domain, version in known]
 
 
 def tensor_of(value: Value) -> onnx.TensorProto:

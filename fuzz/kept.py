@@ -222,7 +222,7 @@ def _array(value: Array, call: str = "array") -> str:
     value = np.asarray(value)
     kind = onnx.TensorProto.DataType.Name(number_of(value.dtype))
     flat = value.reshape(-1)
-    values = flat.tolist() if flat.dtype.kind in "iubOf" else flat.astype(np.float64).tolist()
+    values = flat.tolist() if flat.dtype.kind in "iubOUf" else flat.astype(np.float64).tolist()
     if len(values) > 1 and len({repr(v) for v in values}) == 1:
         listed = f"[{_literal(values[0])}] * {len(values)}"
     else:

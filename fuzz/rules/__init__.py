@@ -12,6 +12,7 @@ from typing import Final
 
 from fuzz.grow import Growth
 from fuzz.rules import (
+    contrib,
     control,
     elementwise,
     indexing,
@@ -20,6 +21,7 @@ from fuzz.rules import (
     products,
     rare,
     reductions,
+    sequences,
     windows,
 )
 
@@ -28,7 +30,8 @@ __all__ = ["RULES", "Rule"]
 Rule = Callable[[Growth, str], None]
 
 _MODULES: Final = (
-    control, elementwise, indexing, layers, movement, products, rare, reductions, windows,
+    contrib, control, elementwise, indexing, layers, movement, products, rare, reductions,
+    sequences, windows,
 )  # fmt: skip
 
 RULES: Final[dict[str, Rule]] = {

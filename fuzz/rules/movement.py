@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from fuzz.grow import Growth, require
 from fuzz.rules.reductions import axes_of, axis_of
-from fuzz.values import INTEGERS, number_of, numpy_type, random_array
+from fuzz.values import INTEGERS, numpy_type, random_array
 
 __all__ = ["RULES"]
 
@@ -267,27 +267,6 @@ def center_crop_pad(g: Growth, op: str) -> None:
     g.add(op, [x, g.parameter(np.array(sizes, np.int64))], axes=axes)
 
 
-def sequence(g: Growth, _op: str) -> None:
-    """Tensors that go through a sequence and come back."""
-    x = g.pick(
-        [t for t in g.types("SequenceConstruct") if number_of(numpy_type(t)) != TensorProto.STRING],
-        low=1,
-    )
-    parts = [x, *(g.like(x) for _ in range(g.draw.randint(0, 2)))]
-    made = g.add_hidden("SequenceConstruct", parts)
-    if g.draw.random() < 0.3:
-        made = g.add_hidden("SequenceInsert", [made, g.like(x)])
-    kind = g.draw.choice(("at", "length", "join"))
-    if kind == "at":
-        place = g.draw.randint(-len(parts), len(parts) - 1)
-        g.add("SequenceAt", [made, g.parameter(np.array(place, np.int64))])
-    elif kind == "length":
-        g.add("SequenceLength", [made])
-    else:
-        stacked = g.draw.randint(0, 1)
-        g.add("ConcatFromSequence", [made], axis=g.draw.randrange(x.rank), new_axis=stacked)
-
-
 RULES: Final = {
     "CenterCropPad": center_crop_pad,
     "Concat": concat,
@@ -302,7 +281,6 @@ RULES: Final = {
     "Range": range_,
     "Reshape": reshape,
     "ReverseSequence": reverse_sequence,
-    "SequenceConstruct": sequence,
     "Shape": shape,
     "Size": shape,
     "Slice": slice_,

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from fuzz.grow import Dim, Growth, Value, require
 from fuzz.values import numpy_type
 
-__all__ = ["RULES", "scale", "zero_point"]
+__all__ = ["RULES", "quantised", "scale", "zero_point"]
 
 EINSUMS: Final = (
     ("ij,jk->ik", 2), ("bij,bjk->bik", 2), ("ij->ji", 1), ("ij->i", 1), ("ii->i", 1),
@@ -83,7 +83,8 @@ def zero_point(g: Growth, elem_type: int, shape: tuple[int, ...] = ()) -> Value:
     return g.parameter(values.astype(np.int8).astype(dtype), always_constant=True)
 
 
-def _quantised(g: Growth, kind: int, dims: list[Dim]) -> Value:
+def quantised(g: Growth, kind: int, dims: list[Dim]) -> Value:
+    """All numbers of an integer type."""
     info = np.iinfo(numpy_type(kind))
 
     def make(shape: tuple[int, ...]) -> np.ndarray:
@@ -96,7 +97,7 @@ def _quantised(g: Growth, kind: int, dims: list[Dim]) -> Value:
 def matmul_integer(g: Growth, op: str) -> None:
     a, b = (g.draw.choice((TensorProto.INT8, TensorProto.UINT8)) for _ in range(2))
     rows, depth, columns = g.dim(), g.draw.choice((1, 2, 4, 7, 16)), g.dim()
-    x, y = _quantised(g, a, [rows, depth]), _quantised(g, b, [depth, columns])
+    x, y = quantised(g, a, [rows, depth]), quantised(g, b, [depth, columns])
     points = [zero_point(g, t) if g.draw.random() < 0.6 else None for t in (a, b)]
     g.add(op, [x, y, *points])
 
@@ -104,7 +105,7 @@ def matmul_integer(g: Growth, op: str) -> None:
 def q_linear_matmul(g: Growth, op: str) -> None:
     a, b, c = (g.draw.choice((TensorProto.INT8, TensorProto.UINT8)) for _ in range(3))
     rows, depth, columns = g.dim(), g.draw.choice((1, 2, 4, 7, 16)), g.dim()
-    x, y = _quantised(g, a, [rows, depth]), _quantised(g, b, [depth, columns])
+    x, y = quantised(g, a, [rows, depth]), quantised(g, b, [depth, columns])
     g.add(
         op,
         [x, scale(g), zero_point(g, a), y, scale(g), zero_point(g, b), scale(g), zero_point(g, c)],

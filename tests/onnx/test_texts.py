@@ -1,4 +1,4 @@
-"""Models of texts beside onnxruntime: what comes in, `StringNormalizer`, `RegexFullMatch`."""
+"""Models of texts beside onnxruntime: what comes in, and the operators that only know texts."""
 
 from __future__ import annotations
 
@@ -140,3 +140,57 @@ def test_what_is_wrong_with_a_pattern_is_said() -> None:
     module = tilewright.compile(text_model("RegexFullMatch", BOOL, pattern=r"\p{Greek}+"))
     with raises_code("C302", text="general categories are known here, not `Greek`"):
         module.run({"x": texts("a")})
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (2, 2)])
+@pytest.mark.parametrize("attributes", [{}, {"delimiter": ","}, {"delimiter": "a", "maxsplit": 1}])
+def test_parts_of_texts(shape: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    node = helper.make_node("StringSplit", ["x"], ["y", "z"], **attributes)
+    graph = helper.make_graph(
+        [node],
+        "parts",
+        [helper.make_tensor_value_info("x", STRING, shape)],
+        [onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto(name="z")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    words = texts("a,b,,c", " of tile  the ", "banana", "x")[: int(np.prod(shape))].reshape(shape)
+    found = tilewright.compile(model, cache=False).run({"x": words})
+    wanted = onnxruntime_results(model, {"x": words})
+    for a, b in zip(found, wanted, strict=True):
+        assert (a.shape, a.tolist()) == (b.shape, b.tolist())
+
+
+@pytest.mark.parametrize("kind", [STRING, TensorProto.INT32, TensorProto.INT64])
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("weights", [{}, {"weights": [0.5, 2.0, 3.0, 0.25]}])
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("skips", [0, 1, 5, 2**40])
+def test_counted_sequences(
+    kind: int, mode: str, weights: dict[str, Any], lengths: tuple[int, int], skips: int
+) -> None:
+    """Weights are those of sequences, which are not in the order of their columns."""
+    attributes = {
+        "mode": mode,
+        "min_gram_length": lengths[0],
+        "max_gram_length": lengths[1],
+        "ngram_counts": [0, 2],
+        "ngram_indexes": [3, 0, 2, 1],
+        **weights,
+    }
+    row: Any = [1, 2, 2, 7, 1, 3, 2]
+    if kind == STRING:
+        attributes["pool_strings"] = list("ababbc")
+        x = texts(*("abcdefg"[n - 1] for n in row))
+    else:
+        attributes["pool_int64s"] = [1, 2, 1, 2, 2, 3]
+        x = np.array(row, helper.tensor_dtype_to_np_dtype(kind))
+    model = text_model("TfIdfVectorizer", TensorProto.FLOAT, max_skip_count=skips, **attributes)
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    if skips < 2**31:
+        beside(model, x)
+        return
+    # More than a row has places; onnxruntime would look for them all.
+    (found,) = tilewright.compile(model, cache=False).run({"x": x})
+    several = text_model("TfIdfVectorizer", TensorProto.FLOAT, max_skip_count=9, **attributes)
+    several.graph.input[0].type.tensor_type.elem_type = kind
+    assert found.tolist() == beside(several, x).tolist()

@@ -20,7 +20,12 @@ from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 from tilewright.frontend.onnx.scan_reference import Scan
 from tilewright.frontend.onnx.sparse import with_dense
-from tilewright.frontend.onnx.text_reference import RegexFullMatch, StringNormalizer
+from tilewright.frontend.onnx.text_reference import (
+    RegexFullMatch,
+    StringNormalizer,
+    StringSplit,
+    TfIdfVectorizer,
+)
 
 __all__ = ["evaluator_of"]
 
@@ -169,6 +174,8 @@ EXTRA: Final = [
     RegexFullMatch,
     Scan,
     StringNormalizer,
+    StringSplit,
+    TfIdfVectorizer,
     TreeEnsembleClassifier,
     TreeEnsembleRegressor,
     ZipMap,

@@ -9,7 +9,7 @@ The time is linear in the elements, and grows with the logarithm of the list.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,9 @@ from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
-__all__: list[str] = []
+__all__ = ["columns_of", "weights_of"]
+
+T = TypeVar("T", int, str)
 
 NONE: Final = -1
 """The number of what is not in a table."""
@@ -44,13 +46,13 @@ def tf_idf(b: Builder, node: OnnxNode, x: Value) -> Value:
     rows = b.reshape(x, (1, x.shape[0] if x.rank else 1)) if x.rank < 2 else x
     columns = node.ints("ngram_indexes") or [0]
     width = max(columns) + 1
-    grams = _grams(node)
-    counts = _counted(b, node, rows, grams, columns, width)
+    counts = _counted(b, node, rows, columns, width)
     mode = node.string("mode", "TF")
     if mode == "TF":
         found = converted(b, counts, f32)
     else:
-        by = b.constant((node.floats("weights") or [1.0])[:width], "weights", f32)
+        weights = weights_of(columns, node.floats("weights") or [], width)
+        by = b.constant(weights, "weights", f32)
         once = mode == "IDF"
 
         def weighted(c: tir.Expr, w: tir.Expr) -> tir.Expr:
@@ -60,15 +62,34 @@ def tf_idf(b: Builder, node: OnnxNode, x: Value) -> Value:
     return found if x.rank == 2 else b.reshape(found, (width,))
 
 
-def _grams(node: OnnxNode) -> dict[int, list[tuple[int, ...]]]:
-    """The sequences of each length, in the order of their numbers."""
-    pool = node.ints("pool_int64s") or []
-    starts = [*(node.ints("ngram_counts") or []), len(pool)]
-    found: dict[int, list[tuple[int, ...]]] = {}
-    for length in range(1, len(starts)):
-        part = pool[starts[length - 1] : starts[length]]
-        whole = len(part) // length * length
-        found[length] = [tuple(part[k : k + length]) for k in range(0, whole, length)]
+def columns_of(
+    pool: Sequence[T], starts: Sequence[int], columns: Sequence[int], lengths: range
+) -> dict[tuple[T, ...], int]:
+    """The sequences of a list with some lengths, and where each of them is counted.
+
+    Those of each length stand one after another from one of `starts` on; `columns` has an entry for
+    every sequence of the list. Of equal ones the last counts.
+    """
+    found: dict[tuple[T, ...], int] = {}
+    ends = [*starts[1:], len(pool)]
+    number = 0
+    for length, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
+        part = pool[start:end]
+        for at in range(0, len(part) // length * length, length):
+            if length in lengths:
+                found[tuple(part[at : at + length])] = columns[number]
+            number += 1
+    return found
+
+
+def weights_of(columns: Sequence[int], weights: Sequence[float], width: int) -> list[float]:
+    """The weight of each column: a model has them in the order of its sequences.
+
+    Of sequences that share a column the last one's counts.
+    """
+    found = [1.0] * width
+    for column, weight in zip(columns, weights, strict=False):
+        found[column] = weight
     return found
 
 
@@ -76,20 +97,13 @@ def _counted(
     b: Builder,
     node: OnnxNode,
     rows: Value,
-    grams: dict[int, list[tuple[int, ...]]],
     columns: Sequence[int],
     width: int,
 ) -> Value:
     """(row, column): how many sequences were found; what is not in the list has a column, too."""
-    shortest, longest = node.int("min_gram_length", 1), node.int("max_gram_length", 1)
-    lengths = [n for n in grams if shortest <= n <= longest]
-    column_of: dict[tuple[int, ...], int] = {}
-    number = 0
-    for n, several in grams.items():
-        for gram in several:
-            if n in lengths:
-                column_of[gram] = columns[number]
-            number += 1
+    lengths = range(node.int("min_gram_length", 1), node.int("max_gram_length", 1) + 1)
+    pool, starts = node.ints("pool_int64s") or [], node.ints("ngram_counts") or []
+    column_of = columns_of(pool, starts, columns, lengths)
     hits: list[Value] = []
     if column_of and fixed(rows.shape[1]) != 0:
         tables = _Tables(column_of, width)
@@ -130,9 +144,7 @@ class _Tables:
         """The number of each element, or `NONE`."""
         return _looked_up(b, converted(b, rows, i64), self.tokens)
 
-    def columns_of(
-        self, b: Builder, tokens: Value, step: int, lengths: Sequence[int]
-    ) -> list[Value]:
+    def columns_of(self, b: Builder, tokens: Value, step: int, lengths: range) -> list[Value]:
         """For each length where the sequences that begin at each place belong.
 
         Single elements have no steps between them: they count once.

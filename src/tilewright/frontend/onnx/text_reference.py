@@ -1,7 +1,8 @@
 """Operators of texts for the ONNX reference implementation, in the place of its own.
 
 Its `StringNormalizer` strips accents, looks for stop words inside of elements, drops empty ones and
-changes the locale of the process; its `RegexFullMatch` takes patterns of Python instead of RE2.
+changes the locale of the process; its `RegexFullMatch` takes patterns of Python instead of RE2; its
+`StringSplit` takes no scalar; its `TfIdfVectorizer` needs weights, and has them by columns.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from tilewright.frontend.onnx.ngrams import columns_of, weights_of
 from tilewright.frontend.onnx.regular import in_python
 
-__all__ = ["RegexFullMatch", "StringNormalizer", "as_texts"]
+__all__ = ["RegexFullMatch", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "as_texts"]
 
 
 def as_texts(value: Any) -> Any:
@@ -75,3 +77,57 @@ class RegexFullMatch(OpRun):  # type: ignore[misc]
         matches = in_python(pattern).fullmatch
         found = [matches(text) is not None for text in as_texts(x).ravel().tolist()]
         return (np.array(found, dtype=np.bool_).reshape(x.shape),)
+
+
+class StringSplit(OpRun):  # type: ignore[misc]
+    """The parts of each text between delimiters, with empty texts behind the fewer ones."""
+
+    def _run(
+        self, x: Any, delimiter: str | None = None, maxsplit: int | None = None
+    ) -> tuple[Any, Any]:
+        most = -1 if maxsplit is None else maxsplit
+        parts = [text.split(delimiter or None, most) for text in as_texts(x).ravel().tolist()]
+        counts = np.array([len(found) for found in parts], np.int64)
+        width = int(counts.max(initial=0))
+        rows = [[*found, *[""] * (width - len(found))] for found in parts]
+        texts = np.array(rows, dtype=object).reshape(*np.shape(x), width)
+        return texts, counts.reshape(np.shape(x))
+
+
+class TfIdfVectorizer(OpRun):  # type: ignore[misc]
+    """How often the sequences of a list occur in each row, with steps between their elements."""
+
+    def _run(
+        self,
+        x: Any,
+        max_gram_length: int = 1,
+        max_skip_count: int = 0,
+        min_gram_length: int = 1,
+        mode: str = "TF",
+        ngram_counts: Sequence[int] = (),
+        ngram_indexes: Sequence[int] = (),
+        pool_int64s: Sequence[int] | None = None,
+        pool_strings: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> tuple[Any]:
+        width = max(ngram_indexes) + 1
+        lengths = range(min_gram_length, max_gram_length + 1)
+        pool: Any = pool_strings or pool_int64s or []
+        column_of = columns_of(pool, list(ngram_counts), list(ngram_indexes), lengths)
+        rows = np.asarray(x).reshape(1, -1) if np.ndim(x) < 2 else np.asarray(x)
+        counts = np.zeros((len(rows), width), np.float32)
+        longest = max(map(len, column_of), default=0)
+        for row, elements in enumerate(rows.tolist()):
+            for n in range(max(lengths.start, 1), min(longest, len(elements)) + 1):
+                # Single elements have no steps between them: they count once.
+                steps = min(max_skip_count + 1, (len(elements) - 1) // (n - 1)) if n > 1 else 1
+                for step in range(1, steps + 1):
+                    reach = (n - 1) * step
+                    for at in range(len(elements) - reach):
+                        column = column_of.get(tuple(elements[at : at + reach + 1 : step]))
+                        if column is not None:
+                            counts[row, column] += 1
+        if mode != "TF":
+            once = np.minimum(counts, 1) if mode == "IDF" else counts
+            counts = once * np.array(weights_of(ngram_indexes, weights or [], width), np.float32)
+        return (counts if np.ndim(x) == 2 else counts.reshape(width),)
