@@ -8,7 +8,8 @@ The time is linear in the elements, and grows with the logarithm of the list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -64,6 +65,8 @@ def _grams(node: OnnxNode) -> dict[int, list[tuple[int, ...]]]:
     """The sequences of each length, in the order of their numbers."""
     pool = node.ints("pool_int64s") or []
     starts = [*(node.ints("ngram_counts") or []), len(pool)]
+    if starts[0] < 0 or any(a > b for a, b in pairwise(starts)):
+        raise ValueError("sequences of one length do not begin behind those of the length before")
     found: dict[int, list[tuple[int, ...]]] = {}
     for length in range(1, len(starts)):
         part = pool[starts[length - 1] : starts[length]]
@@ -82,7 +85,7 @@ def _counted(
 ) -> Value:
     """(row, column): how many sequences were found; what is not in the list has a column, too."""
     shortest, longest = node.int("min_gram_length", 1), node.int("max_gram_length", 1)
-    lengths = [n for n in grams if shortest <= n <= longest]
+    lengths = {n for n in grams if shortest <= n <= longest}
     column_of: dict[tuple[int, ...], int] = {}
     number = 0
     for n, several in grams.items():
@@ -92,11 +95,11 @@ def _counted(
             number += 1
     hits: list[Value] = []
     if column_of and fixed(rows.shape[1]) != 0:
-        tables = _Tables(column_of, width)
-        tokens = tables.tokens_of(b, rows)
         steps, reach = node.int("max_skip_count") + 1, fixed(rows.shape[1])
         steps = steps if reach is None else min(steps, reach)  # longer ones lead out of a row
-        pay_steps(b, node, NODES * steps * len(tables.keys), "sequences with gaps")
+        pay_steps(b, node, NODES * steps * max(map(len, column_of)), "sequences with gaps")
+        tables = _Tables(column_of, width)
+        tokens = tables.tokens_of(b, rows)
         for step in range(1, steps + 1):
             hits += tables.columns_of(b, tokens, step, lengths)
     zeros = b.expand(b.constant(0, "zero", i64), (rows.shape[0], width + 1))
@@ -131,7 +134,7 @@ class _Tables:
         return _looked_up(b, converted(b, rows, i64), self.tokens)
 
     def columns_of(
-        self, b: Builder, tokens: Value, step: int, lengths: Sequence[int]
+        self, b: Builder, tokens: Value, step: int, lengths: Container[int]
     ) -> list[Value]:
         """For each length where the sequences that begin at each place belong.
 
