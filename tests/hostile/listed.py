@@ -95,6 +95,21 @@ def sequence_that_grows() -> onnx.ModelProto:
     return _model(nodes, TensorProto.FLOAT, [2])
 
 
+def sequence_in_many_graphs() -> onnx.ModelProto:
+    """Two thousand branches, each of which mentions a sequence of forty thousand elements."""
+    nodes = [helper.make_node("SequenceConstruct", ["x"] * 40_000, ["s"])]
+    nodes.append(helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0))
+    nodes.append(helper.make_node("Cast", ["sum"], ["c"], to=TensorProto.BOOL))
+    for k in range(1000):
+        ways = {}
+        for way in ("then_branch", "else_branch"):
+            inner = helper.make_node("SequenceLength", ["s"], [f"{way}{k}"])
+            result = helper.make_tensor_value_info(f"{way}{k}", TensorProto.INT64, [])
+            ways[way] = helper.make_graph([inner], way, [], [result])
+        nodes.append(helper.make_node("If", ["c"], [f"y{k}"], **ways))
+    return _model(nodes, TensorProto.FLOAT, [2])
+
+
 LISTED: dict[str, Callable[[], onnx.ModelProto]] = {
     "branches that meet": branches_that_meet,
     "sets of members": sets_of_members,
@@ -102,4 +117,5 @@ LISTED: dict[str, Callable[[], onnx.ModelProto]] = {
     "one long sequence": one_long_sequence,
     "pairs of classes": pairs_of_classes,
     "sequence that grows": sequence_that_grows,
+    "sequence in many graphs": sequence_in_many_graphs,
 }
