@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, parser
 
 from fuzz.hostile.trial import Limits, attempt
 from tests.hostile.crowds import CROWDS
+from tests.hostile.listed import LISTED
 from tests.hostile.long_sizes import LONG
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20, "own" : 1]>\n'
@@ -231,6 +232,7 @@ BOMBS: dict[str, Callable[[], onnx.ModelProto]] = {
     "long chain": long_chain,
     **CROWDS,
     **LONG,
+    **LISTED,
 }
 
 

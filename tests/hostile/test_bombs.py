@@ -26,6 +26,8 @@ REFUSED = {
     "nested loops": "M005",
     "dimensions of dimensions": "M005",
     "joined, too many": "M005",
+    "sequences that overlap": "M004",
+    "pairs of classes": "M004",
 }
 
 

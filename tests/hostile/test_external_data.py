@@ -177,6 +177,15 @@ def test_the_cache_looks_at_data_inside_of_the_folder_only(folder):
     assert list(external_files(outside)) == []
 
 
+@pytest.mark.parametrize("piece", [1, 7, 8, 9, 64])
+def test_data_are_found_wherever_a_file_is_cut(folder, monkeypatch, piece):
+    """A model is looked through in pieces: mapped, one that becomes shorter ends the process."""
+    monkeypatch.setattr("tilewright.frontend.onnx.read._PIECE", piece)
+    write_weights(folder / "w.bin")
+    model = write_model(folder, location="w.bin")
+    assert [file.read() for file in external_files(model)] == [WEIGHTS.tobytes()]
+
+
 def test_other_data_are_another_model_for_the_cache(folder, tmp_path):
     """Also of tensors in attributes, which are not among the weights."""
     model = two_outputs()

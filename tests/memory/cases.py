@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import RandomGraph, graphs
+from tests.memory.altered import altered
 from tests.memory.guarded import chosen, guarded, in_pages, say
 from tests.memory.places import Places, every_place
 from tests.memory.regions import Looped, every_region
@@ -203,6 +204,7 @@ KINDS: dict[str, Callable[[str], int]] = {
     "places": places,
     "regions": regions,
     "resized": resized,
+    "altered": altered,
     "shapes": shapes,
     "graphs": random_graphs,
     "networks": networks,

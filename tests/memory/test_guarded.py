@@ -36,6 +36,11 @@ def test_a_sample_of_other_sizes():
     assert runs_of(run_apart("none", "resized:/12")) >= 150
 
 
+def test_a_sample_of_other_attributes():
+    """Tables that are made of attributes hold places, too."""
+    assert runs_of(run_apart("none", "altered:TreeEnsemble(", "altered:/40")) >= 60
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("guard", GUARDED)
 @pytest.mark.parametrize("what", ["nodes", "graphs:400", "places", "regions", "networks", "shapes"])
@@ -46,6 +51,11 @@ def test_everything(guard, what):
 @pytest.mark.slow
 def test_every_other_size():
     assert runs_of(run_apart("none", "resized", timeout=3600)) > 2000
+
+
+@pytest.mark.slow
+def test_every_other_attribute():
+    assert runs_of(run_apart("none", "altered", timeout=3600)) > 500
 
 
 def test_a_stray_access_would_be_noticed():

@@ -10,12 +10,13 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.dtypes import u8
+from tilewright.dtypes import DType, u8
 from tilewright.errors import Code, UserError
 from tilewright.model.info import TensorInfo
 from tilewright.shown import listed, quoted, shown
@@ -28,6 +29,10 @@ K043 = Code("K043", "the array `{path}` cannot be read: {problem}")
 K044 = Code("K044", "no values can be made up for `{name}`, which is {type}")
 
 Array = NDArray[Any]
+
+_TOO_MUCH: Final = (MemoryError, OverflowError, ValueError)
+_UNREADABLE: Final = (*_TOO_MUCH, OSError, EOFError, RecursionError, SyntaxError, TokenError)
+"""What NumPy raises for files that it did not write, and JSON for texts."""
 
 INDEX_LIMIT: Final = 8
 """Made up indices are below: every table that a model looks into has as many rows."""
@@ -93,19 +98,25 @@ def _number(name: str, text: str) -> int:
 
 def _read(text: str, info: TensorInfo | None) -> Any:
     """A file, or numbers as they stand; an array if the input is known."""
-    path = Path(text)
     try:
-        if path.suffix == ".npy" or path.is_file():
-            array: Array = np.load(path, allow_pickle=False)
-            return array
+        if (path := Path(text)).suffix == ".npy" or path.is_file():
+            return _loaded(path)
         numbers = json.loads(text)
         if info is None:
             return numbers
         return np.asarray(numbers, info.dtype.numpy if info.dtype is not None else None)
-    except (OSError, ValueError, EOFError) as problem:
+    except _UNREADABLE as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         hint = "give a file that `numpy.save` wrote, or numbers such as [1, 2]"
         raise UserError(K043, {"path": text, "problem": reason}, hint=hint) from None
+
+
+def _loaded(path: Path) -> Array:
+    """The array in a plain file: of a pipe one could wait for ever."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is not a plain file")
+    array: Array = np.load(path, allow_pickle=False)
+    return array
 
 
 def _sizes_of(infos: Sequence[TensorInfo], arrays: Mapping[str, Array]) -> dict[str, int]:
@@ -124,7 +135,15 @@ def _made_up(info: TensorInfo, sizes: Mapping[str, int], rng: np.random.Generato
         hint = "run the model from Python"
         raise UserError(K044, {"name": info.name, "type": info.type}, hint=hint)
     shape = tuple(d if isinstance(d, int) else sizes[d] for d in info.shape)
-    kind, name = info.dtype, info.name.lower()
+    try:
+        return _values(info.dtype, info.name.lower(), shape, rng)
+    except _TOO_MUCH:
+        what = f"{info.type} and would be {shown(list(shape))}"
+        raise UserError(K044, {"name": info.name, "type": what}, hint="give other sizes") from None
+
+
+def _values(kind: DType, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """What models of the kind usually see under such a name."""
     if kind.is_float:
         return rng.standard_normal(shape, np.float32).astype(kind.numpy)
     if kind.is_bool or "mask" in name:

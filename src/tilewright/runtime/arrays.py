@@ -102,9 +102,9 @@ def _from_buffer(value: object, *, shares_memory: bool) -> Array:
         pass
     if not hasattr(value, "__array__"):
         raise NotAnArrayError(_describe(value))
-    if not shares_memory:
-        return np.asarray(value)
     try:
+        if not shares_memory:
+            return np.asarray(value)
         return np.array(value, copy=False)
     except ValueError as error:
         raise NotAnArrayError(f"{_describe(value)} that only gives copies") from error
@@ -122,7 +122,10 @@ def _from_dlpack(value: Any) -> Array:
             capsule = value.__dlpack__()
     except _REFUSALS as error:
         raise NotAnArrayError(f"{_describe(value)} that cannot be exported: {error}") from error
-    return _Borrowed(capsule, _describe(value)).array()
+    try:
+        return _Borrowed(capsule, _describe(value)).array()
+    except _REFUSALS as error:
+        raise NotAnArrayError(f"{_describe(value)} that cannot be borrowed: {error}") from error
 
 
 def _device_of(value: Any) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,28 @@ def test_files_with_objects_are_not_loaded(tmp_path):
     np.save(tmp_path / "evil.npy", np.array([{}], object), allow_pickle=True)
     with raises_code("K043"):
         arrays_for([info("x", f32, 1)], [f"x={tmp_path / 'evil.npy'}"], [])
+
+
+def test_pipes_are_not_read(tmp_path):
+    """Of a pipe that nobody writes to one would wait for ever."""
+    os.mkfifo(tmp_path / "pipe.npy")
+    with raises_code("K043"):
+        arrays_for([info("x", f32, 1)], [f"x={tmp_path / 'pipe.npy'}"], [])
+
+
+@pytest.mark.parametrize("shape", [f"({1 << 60},)", "(" * 3000, "(-1,)"])
+def test_files_that_claim_much_are_refused(tmp_path, shape):
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    start = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little")
+    (tmp_path / "much.npy").write_bytes(start + head)
+    with raises_code("K043"):
+        arrays_for([info("x", f32, 1)], [f"x={tmp_path / 'much.npy'}"], [])
+
+
+@pytest.mark.parametrize("size", [10**20, 1 << 50])
+def test_arrays_beyond_all_memory_are_not_made_up(size):
+    with raises_code("K044"):
+        arrays_for([info("x", f32, "n")], [], [f"n={size}"])
 
 
 def test_strings_are_not_made_up():

@@ -116,6 +116,17 @@ class ByOldDlpackOfReadOnly(ByDlpack):
         raise BufferError("is read-only")
 
 
+@pytest.mark.parametrize("method", ["__dlpack__", "__array__"])
+def test_exports_of_nothing(add, method):
+    class Empty:
+        """What it exports is neither a capsule nor an array."""
+
+    setattr(Empty, method, lambda *_, **__: [1])
+    x = np.arange(3, dtype=np.float32)
+    with raises_code("C002"):
+        add(Empty(), x)
+
+
 class Unwilling(ByDlpack):
     """A tensor that its library does not export, or not in this state."""
 

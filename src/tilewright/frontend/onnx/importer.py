@@ -66,6 +66,7 @@ from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
+from tilewright.graph.folding import Purse
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
@@ -170,7 +171,7 @@ class Importer:
         def go_on(
             builder: Builder, outside: Callable[[Value], Value], results: Sequence[Item]
         ) -> Sequence[Item]:
-            inner = Nested(scope, outside)
+            inner = Nested(scope, outside, _payer(builder.purse))
             inner.update(zip(proto.output, results, strict=False))
             around, self.builder = self.builder, builder
             before = self.notes.copy()
@@ -276,7 +277,7 @@ class Importer:
             outside: Callable[[Value], Value],
             inputs: Sequence[Item],
         ) -> Sequence[Item]:
-            inner = Nested(scope, outside)
+            inner = Nested(scope, outside, _payer(builder.purse))
             around, self.builder = self.builder, builder
             attribute = next((name for name, own in names if own is graph), graph.name)
             inside, self.inside = self.inside, f"{here}.{attribute}"
@@ -417,6 +418,16 @@ def _known_type(number: int, what: str) -> DType:
         return dtype_of_onnx(number)
     except Declined as problem:
         raise Unknown(f"{what}: {problem}") from None
+
+
+def _payer(purse: Purse) -> Callable[[int], None]:
+    """Pays for elements of sequences that come into graphs; many graphs, each with a long one."""
+
+    def pay(count: int) -> None:
+        if not purse.spends(count):
+            raise Unknown("a long sequence is used in many graphs")
+
+    return pay
 
 
 def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:

@@ -30,6 +30,8 @@ OUTCOMES: Final = {
 }
 MODES: Final = (*OUTCOMES, "BRANCH_MEMBER")
 """In the order of their numbers."""
+MOST_FEATURES: Final = (1 << 31) - 1
+"""Tables of nodes have integers of 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,12 @@ class Forest:
 
     def _trees_of_leaves(self) -> Ints | None:
         """The tree of each leaf; None if several branches lead to one."""
-        trees = np.full(len(self.weights), -1)
+        trees, seen = np.full(len(self.weights), -1), 0
         at, tree = self.roots.astype(np.int64), np.arange(len(self.roots))
         while len(at):
+            seen += len(at)
+            if seen > len(self.nodes):  # branches meet: there may be 2ⁿ ways to a leaf
+                return None
             ended = at < len(self.weights)
             if len(np.unique(at[ended])) < ended.sum() or (trees[at[ended]] >= 0).any():
                 return None
@@ -101,10 +106,12 @@ def _forest(
     """
     features, limits, outcomes, holds, fails = tests
     leaves, count = len(weights), len(weights) + len(features)
+    if any(v.shape != features.shape for v in tests):
+        raise ValueError("the attributes of nodes differ in length")
     if any(len(v) and not 0 <= v.min() <= v.max() < count for v in (holds, fails, roots)):
         raise ValueError("a branch leads to a node that does not exist")
-    if len(features) and features.min() < 0:
-        raise ValueError("a node tests a feature with a negative number")
+    if len(features) and not 0 <= features.min() <= features.max() <= MOST_FEATURES:
+        raise ValueError("a node tests a feature whose number is negative, or beyond 31 bits")
     own = np.arange(leaves)
     no_tests = np.zeros(leaves, np.int64)
     nodes = np.stack(
@@ -120,26 +127,25 @@ def _forest(
     if complete and reached < len(features):
         raise ValueError("the nodes of a tree are no tree")
     order = np.argsort(-depths, kind="stable")
-    deepest = int(depths.max(initial=0))
-    levels = tuple(int((depths > level).sum()) for level in range(deepest))
+    done = np.cumsum(np.bincount(depths, minlength=1))[:-1]  # after each step
+    levels = tuple((len(depths) - done).tolist())
     limits = np.concatenate([np.zeros(leaves, limits.dtype), limits])
     return Forest(nodes, limits, roots[order].astype(np.int32), levels, weights, said)
 
 
 def _depths(nodes: Array, roots: Ints, leaves: int) -> tuple[Ints, int]:
     """How many steps lead to the farthest leaf of each tree, and how many tests are met."""
-    depths = np.zeros(len(roots), np.int64)
-    at, tree, seen = roots, np.arange(len(roots)), 0
+    depths, following = np.zeros(len(roots), np.int64), nodes[:, 1:3].astype(np.int64)
+    at, tree, seen, count = roots, np.arange(len(roots)), 0, len(nodes)
     while len(at):
         going = at >= leaves
         at, tree = at[going], tree[going]
         seen += len(at)
-        if seen > len(nodes):
+        if seen > count:
             raise ValueError("the nodes of a tree are no tree")
-        depths[np.unique(tree)] += 1
-        at, tree = nodes[at, 1:3].astype(np.int64).ravel(), np.repeat(tree, 2)
-        pairs = np.unique(np.stack([at, tree], axis=1), axis=0)
-        at, tree = pairs[:, 0], pairs[:, 1]
+        depths[tree] += 1  # once, also if a tree has several nodes here
+        pairs = np.unique(np.repeat(tree, 2) * count + following[at].ravel())
+        at, tree = pairs % count, pairs // count
     return depths, seen
 
 
@@ -255,9 +261,8 @@ def forest_of_positions(
         holds,
         fails,
     ]
-    members = iter(_sets(attributes.get("membership_values")))
-    for position in np.flatnonzero(modes == MODES.index("BRANCH_MEMBER")):
-        _chain(tests, int(position), next(members, []), leaves)
+    members = _sets(attributes.get("membership_values"))
+    tests = _chained(tests, np.flatnonzero(modes == MODES.index("BRANCH_MEMBER")), members, leaves)
     weights, said = _leaves(
         leaves, targets, np.arange(leaves), ints("leaf_targetids"), values, dtype
     )
@@ -276,22 +281,27 @@ def _sets(values: Any) -> list[list[float]]:
     return found
 
 
-def _chain(tests: list[Any], position: int, members: list[float], leaves: int) -> None:
-    """Make the test at a position one for the first member, with new ones for the rest behind."""
-    if not members:
-        return
+def _chained(
+    tests: list[Array], positions: Ints, members: list[list[float]], leaves: int
+) -> list[Array]:
+    """Make each of the tests at positions one for its first member, with new ones behind all."""
     features, limits, outcomes, holds, fails = tests
-    others, new = members[1:], len(features) + leaves
-    rest = fails[position]
-    chain = [*range(new, new + len(others)), rest]
-    limits[position], fails[position] = members[0], chain[0]
-    outcomes[position] |= EQUAL
-    own = np.ones(len(others), np.int64)
-    tests[0] = np.concatenate([features, own * features[position]])
-    tests[1] = np.concatenate([limits, np.array(others, limits.dtype)])
-    tests[2] = np.concatenate([outcomes, own * outcomes[position]])
-    tests[3] = np.concatenate([holds, own * holds[position]])
-    tests[4] = np.concatenate([fails, np.array(chain[1:], np.int64)])
+    new: list[int] = []
+    others: list[float] = []
+    rests: list[int] = []
+    for position, own in zip(positions.tolist(), members, strict=False):
+        if not own:
+            continue
+        first, rest = leaves + len(features) + len(new), int(fails[position])
+        chain = [*range(first, first + len(own) - 1), rest]
+        limits[position], fails[position] = own[0], chain[0]
+        outcomes[position] |= EQUAL
+        new += [position] * (len(own) - 1)
+        others += own[1:]
+        rests += chain[1:]
+    like = np.array(new, np.int64)
+    more = (features[like], np.array(others), outcomes[like], holds[like], np.array(rests))
+    return [np.concatenate([a, b.astype(a.dtype)]) for a, b in zip(tests, more, strict=True)]
 
 
 def _text(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -107,14 +106,17 @@ def _pairs(b: Builder, node: OnnxNode, counts: Sequence[int]) -> tuple[Array, Ar
     size = total * (classes * (classes - 1) // 2)
     pay_elements(b, node, size, "weights of all pairs", sum(len(v or ()) for v in lists))
     given = np.array(lists[0], np.float32).reshape(-1, total)
+    if min(counts) < 0 or len(given) < classes - 1:
+        raise ValueError("there is no coefficient for each vector and each other class")
     firsts = np.cumsum([0, *counts])
-    spans = [slice(firsts[k], firsts[k + 1]) for k in range(classes)]
-    pairs = list(combinations(range(classes), 2))
-    weights = np.zeros((total, len(pairs)), np.float32)
-    for number, (i, j) in enumerate(pairs):
-        weights[spans[i], number] = given[j - 1, spans[i]]
-        weights[spans[j], number] = given[i, spans[j]]
-    return weights, np.array(node.floats("rho", ()), np.float32)[: len(pairs)]
+    numbers = np.arange(classes)
+    begins = numbers * (2 * classes - 1 - numbers) // 2  # pairs are (0, 1), (0, 2), … (1, 2), …
+    weights = np.zeros((total, size // total), np.float32)
+    for k in range(classes):
+        own, others = slice(firsts[k], firsts[k + 1]), classes - 1 - k
+        weights[own, begins[k] : begins[k] + others] = given[k : classes - 1, own].T
+        weights[own, begins[:k] + k - 1 - numbers[:k]] = given[:k, own].T
+    return weights, np.array(node.floats("rho", ()), np.float32)[: size // total]
 
 
 def _votes(b: Builder, scores: Value, classes: int) -> Value:

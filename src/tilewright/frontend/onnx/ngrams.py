@@ -9,6 +9,7 @@ The time is linear in the elements, and grows with the logarithm of the list.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, TypeVar
 
 import numpy as np
@@ -70,6 +71,8 @@ def columns_of(
     Those of each length stand one after another from one of `starts` on; `columns` has an entry for
     every sequence of the list. Of equal ones the last counts.
     """
+    if any(a > b for a, b in pairwise([0, *starts, len(pool)])):
+        raise ValueError("sequences of one length do not begin behind those of the length before")
     found: dict[tuple[T, ...], int] = {}
     ends = [*starts[1:], len(pool)]
     number = 0
@@ -106,11 +109,11 @@ def _counted(
     column_of = columns_of(pool, starts, columns, lengths)
     hits: list[Value] = []
     if column_of and fixed(rows.shape[1]) != 0:
-        tables = _Tables(column_of, width)
-        tokens = tables.tokens_of(b, rows)
         steps, reach = node.int("max_skip_count") + 1, fixed(rows.shape[1])
         steps = steps if reach is None else min(steps, reach)  # longer ones lead out of a row
-        pay_steps(b, node, NODES * steps * len(tables.keys), "sequences with gaps")
+        pay_steps(b, node, NODES * steps * max(map(len, column_of)), "sequences with gaps")
+        tables = _Tables(column_of, width)
+        tokens = tables.tokens_of(b, rows)
         for step in range(1, steps + 1):
             hits += tables.columns_of(b, tokens, step, lengths)
     zeros = b.expand(b.constant(0, "zero", i64), (rows.shape[0], width + 1))

@@ -5,12 +5,11 @@ Nothing of a file is believed before it is checked, and nothing outside of its f
 
 from __future__ import annotations
 
-import mmap
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -27,6 +26,9 @@ from tilewright.shown import shown
 __all__ = ["external_files", "read_model"]
 
 M001 = Code("M001", "`{what}` is not an ONNX model: {problem}")
+
+_WORD: Final = b"location"
+_PIECE: Final = 1 << 22
 
 HINT = "give a file that an exporter for ONNX wrote"
 ELSEWHERE = "give the path of the model instead of its content: the data lie beside it"
@@ -79,12 +81,17 @@ def external_files(path: Path) -> Iterator[BinaryIO]:
 
 
 def _may_have_data(path: Path) -> bool:
-    """Whether a file has the word without which there is no external data; quicker than parsing."""
+    """Whether a file has the word without which there is no external data; quicker than parsing.
+
+    It is read and not mapped: a file that became shorter meanwhile would end the process.
+    """
     with _plain_file(path) as file:
-        if not os.fstat(file.fileno()).st_size:
-            return False
-        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-            return content.find(b"location") >= 0
+        seen = b""
+        while piece := file.read(_PIECE):
+            seen = seen[1 - len(_WORD) :] + piece
+            if _WORD in seen:
+                return True
+    return False
 
 
 def _content(path: Path) -> bytes:

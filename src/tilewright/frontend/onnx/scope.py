@@ -37,13 +37,16 @@ Scope = MutableMapping[str, Item | Lost]
 
 class Nested(dict[str, Item | Lost]):
     """The scope of a graph inside of a node: own names, then those around it, brought in on
-    demand.
+    demand. Elements of sequences are paid for: each graph has its own.
     """
 
-    def __init__(self, around: Scope, outside: Callable[[Value], Value]) -> None:
+    def __init__(
+        self, around: Scope, outside: Callable[[Value], Value], pay: Callable[[int], None]
+    ) -> None:
         super().__init__()
         self._around = around
         self._outside = outside
+        self._pay = pay
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._around
@@ -51,6 +54,7 @@ class Nested(dict[str, Item | Lost]):
     def __missing__(self, name: str) -> Item | Lost:
         found = self._around[name]
         if isinstance(found, Tensors):
+            self._pay(len(found.items))  # once for each graph that mentions it
             found = Tensors(tuple(map(self._outside, found.items)))
         elif isinstance(found, Value):
             found = self._outside(found)

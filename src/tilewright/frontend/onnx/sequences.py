@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Item, Tensors
-from tilewright.frontend.onnx.spending import pay_steps
+from tilewright.frontend.onnx.spending import pay_elements, pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
@@ -29,6 +29,13 @@ def _items(sequence: Item) -> tuple[Value, ...]:
     if not isinstance(sequence, Tensors):
         raise TypeError("it takes a sequence, and is given something else")
     return sequence.items
+
+
+def _copied(b: Builder, node: OnnxNode, sequence: Item) -> list[Value]:
+    """The elements as a list of its own: many nodes, of which each adds one, make n² copies."""
+    items = _items(sequence)
+    pay_elements(b, node, len(items), "a sequence")
+    return list(items)
 
 
 @onnx_op("SequenceConstruct")
@@ -54,7 +61,7 @@ def insert(
     b: Builder, node: OnnxNode, sequence: Item, value: Value, place: Value | None = None
 ) -> Tensors:
     """One element more, at a place or at the end."""
-    items = list(_items(sequence))
+    items = _copied(b, node, sequence)
     where = len(items) if place is None else _number(b, place, "a place")
     items.insert(where, value)
     return Tensors(tuple(items))
@@ -63,7 +70,7 @@ def insert(
 @onnx_op("SequenceErase", sequences=True)
 def erase(b: Builder, node: OnnxNode, sequence: Item, place: Value | None = None) -> Tensors:
     """One element less."""
-    items = list(_items(sequence))
+    items = _copied(b, node, sequence)
     items.pop(-1 if place is None else _number(b, place, "a place"))
     return Tensors(tuple(items))
 

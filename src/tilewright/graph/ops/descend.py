@@ -18,7 +18,7 @@ from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.ends import require_limits
 from tilewright.graph.ops.op import Limit, Op, SizeOf
 from tilewright.graph.ops.serial import Row
-from tilewright.graph.sizes import count
+from tilewright.graph.sizes import count, fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, select, seq
 
@@ -49,6 +49,9 @@ class Descend(Op):
     outcomes: int | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        nodes, limits = inputs[1].shape, inputs[2].shape
+        if len(nodes) != 2 or len(limits) != 1 or fixed(nodes[0]) != fixed(limits[0]):
+            raise ValueError("each node has four numbers and a limit")
         result = [TensorType(i32, (inputs[0].shape[0], inputs[3].shape[0]))]
         require_limits(self.limits(inputs, result))
         return result
