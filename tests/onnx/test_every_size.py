@@ -23,6 +23,9 @@ NUMBERS = {
     "zero": 0, "one": 1, "two": 2, "minus": -1, "tail": -3, "most": MOST, "least": LEAST,
 }  # fmt: skip
 
+INSIDE = ("turned", "scores", "weights")
+"""Results that no output shows, so that what makes them is one operator."""
+
 Shapes = Mapping[str, Sequence[int | str]]
 
 
@@ -40,13 +43,13 @@ def branch(*nodes: onnx.NodeProto) -> onnx.GraphProto:
 def model(
     nodes: Sequence[onnx.NodeProto], shapes: Shapes, constants: Mapping[str, Array] | None = None
 ) -> onnx.ModelProto:
-    """A model whose outputs are all results of its nodes."""
+    """A model whose outputs are all results of its nodes, apart from those that are `INSIDE`."""
     known = {name: np.array([number]) for name, number in NUMBERS.items()} | dict(constants or {})
     graph = helper.make_graph(
         list(nodes),
         "sizes",
         [helper.make_tensor_value_info(name, FLOAT, dims) for name, dims in shapes.items()],
-        [onnx.ValueInfoProto(name=name) for n in nodes for name in n.output],
+        [onnx.ValueInfoProto(name=name) for n in nodes for name in n.output if name not in INSIDE],
         [numpy_helper.from_array(array, name) for name, array in known.items()],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
@@ -114,13 +117,8 @@ def test_slices_along_several_axes() -> None:
         "starts": np.array([1, -1]), "ends": np.array([MOST, LEAST]),
         "axes": np.array([1, 0]), "steps": np.array([1, -1]),
     }  # fmt: skip
-    nodes = [
-        node("Slice", "x starts ends axes steps", "y"),
-        node("ReduceMean", "y zero", "z", keepdims=0),
-    ]
     shapes = {"x": ["n", "m"]}
-    made = model(nodes[:1], shapes, constants)
-    check(made, shapes)
+    check(model([node("Slice", "x starts ends axes steps", "y")], shapes, constants), shapes)
 
 
 REST = node("Slice", "x one most zero", "rest")
@@ -168,6 +166,15 @@ MODELS: dict[str, tuple[list[onnx.NodeProto], Shapes]] = {
             node("ReduceSum", "end zero", "y"),
         ],
         {"x": ["past", 3], "w": ["new", 3]},
+    ),
+    "attention without keys": (
+        [
+            node("Transpose", "w", "turned", perm=[0, 2, 1]),
+            node("MatMul", "x turned", "scores"),
+            node("Softmax", "scores", "weights"),
+            node("MatMul", "weights v", "y"),
+        ],
+        {"x": [2, "queries", 4], "w": [2, "keys", 4], "v": [2, "keys", 4]},
     ),
     "a branch that asks for elements": (
         [
