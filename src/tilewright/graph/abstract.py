@@ -2,40 +2,51 @@
 
 A product over `batch·seq` rows does not care what they are made of: inside of its kernel they are
 `n0`, and every model with rows of any kind shares the kernel.
+
+A kernel takes its sizes to be at least one, and the rest of a slice, `max(n - 1, 0)`, to be `n - 1`
+then. It runs only where its result has elements, which says that much of most sizes; what it does
+not say, as of a part of several that are joined, is a size of its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from tilewright.graph.ir import Node, Shape
-from tilewright.graph.ops import Op
+from tilewright.graph.ops import Op, Sizes
+from tilewright.graph.sizes import filled, never_exceeds, tidy, variables
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import rewrite, walk
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.node import Node as Part
+from tilewright.tensor.visit import children, map_children, rewrite, walk
 
 __all__ = ["SizeNames", "abstract_sizes", "expressions"]
 
 
 @dataclasses.dataclass(frozen=True)
 class SizeNames:
-    """Which dimensions have become sizes of their own: `meaning[var]` is the dimension."""
+    """Which dimensions have become sizes of their own: `meaning[var]` is the dimension.
+
+    `chosen` are choices between sizes as the kernel writes them, `names` the sizes of what is
+    written so.
+    """
 
     meaning: dict[tir.Var, tir.Expr]
+    chosen: dict[tir.Expr, tir.Expr] = dataclasses.field(default_factory=dict)
+    names: dict[tir.Expr, tir.Expr] = dataclasses.field(default_factory=dict)
 
     def expr(self, value: tir.Expr) -> tir.Expr:
         """An expression with these dimensions replaced."""
-        if not self.meaning:
-            return value
-        names = {dim: var for var, dim in self.meaning.items()}
-        return rewrite(value, lambda part: names.get(part) if isinstance(part, tir.Expr) else None)
+        return _replaced(_replaced(value, self.chosen), self.names)
 
     def shape(self, dims: Shape) -> Shape:
         return tuple(self.expr(d) for d in dims)
 
     def op(self, op: Op) -> Op:
         """An operator with these dimensions replaced in its attributes."""
-        if not self.meaning or next(expressions(op), None) is None:
+        if not (self.names or self.chosen) or next(expressions(op), None) is None:
             return op
         changes = {
             f.name: _mapped(getattr(op, f.name), self.expr)
@@ -44,25 +55,104 @@ class SizeNames:
         }
         return dataclasses.replace(op, **changes)
 
+    def add(self, part: tir.Expr, dim: tir.Expr) -> tir.Expr:
+        """A name for a part, which is this dimension of the graph."""
+        self.names[part] = var = tir.Var(f"n{len(self.meaning)}")
+        self.meaning[var] = dim
+        return var
+
+    def add_any(self, part: tir.Expr) -> None:
+        """The same for what may be negative, or is a condition: sizes of programs are numbers."""
+        if part.dtype.is_bool:  # a kernel takes none to be zero
+            number = tir.Select(part, tir.Const(2), tir.Const(1))
+            self.names[part] = tir.Const(1) < self.add(number, number)
+        elif never_exceeds(tir.Const(0), part, ()):
+            self.add(part, part)
+        else:
+            above, below = (tidy(tir.maximum(end, 0)) for end in (part, -part))
+            self.names[part] = self.add(above, above) - self.add(below, below)
+
     def of(self, size: tir.Var) -> tir.Expr:
         """What a size of the kernel is in the graph."""
         return self.meaning.get(size, size)
 
 
-def abstract_sizes(nodes: Sequence[Node]) -> SizeNames:
-    """The names for a group of nodes."""
-    dims = dict.fromkeys(
+def abstract_sizes(nodes: Sequence[Node], result: Shape = ()) -> SizeNames:
+    """The names for a group of nodes that runs where a tensor of shape `result` has elements."""
+    given = dict.fromkeys(
         dim for node in nodes for v in (*node.inputs, *node.outputs) for dim in v.shape
     )
-    wholes = [d for d in dims if not isinstance(d, tir.Const | tir.Var)]
-    attributes = [e for node in nodes for e in expressions(node.op)]
-    meaning: dict[tir.Var, tir.Expr] = {}
-    for whole in wholes:
+    every = [e for node in nodes for e in expressions(node.op)]
+    told = [*given, *(e for node in nodes if isinstance(node.op, Sizes) for e in node.op.values)]
+    chosen = _chosen([*given, *every], told, result)
+    dims = {_replaced(dim, chosen): dim for dim in given}
+    attributes = [_replaced(e, chosen) for e in every]
+    names = SizeNames({}, chosen)
+    for whole in (d for d in dims if not isinstance(d, tir.Const | tir.Var)):
         inside = {v for v in walk(whole) if isinstance(v, tir.Var)}
         elsewhere = (*(d for d in dims if d != whole), *attributes)
-        if not any(_occurs(var, expr, apart_from=whole) for var in inside for expr in elsewhere):
-            meaning[tir.Var(f"n{len(meaning)}")] = whole
-    return SizeNames(meaning)
+        apart = not any(_occurs(var, expr, whole) for var in inside for expr in elsewhere)
+        if apart or _is_taken_otherwise(whole):
+            names.add(whole, dims[whole])
+    for choice in _choices(map(names.expr, every), told):
+        if _is_taken_otherwise(choice):
+            names.add_any(choice)
+    return names
+
+
+def _chosen(
+    exprs: Iterable[tir.Expr], dims: Iterable[tir.Expr], result: Shape
+) -> dict[tir.Expr, tir.Expr]:
+    """What depends on choices between sizes that are none where the result has elements."""
+    exprs = list(exprs)
+    choices = _choices(exprs, dims)
+    if not choices:
+        return {}
+    known = filled(result, variables(choices))
+    simple = {choice: known.simplify(choice) for choice in choices}
+    found = {choice: new for choice, new in simple.items() if new != choice}
+    sizes = set(variables(dims))
+    for expr in exprs if found else ():  # dimensions in canonical form again
+        if sizes.issuperset(variables([expr])) and (new := _replaced(expr, found)) != expr:
+            found[expr] = tidy(new)
+    return found
+
+
+def _is_taken_otherwise(dim: tir.Expr) -> bool:
+    """Whether a dimension means something else to a kernel, which takes sizes to be positive."""
+    some = (tir.Const(1) <= var for var in variables([dim]))
+    return Analyzer().assume(*some).simplify(dim) != tidy(dim)
+
+
+def _choices(exprs: Iterable[tir.Expr], dims: Iterable[tir.Expr]) -> list[tir.Expr]:
+    """The largest parts of expressions that choose between the sizes in dimensions."""
+    found: dict[tir.Expr, None] = {}
+    sizes = set(variables(dims))
+
+    def visit(part: Part) -> None:
+        if isinstance(part, tir.Min | tir.Max | tir.Select | tir.Compare):
+            used = variables([part])
+            if used and sizes.issuperset(used):
+                found.setdefault(part)
+                return
+        for child in children(part):
+            visit(child)
+
+    for expr in exprs:
+        visit(expr)
+    return list(found)
+
+
+def _replaced(expr: tir.Expr, parts: Mapping[tir.Expr, tir.Expr]) -> tir.Expr:
+    """The largest parts first: one may be part of another."""
+    if not parts:
+        return expr
+
+    def visit(part: Part) -> Part:
+        new = parts.get(part) if isinstance(part, tir.Expr) else None
+        return map_children(part, visit) if new is None else new
+
+    return cast("tir.Expr", visit(expr))
 
 
 def _occurs(var: tir.Var, expr: tir.Expr, apart_from: tir.Expr) -> bool:

@@ -49,7 +49,9 @@ from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
     as_shape,
     broadcast,
+    dims_equal,
     fixed,
+    is_one_or_none,
     length_of,
     product,
     same_shape,
@@ -208,7 +210,18 @@ class Builder:
         if dtype is None and body.dtype.is_float and inputs:
             like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
             result = like
-        return self.add(Map(body, len(inputs), result), *inputs)
+        shape = broadcast(*(value.shape for value in inputs))
+        wide = [self._widened(value, shape) for value in inputs]
+        return self.add(Map(body, len(inputs), result), *wide)
+
+    def _widened(self, x: Value, shape: Shape) -> Value:
+        """A tensor repeated where it has one element or none, and a result has any number."""
+        own = shape[len(shape) - x.rank :]
+        one = [k for k, d in enumerate(x.shape) if is_one_or_none(d) and not dims_equal(d, own[k])]
+        if not one:
+            return x
+        dims = [own[k] if k in one else d for k, d in enumerate(x.shape)]
+        return self.remap(x, dims, lambda *o: [0 if k in one else i for k, i in enumerate(o)])
 
     def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """The same elements in another shape."""
@@ -222,6 +235,7 @@ class Builder:
     def expand(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """Broadcast to a shape."""
         wanted = as_shape(shape)
+        x = self._widened(x, wanted)
         return x if same_shape(x.shape, wanted) else self.add(Expand(wanted), x)
 
     def remap(
@@ -316,6 +330,7 @@ class Builder:
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         letters = "abcdefgh"[: len(batch)]
+        a, b = (self._widened(x, (*batch, *x.shape[-2:])) for x in (a, b))
         own_a, a = self._batch(a, letters, batch)
         own_b, b = self._batch(b, letters, batch)
         return self.contract(f"{own_a}mk", f"{own_b}kn", f"{letters}mn", a, b, dtype)

@@ -1,12 +1,13 @@
 """Arithmetic on dimensions: one canonical form, equality, broadcasting.
 
-Sizes are at least one while kernels run (`runtime` skips kernels on empty arrays), which the
-analyzer is told, so that for example `max(batch, 1)` is `batch`.
+A size may be zero in a run, so `max(batch - 1, 0)` stays what it is: only what something is divided
+by is at least one, as there is no result otherwise. Kernels know more: they run where their result
+has elements (`runtime` leaves out the others), and `filled` says what follows from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Final
@@ -26,13 +27,16 @@ __all__ = [
     "count",
     "dims_equal",
     "evaluate_size",
+    "filled",
     "fixed",
     "never_exceeds",
     "product",
 ]
-__all__ += ["length_of", "same_shape", "sized", "tidy", "variables"]
+__all__ += ["is_one_or_none", "length_of", "same_shape", "sized", "tidy", "variables"]
 
 G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
+
+ZERO: Final = tir.Const(0)
 
 MAX_WORK: Final = 256
 """Operations of a size other than sums and products. Those of networks have a dozen."""
@@ -58,8 +62,15 @@ def tidy(expr: tir.Expr) -> tir.Expr:
     if isinstance(expr, tir.Const | tir.Var):
         return expr
     length_of(expr)
-    some = (tir.Const(1) <= var for var in free_vars(expr))
-    return Analyzer().assume(*some).simplify(expr)
+    divisors = {var for divisor in _divisors(expr) for var in free_vars(divisor)}
+    known = (tir.Const(int(var in divisors)) <= var for var in free_vars(expr))
+    return Analyzer().assume(*known).simplify(expr)
+
+
+def _divisors(expr: tir.Expr) -> Iterator[tir.Expr]:
+    for part in walk(expr):
+        if isinstance(part, tir.FloorDiv | tir.FloorMod) and not isinstance(part.b, tir.Const):
+            yield part.b
 
 
 def length_of(expr: tir.Expr) -> int:
@@ -106,8 +117,13 @@ def product(dims: Iterable[tir.Expr]) -> tir.Expr:
 
 def count(shape: Iterable[tir.Expr], symbolic: int = 64) -> int:
     """A number of elements for estimates; a symbolic dimension counts as `symbolic`."""
-    dims = [tir.int_value(d) for d in shape]
+    dims = [1 if is_one_or_none(d) else tir.int_value(d) for d in shape]
     return prod(symbolic if d is None else d for d in dims)
+
+
+def is_one_or_none(dim: tir.Expr) -> bool:
+    """Whether a dimension is symbolic and never more than one: that of the last element."""
+    return not isinstance(dim, tir.Const | tir.Var) and never_exceeds(dim, tir.Const(1), ())
 
 
 def bytes_of(value: Value) -> int:
@@ -131,10 +147,35 @@ def never_exceeds(a: tir.Expr, b: tir.Expr, shape: Shape) -> bool:
     small, large = tir.int_value(a), tir.int_value(b)
     if small is not None and large is not None:
         return small <= large
-    known = [tir.Const(0) <= var for var in variables([a, b])]
+    return filled(shape, variables([a, b])).prove(a <= b) is True
+
+
+def filled(shape: Shape, sizes: Iterable[tir.Var]) -> Analyzer:
+    """What is known of these sizes where a tensor of this shape has elements."""
+    known = [tir.Const(0) <= var for var in sizes]
     dims = (dim for dim in dict.fromkeys(shape) if tir.int_value(dim) is None)
-    analyzer = Analyzer().assume(*known, *(tir.Const(1) <= dim for dim in dims))
-    return analyzer.prove(a <= b) is True
+    return Analyzer().assume(*known, *(fact for dim in dims for fact in _at_least(dim, 1)))
+
+
+def _at_least(expr: tir.Expr, least: int) -> Iterator[tir.Expr]:
+    """What follows from `expr >= least`: of a slice `max(n - 2, 0)` that is not empty, `n >= 3`."""
+    yield tir.Const(least) <= expr
+    match expr:
+        case tir.Add(a=a, b=tir.Const(value=more)):
+            yield from _at_least(a, least - int(more))
+        case tir.Sub(a=a, b=tir.Const(value=less)):
+            yield from _at_least(a, least + int(less))
+        case tir.FloorDiv(a=a, b=tir.Const(value=divisor)) if divisor > 0:
+            yield from _at_least(a, least * int(divisor))
+        case tir.Min(a=a, b=b):
+            yield from _at_least(a, least)
+            yield from _at_least(b, least)
+        case tir.Max(a=tir.Const(value=other), b=a) | tir.Max(a=a, b=tir.Const(value=other)):
+            if other < least:
+                yield from _at_least(a, least)
+        case tir.Mul(a=a, b=b) if least == 1 and all(never_exceeds(ZERO, d, ()) for d in (a, b)):
+            yield from _at_least(a, 1)
+            yield from _at_least(b, 1)
 
 
 def same_shape(a: Sequence[tir.Expr], b: Sequence[tir.Expr]) -> bool:
@@ -146,13 +187,14 @@ def broadcast(*shapes: Sequence[tir.Expr]) -> Shape:
     """The shape of an elementwise result by NumPy's rules.
 
     Of two symbolic dimensions that cannot be proved equal the first is taken: they must be equal
-    when the model runs, unless one of them is the number 1.
+    when the model runs, unless one of them is the number 1. One that is never more counts as 1.
     """
     rank = max((len(s) for s in shapes), default=0)
     result: list[tir.Expr] = []
     for axis in range(-rank, 0):
         dims = [s[axis] for s in shapes if len(s) >= -axis]
         wide = [d for d in dims if tir.int_value(d) != 1]
+        wide = [d for d in wide if not is_one_or_none(d)] or wide
         numbers = {n for d in wide if (n := tir.int_value(d)) is not None}
         if len(numbers) > 1:
             shown = " and ".join(f"[{', '.join(map(print_node, s))}]" for s in shapes)

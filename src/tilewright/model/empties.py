@@ -1,9 +1,9 @@
 """What a kernel does where an array that it reads has no elements, though its result has some.
 
-A border around nothing, the padded cache of the first step: the result is known, and kernels do not
-compute it. They rely on sizes of at least one and read before they select, and an array without
-elements has no place to read from. So a run takes another kernel then, in which the border is
-everything:
+A border around nothing, the padded cache of the first step, attention without keys: the result is
+known, and kernels do not compute it. They rely on sizes of at least one and read before they
+select, and an array without elements has no place to read from. So a run takes another kernel then,
+in which the border is everything:
 
     y = remap(x, inside …)   becomes   if elements of x >= 1: y = remap(x, inside …)
                                        else:                  y = fill
@@ -18,6 +18,7 @@ from typing import Final
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import Remap, Tabulate, computed_as
+from tilewright.graph.ops.attend import Attend
 from tilewright.tensor import ir as tir
 
 __all__ = ["MAX_DOUBTS", "Doubt", "doubts_of", "without_source"]
@@ -33,10 +34,19 @@ def doubts_of(group: Group) -> list[Doubt]:
     """What has to be asked before a group runs; nodes that ask the same are asked together."""
     found: dict[Shape, list[Node]] = {}
     for node in group.nodes:
-        dims = node.op.doubtful(node.inputs[0].shape) if isinstance(node.op, Remap) else ()
+        dims = _doubtful(node)
         if dims:
             found.setdefault(dims, []).append(node)
     return list(found.items())
+
+
+def _doubtful(node: Node) -> Shape:
+    match node.op:
+        case Remap() as op:
+            return op.doubtful(node.inputs[0].shape)
+        case Attend() as op:
+            return op.doubtful([value.type for value in node.inputs])
+    return ()
 
 
 def without_source(group: Group, nodes: Sequence[Node], left: Sequence[Value]) -> Group:
@@ -52,6 +62,5 @@ def without_source(group: Group, nodes: Sequence[Node], left: Sequence[Value]) -
 
 def _filled(node: Node) -> Node:
     op, dtype = node.op, node.output.dtype
-    assert isinstance(op, Remap)
-    value = tir.const(op.fill, computed_as(dtype))
-    return Node(Tabulate(op.shape, value, dtype), (), node.outputs, node.label)
+    value = tir.const(op.fill if isinstance(op, Remap) else 0, computed_as(dtype))
+    return Node(Tabulate(node.output.shape, value, dtype), (), node.outputs, node.label)

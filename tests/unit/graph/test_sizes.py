@@ -1,4 +1,4 @@
-"""Arithmetic on dimensions: sizes are at least one, which makes clamped slices simple."""
+"""Arithmetic on dimensions, which may be zero: a clamped slice is simple where it has elements."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from tilewright.graph.sizes import (
     count,
     dims_equal,
     evaluate_size,
+    filled,
     fixed,
+    is_one_or_none,
     length_of,
+    never_exceeds,
     product,
     same_shape,
     sized,
@@ -26,11 +29,9 @@ N, S = tir.Var("n"), tir.Var("s")
 ONE = tir.Const(1)
 
 SIMPLER = {
-    "at least one": (tir.maximum(N, 1), N),
-    "one of them": (tir.minimum(ONE, N), ONE),
-    "the last": (N - tir.maximum(N - 1, 0), ONE),
-    "not from the end": (tir.Select(N - 1 < 0, N - 1 + N, N - 1), N - 1),
-    "from the end": (tir.Select(-N < 0, N - N, -N), tir.Const(0)),
+    "never negative": (tir.maximum(N, 0), N),
+    "longer by one": (tir.minimum(ONE, N + 1), ONE),
+    "not from the end": (tir.Select(N < 0, N + N, N), N),
     "never minus one": (tir.Select(N.eq(-1), ONE, N), N),
     "an exact quotient": (N * S * 768 // (N * S * 12), tir.Const(64)),
     "a quotient by a sum": ((N * S + N) // (S + 1), N),
@@ -42,10 +43,56 @@ SIMPLER = {
 def test_tidy(name: str) -> None:
     given, expected = SIMPLER[name]
     assert tidy(given) == tidy(expected)
-    for n in (1, 2, 5):
-        for s in (1, 3, 4):
+    least = 1 if "quotient" in name else 0
+    for n in (least, 1, 2, 5):
+        for s in (least, 1, 3, 4):
             sizes = {N: n, S: s}
             assert evaluate_size(given, sizes) == evaluate_size(expected, sizes)
+
+
+CLAMPED = {
+    "at least one": tir.maximum(N, 1),
+    "the last": tir.minimum(ONE, N),
+    "the rest": tir.maximum(N - 1, 0),
+    "from the end": tir.Select(N - 1 < 0, N - 1 + N, N - 1),
+    "a condition": tir.Const(0) < N,
+}
+
+
+@pytest.mark.parametrize("name", CLAMPED)
+def test_what_matters_to_a_size_of_zero_stays(name: str) -> None:
+    given = CLAMPED[name]
+    for n in (0, 1, 2, 5):
+        assert evaluate_size(tidy(given), {N: n}) == evaluate_size(given, {N: n})
+
+
+FILLED = {
+    "the last": (tir.minimum(ONE, N), tir.minimum(ONE, N), ONE),
+    "the rest": (tir.maximum(N - 1, 0), tir.maximum(N - 1, 0), N - 1),
+    "every other one": (tir.maximum(N, 2), tir.maximum((N - 1) // 2, 0), N),
+    "two slices": (tir.maximum(N - 3, 0), S * tir.maximum(tir.minimum(N - 2, S), 0), N - 3),
+    "another size": (tir.maximum(N - 1, 0), S, tir.maximum(N - 1, 0)),
+    "a sum": (tir.maximum(N - 1, 0), S + N, tir.maximum(N - 1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_sizes_where_a_tensor_has_elements(name: str) -> None:
+    given, dim, expected = FILLED[name]
+    known = filled(as_shape([dim]), [N, S])
+    assert known.simplify(given) == known.simplify(expected)
+
+
+def test_what_never_exceeds_another_size_in_a_tensor_with_elements() -> None:
+    rest = tidy(tir.maximum(N - 1, 0))
+    assert never_exceeds(tidy(rest + 1), N, (rest,))
+    assert not never_exceeds(tidy(rest + 1), N, ())
+
+
+def test_one_element_or_none() -> None:
+    assert is_one_or_none(tidy(tir.minimum(ONE, N)))
+    assert not any(map(is_one_or_none, (N, ONE, tir.Const(0), tidy(N - 1))))
+    assert count(as_shape((4, tir.minimum(ONE, N))), symbolic=10) == 4
 
 
 def test_dimensions_that_may_differ_are_not_equal() -> None:
@@ -68,6 +115,8 @@ BROADCASTS = {
     "three": ([(), (1, 1, 1), (2, 1)], (1, 2, 1)),
     "nothing": ([], ()),
     "empty": ([(0, 1), (1, 3)], (0, 3)),
+    "one or none": ([(tir.minimum(ONE, N), 3), (N, 3)], (N, 3)),
+    "one or none alone": ([(tir.minimum(ONE, N), 3), (1, 1)], (tir.minimum(ONE, N), 3)),
 }
 
 

@@ -17,7 +17,7 @@ from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
 from tilewright.graph.ops.scatter import Scatter
-from tilewright.graph.sizes import fixed, tidy
+from tilewright.graph.sizes import filled, fixed, tidy, variables
 from tilewright.tensor import ir as tir
 
 __all__ = ["known_scalar", "take", "take_along"]
@@ -67,7 +67,8 @@ def _evenly_spaced(b: Builder, indices: Value, dim: tir.Expr) -> tuple[tir.Expr,
     front = [tidy(tir.Select(p < 0, p + dim, p)) for p in places]
     steps = {fixed(tidy(q - p)) for p, q in pairwise(front)} or {1}
     ends = (front[0], front[-1])
-    within = all(tidy(tir.Const(0) <= p) == tidy(p < dim) == tir.TRUE for p in ends)
+    some = filled((dim,), variables((dim, *ends)))  # of an empty dimension nothing can be taken
+    within = all(some.prove((tir.Const(0) <= p) & (p < dim)) is True for p in ends)
     (step, *others) = steps
     return (front[0], step) if step and not others and within else None
 

@@ -44,8 +44,8 @@ def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> S
     lengths = known_integers(b, node, "split", sizes)
     if lengths is None:
         even = tidy((dim + (parts - 1)) // parts)
-        lengths = [even] * (parts - 1)
-        lengths.append(tidy(dim - even * (parts - 1)))
+        lengths = [tir.maximum(tir.minimum(even, dim - even * k), 0) for k in range(parts)]
+        lengths = [even, *map(tidy, lengths[1:])]  # of few elements the last ones get none
     if len(lengths) != parts:
         raise ValueError(f"{len(lengths)} lengths for {parts} parts")
     starts = itertools.accumulate([tir.as_index(0), *lengths], lambda a, n: tidy(a + n))
@@ -92,19 +92,20 @@ def slice_(
 def span(dim: tir.Expr, start: tir.Expr, end: tir.Expr, step: int) -> tuple[tir.Expr, tir.Expr]:
     """(first place, number of elements) of a slice whose ends may lie outside of the dimension."""
     if not isinstance(dim, tir.Const | tir.Var) and None not in (fixed(start), fixed(end)):
-        whole = tir.Var("dim")  # a size like any other: at least one, whatever it is made of
+        whole = tir.Var("dim")  # a size like any other, whatever it is made of
         begin, length = (substitute(e, {whole: dim}) for e in span(whole, start, end, step))
         return tidy(begin), tidy(length)
     lowest, limit = (tir.Const(0), dim) if step > 0 else (tir.Const(-1), dim - 1)
     begin, stop = (_from_front(place, dim, lowest, limit) for place in (start, end))
-    begin = tidy(tir.maximum(begin, 0))
-    held, stop = tir.minimum(begin, limit), tir.maximum(tir.minimum(stop, limit), lowest)
-    distance = stop - held if step > 0 else held - stop
-    length = tidy(tir.maximum((distance + (abs(step) - 1)) // abs(step), 0))
+    if step > 0:  # one that has elements starts inside, so that its start needs no upper limit
+        stop = tir.minimum(stop, limit)
+        distance, begin = tir.minimum(tidy(stop - begin), stop), tidy(tir.maximum(begin, 0))
+    else:
+        begin = tidy(tir.minimum(tir.maximum(begin, 0), limit))
+        distance = tir.minimum(tidy(begin - stop), begin + 1)
     if fixed(dim) == 0:
         return begin, tir.Const(0)
-    # A slice that has elements starts inside, so that its start needs no upper limit to step up.
-    return (begin if step > 0 else tidy(held)), length
+    return begin, tidy(tir.maximum((distance + (abs(step) - 1)) // abs(step), 0))
 
 
 def _from_front(place: tir.Expr, dim: tir.Expr, lowest: tir.Expr, limit: tir.Expr) -> tir.Expr:

@@ -17,7 +17,7 @@ from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.map import broadcast_assumptions
 from tilewright.graph.ops.op import Op, Role, SizeOf
-from tilewright.graph.sizes import dims_equal, fixed
+from tilewright.graph.sizes import dims_equal, fixed, never_exceeds
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor
 from tilewright.tensor.library.attention import Guard, attend
@@ -42,8 +42,8 @@ class Attend(Op):
     `d` in any order, and a digit for a dimension of which one index is taken ("bs2hd" are the
     values in a tensor of queries, keys and values). Masks have the shape [batch, heads, queries,
     keys] or one that broadcasts to it. `causal`: query i sees the keys up to i + `offset`. A query
-    that sees no key at all has no softmax: its result is NaN, or zero if `guarded` says "masked";
-    "nan" makes those zero as well that have none because of NaN.
+    that sees none of its keys has no softmax: its result is NaN, or zero if `guarded` says
+    "masked"; "nan" makes those zero as well that have none because of NaN. Without keys it is zero.
     """
 
     role = Role.ALONE
@@ -87,6 +87,12 @@ class Attend(Op):
         yield q["d"], k["d"]
         for mask in inputs[3:]:
             yield from broadcast_assumptions(mask.shape, _scores(q, k))
+
+    def doubtful(self, inputs: Sequence[TensorType]) -> Shape:
+        """The number of keys, if it may be zero though there is a result, which is zero then."""
+        keys, (result,) = self._operands(inputs)[1]["s"], self.infer(inputs)
+        sees = fixed(keys) == 0 or never_exceeds(tir.Const(1), keys, result.shape)
+        return () if sees or self.guarded is not None else (keys,)
 
     def _operands(self, inputs: Sequence[TensorType]) -> list[dict[str, tir.Expr]]:
         """The dimensions of queries, keys and values by name."""

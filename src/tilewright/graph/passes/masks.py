@@ -16,7 +16,7 @@ from tilewright.graph.ir import Array, Shape, Value
 from tilewright.graph.ops import Expand, Map, Reshape, Sizes, Tabulate, argument, axis, computed_as
 from tilewright.graph.passes.logits import NEVER, literal_body
 from tilewright.graph.passes.rewrite import Rewriter
-from tilewright.graph.sizes import dims_equal, fixed, tidy
+from tilewright.graph.sizes import dims_equal, filled, fixed, tidy, variables
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import free_vars, substitute
@@ -47,7 +47,7 @@ class Masks:
         offsets = {part: offset for part in parts if (offset := self._offset(part)) is not None}
         needed = [p for p in parts if p not in offsets or not self._sees_all(offsets[p])]
         causal = next((p for p in needed if p in offsets), None)
-        seeing = causal is not None and len(needed) == 1 and _holds(offsets[causal] >= 0)
+        seeing = causal is not None and len(needed) == 1 and self._holds(offsets[causal] >= 0)
         if low == -math.inf or (alone and seeing):
             if causal is not None and self.causal is None:
                 self.causal = offsets[causal]
@@ -93,7 +93,11 @@ class Masks:
 
     def _sees_all(self, offset: tir.Expr) -> bool:
         """Whether already the first query sees the last key."""
-        return _holds(self.scores[-1] - 1 <= offset)
+        return self._holds(self.scores[-1] - 1 <= offset)
+
+    def _holds(self, condition: tir.Expr) -> bool:
+        """Whether a relation between sizes is certain where there are scores."""
+        return filled(tuple(self.scores), variables([condition])).prove(condition) is True
 
     def _offset(self, cond: Value) -> tir.Expr | None:
         """The c of a condition `key <= query + c`; a great one if it always holds."""
@@ -180,11 +184,6 @@ def _is_and(body: tir.Expr) -> bool:
     if not isinstance(body, tir.BitAnd) or not body.dtype.is_bool:
         return False
     return isinstance(body.a, tir.Var) and isinstance(body.b, tir.Var)
-
-
-def _holds(condition: tir.Expr) -> bool:
-    """Whether a relation between sizes, which are at least one, is certain."""
-    return tidy(condition) == tir.TRUE
 
 
 def _literal(expr: tir.Expr) -> float | None:

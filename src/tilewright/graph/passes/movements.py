@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tilewright.graph.ir import Node, Value
+from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import Expand, Map, Remap, axis
 from tilewright.graph.passes.rewrite import Rewriter
-from tilewright.graph.sizes import fixed, same_shape, tidy
+from tilewright.graph.sizes import filled, fixed, same_shape, tidy, variables
 from tilewright.tensor import ir as tir
-from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.visit import free_vars, substitute, walk
 
 __all__ = ["channel_range", "join_movements", "keeps_channels"]
@@ -46,7 +45,7 @@ def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
     if _size_joined(first, op) > MAX_PLACES:
         return None
     values = {axis(k): index for k, index in enumerate(op.indices)}
-    indices = tuple(_simple(substitute(i, values), len(op.shape)) for i in first.indices)
+    indices = tuple(_simple(substitute(i, values), op.shape) for i in first.indices)
     return b.add(Remap(op.shape, indices), node.inputs[0])
 
 
@@ -60,11 +59,9 @@ def _size_joined(first: Remap, second: Remap) -> int:
     )
 
 
-def _simple(index: tir.Expr, rank: int) -> tir.Expr:
-    """A place in canonical form: sizes are at least one, but places begin at zero."""
-    places = {axis(k) for k in range(rank)}
-    known = (tir.Const(0 if var in places else 1) <= var for var in free_vars(index))
-    return Analyzer().assume(*known).simplify(index)
+def _simple(index: tir.Expr, shape: Shape) -> tir.Expr:
+    """A place in canonical form, for where there are places."""
+    return filled(shape, variables([index])).simplify(index)
 
 
 def keeps_channels(op: Remap, x: Value) -> bool:
