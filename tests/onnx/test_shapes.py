@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, parser
 
+import tilewright
 from tests.onnx.small_models import BATCH, check, check_node, make_model
 from tilewright.frontend.onnx import import_model
 from tilewright.frontend.onnx.shapes import resolved
@@ -106,3 +107,28 @@ def test_what_depends_on_data_is_declined() -> None:
         helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, None])
     )
     assert "depend on data" in str(import_model(model).by_reference[0])
+
+
+def test_numbers_of_sizes_that_are_zero() -> None:
+    """Whether something is left, and a count that is at least one, are asked when a model runs."""
+    model = parser.parse_model("""<ir_version: 9, opset_import: ["" : 20]>
+    left (float[n] x, bool[n] k) => (bool some, int64 most, int64[1] wide, float[m] y)
+    <int64 zero = {0}, int64 one = {1}, int64[1] ones = {1}, float ten = {10}> {
+        c = Compress <axis = 0> (x, k)
+        size = Size (c)
+        some = Greater (size, zero)
+        most = Max (size, one)
+        shape = Shape (x)
+        wide = Max (shape, ones)
+        y = If (some) <
+            then_branch = some_are () => (float[p] a) { a = Add (c, ten) },
+            else_branch = none_is () => (float[p] a) { a = Neg (x) }>
+    }""")
+    module = tilewright.compile(model, cache=False)
+    for x, k, expected in (
+        ([1, 2], [True, False], [True, 1, [2], [11]]),
+        ([1, 2], [False, False], [False, 1, [2], [-1, -2]]),
+        ([], [], [False, 1, [1], []]),
+    ):
+        found = module.run({"x": np.array(x, np.float32), "k": np.array(k, np.bool_)})
+        assert [v.tolist() for v in found] == expected

@@ -55,6 +55,7 @@ from tilewright.graph.sizes import (
     same_shape,
     sized,
     tidy,
+    tidy_number,
     variables,
 )
 from tilewright.tensor import ir as tir
@@ -376,7 +377,7 @@ def _tidied(array: Array, purse: Purse) -> Array | None:
             if not purse.spends(0, WORK_OF_SIZE * length_of(element) ** 2):
                 return None
             plain = _without_casts(element)
-            simple = None if plain is None else tidy(plain)
+            simple = None if plain is None else tidy_number(plain)
         except TooLarge:
             return None
         if simple is None:

@@ -1,7 +1,9 @@
 """Arithmetic on dimensions: one canonical form, equality, broadcasting.
 
 Sizes are at least one while kernels run (`runtime` skips kernels on empty arrays), which the
-analyzer is told, so that for example `max(batch, 1)` is `batch`.
+analyzer is told, so that for example `max(batch, 1)` is `batch`. Numbers that are
+computed from sizes are another matter: whether there is something at all is what a model may want
+to know.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ __all__ = [
     "never_exceeds",
     "product",
 ]
-__all__ += ["length_of", "same_shape", "sized", "tidy", "variables"]
+__all__ += ["length_of", "same_shape", "sized", "tidy", "tidy_number", "variables"]
 
 G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
 
@@ -59,6 +61,16 @@ def tidy(expr: tir.Expr) -> tir.Expr:
         return expr
     length_of(expr)
     some = (tir.Const(1) <= var for var in free_vars(expr))
+    return Analyzer().assume(*some).simplify(expr)
+
+
+@lru_cache(maxsize=512)
+def tidy_number(expr: tir.Expr) -> tir.Expr:
+    """The canonical form of a number that a tensor holds: it is read where sizes are zero, too."""
+    if isinstance(expr, tir.Const | tir.Var):
+        return expr
+    length_of(expr)
+    some = (tir.Const(0) <= var for var in free_vars(expr))
     return Analyzer().assume(*some).simplify(expr)
 
 

@@ -59,9 +59,10 @@ def test_arithmetic_on_sizes_is_tidied(b):
 def test_conditions_on_sizes_are_known_if_they_are_certain(b):
     shape = b.sizes((N, S + 1))
     assert b.numbers(b.map(lambda v: v.eq(v), shape)) == [1, 1]
-    positive = b.map(lambda v: v > 1, shape)
+    positive = b.map(lambda v: v > 0, shape)
     assert b.numbers(positive) is None
-    assert known(b, element(b, positive, 1)) == ["1"], "sizes are at least one"
+    assert known(b, element(b, positive, 0)) == ["0 < n"], "an array may have no elements"
+    assert known(b, element(b, positive, 1)) == ["1"]
     assert b.numbers(
         b.map(lambda p: tir.Select(p, tir.Const(2), tir.Const(3)), element(b, positive, 1))
     ) == [2]

@@ -8,11 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import DType
+from tilewright.dtypes import DType, f64, index
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.op import Op, SizeOf
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, select
+from tilewright.tensor.node import Node
+from tilewright.tensor.visit import rewrite
 
 __all__ = ["Sizes"]
 
@@ -33,13 +35,26 @@ class Sizes(Op):
         return [np.array(numbers, dtype=self.dtype.numpy).reshape(self.shape)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        values = [rewrite(value, _asked) for value in self.values]
+
         def element(*indices: tir.Expr) -> tir.Expr:
             flat: tir.Expr = tir.Const(0)
-            for dim, index in zip(self.shape, indices, strict=True):
-                flat = flat * dim + index
-            return _chosen(flat, 0, self.values).to(self.dtype)
+            for dim, place in zip(self.shape, indices, strict=True):
+                flat = flat * dim + place
+            return _chosen(flat, 0, values).to(self.dtype)
 
         return [compute(names[0], self.shape, element, self.dtype)]
+
+
+def _asked(part: Node) -> tir.Expr | None:
+    """A comparison of sizes that is made when it runs.
+
+    Kernels take sizes to be at least one, and would know the answer; here they may be zero. The
+    sign of a difference is that of any float that it becomes.
+    """
+    if not isinstance(part, tir.Compare) or part.a.dtype != index:
+        return None
+    return type(part)((part.a - part.b).to(f64), tir.const(0.0, f64))
 
 
 FEW: Final = 16
