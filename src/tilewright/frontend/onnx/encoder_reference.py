@@ -38,16 +38,15 @@ class LabelEncoder(OpRun):  # type: ignore[misc]
     op_domain = DOMAIN
 
     def _run(self, x: Any, classes_strings: Sequence[str] | None = None, **given: Any) -> Any:
-        if classes_strings is not None:
-            texts = list(classes_strings)
-            places = range(len(texts))
-            if x.dtype.kind in "iu":
-                keys, values, kind = places, texts, "string"
-            else:
-                keys, values, kind = texts, places, "int64"
-        else:
+        keys: Sequence[Any]
+        values: Sequence[Any]
+        if classes_strings is None:
             keys, _ = _listed(given, "keys")
             values, kind = _listed(given, "values")
+        elif x.dtype.kind in "iu":
+            keys, values, kind = range(len(classes_strings)), classes_strings, "string"
+        else:
+            keys, values, kind = classes_strings, range(len(classes_strings)), "int64"
         table = {_key(k): v for k, v in zip(keys, values, strict=True)}
         default, dtype = _default(given, kind)
         return (_encoded(x, table, default, dtype),)
