@@ -35,13 +35,13 @@ class Sizes(Op):
         return [np.array(numbers, dtype=self.dtype.numpy).reshape(self.shape)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
-        values = [rewrite(value, _asked) for value in self.values]
+        values = [rewrite(value, _asked).to(self.dtype) for value in self.values]
 
         def element(*indices: tir.Expr) -> tir.Expr:
             flat: tir.Expr = tir.Const(0)
             for dim, place in zip(self.shape, indices, strict=True):
                 flat = flat * dim + place
-            return _chosen(flat, 0, values).to(self.dtype)
+            return _chosen(flat, 0, values)
 
         return [compute(names[0], self.shape, element, self.dtype)]
 
