@@ -7,11 +7,15 @@ from typing import Final
 import numpy as np
 from onnx import TensorProto
 
-from fuzz.grow import Growth, require
+from fuzz.case import Array
+from fuzz.grow import Growth, Value, require
 from fuzz.rules.reductions import axes_of, axis_of
 from fuzz.values import INTEGERS, numpy_type, random_array
 
 __all__ = ["RULES"]
+
+ASKS: Final = ("Greater", "Less", "GreaterOrEqual", "Equal", "Max", "Min")
+"""What a model may want to know of sizes."""
 
 
 def reshape(g: Growth, op: str) -> None:
@@ -183,12 +187,30 @@ def blocks(g: Growth, op: str) -> None:
 
 
 def shape(g: Growth, op: str) -> None:
-    x = g.pick(g.types(op))
+    """Sizes, also of what may have no elements left, and now and then a question about them."""
+    x = _chosen_part(g) if g.draw.random() < 0.3 else g.pick(g.types(op))
     attributes = {}
     if op == "Shape" and g.opset >= 15 and g.draw.random() < 0.5:
         attributes = {n: g.draw.randint(-x.rank - 1, x.rank + 1) for n in ("start", "end")}
         attributes = {n: v for n, v in attributes.items() if g.draw.random() < 0.7}
-    g.add(op, [x], **attributes)
+    (sizes,) = g.add(op, [x], **attributes)
+    asks = [ask for ask in ASKS if TensorProto.INT64 in g.types(ask)]
+    if asks and g.draw.random() < 0.5:
+        edge = g.parameter(np.array(g.draw.choice((0, 0, 1, 1, 2)), np.int64))
+        g.add(g.draw.choice(asks), [sizes, edge] if g.draw.random() < 0.7 else [edge, sizes])
+
+
+def _chosen_part(g: Growth) -> Value:
+    """Elements that only a run chooses: in some runs all, or none."""
+    x = g.pick(g.types("Compress"), low=1)
+    require(len({a.shape for a in x.arrays}) == 1, "a mask has one length in all runs")
+    chance = g.draw.choice((0.0, 0.5, 1.0))
+
+    def mask(shape: tuple[int, ...]) -> Array:
+        return np.array([g.draw.random() < chance for _ in range(shape[0])], np.bool_)
+
+    chosen = g.new(TensorProto.BOOL, [x.shape[0]], make=mask, constant=0.0)
+    return g.add("Compress", [x, chosen], axis=0)[0]
 
 
 def constant_of_shape(g: Growth, op: str) -> None:

@@ -115,6 +115,30 @@ def test_texts_from_a_table(rng: np.random.Generator) -> None:
     assert found.tolist() == wanted.tolist()
 
 
+def test_texts_that_nobody_reads(rng: np.random.Generator) -> None:
+    """Classifiers inside of a classifier: their labels, and texts of the same table, go nowhere."""
+    model = classifier(rng, texts=True, zipped=False)
+    del model.graph.output[:]
+    nodes = [
+        helper.make_node("ArrayFeatureExtractor", ["classes", "first"], ["own"], domain=ML),
+        helper.make_node("Reshape", ["own", "shape"], ["shaped"]),
+        helper.make_node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
+        helper.make_node("ArrayFeatureExtractor", ["classes", "best"], ["found"], domain=ML),
+        helper.make_node("Reshape", ["found", "shape"], ["last"]),
+        helper.make_node("ArrayFeatureExtractor", ["classes", "best"], ["again"], domain=ML),
+    ]
+    model.graph.node.extend(nodes)
+    for name, held in (("classes", np.array(TEXTS, object)), ("shape", np.array([-1]))):
+        model.graph.initializer.append(numpy_helper.from_array(held, name))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([0]), "first"))
+    for name in ("last", "again"):
+        model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.STRING, None))
+    module, x = tilewright.compile(model, cache=False), data(rng, 6)
+    assert not module.by_reference
+    found, wanted = module.run({"x": x}), onnxruntime_results(model, {"x": x})
+    assert [v.tolist() for v in found] == [v.tolist() for v in wanted]
+
+
 def test_texts_from_an_encoder(rng: np.random.Generator) -> None:
     encoded = {"keys_int64s": [0, 2], "values_strings": TEXTS[:2], "default_string": "none"}
     nodes = [

@@ -9,6 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import tilewright
+from tests.expect import raises_code
 from tests.onnx.beside_ort import assert_alike, beside, node_model, onnxruntime_results
 from tilewright.frontend.onnx import import_model
 from tilewright.graph import interpret
@@ -168,6 +170,18 @@ def test_one_hot_encoder(rng: np.random.Generator, dtype: str) -> None:
     x = rng.integers(0, 6, (ROWS, 3)).astype(dtype)
     by = "reference" if dtype == "i4" else "ort"
     meaning("OneHotEncoder", [x], [1], by=by, cats_int64s=[4, 0, 3], zeros=1)
+
+
+def test_one_hot_encoders_may_refuse_unknown_categories() -> None:
+    settings = {"domain": ML, "cats_int64s": [3, 5], "zeros": 0}
+    model, _ = node_model("OneHotEncoder", [np.zeros((ROWS, 2), np.int64)], [1], **settings)
+    module = tilewright.compile(model, cache=False)
+    assert not module.by_reference
+    for rows in ([[3, 5], [5, 3]], np.empty((0, 2))):
+        feeds = {"x0": np.array(rows, np.int64)}
+        assert_alike(module.run(feeds)[0], onnxruntime_results(model, feeds)[0])
+    with raises_code("C302", text="a category that it does not know"):
+        module.run({"x0": np.array([[3, 4]])})
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, parser
 
+import tilewright
 from tests.onnx.small_models import BATCH, check, check_node, make_model
 from tilewright.frontend.onnx import import_model
 from tilewright.frontend.onnx.shapes import resolved
@@ -106,3 +107,31 @@ def test_what_depends_on_data_is_declined() -> None:
         helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, None])
     )
     assert "depend on data" in str(import_model(model).by_reference[0])
+
+
+def test_numbers_of_sizes_that_are_zero() -> None:
+    """Whether something is left, and a count that is at least one, are asked when a model runs."""
+    model = parser.parse_model("""<ir_version: 9, opset_import: ["" : 20]>
+    left (float[n, 2] x, bool[n] k)
+        => (bool some, int64 most, int64[2] wide, bool[2] each, float[m, 2] y)
+    <int64 zero = {0}, int64 one = {1}, float ten = {10}> {
+        c = Compress <axis = 0> (x, k)
+        size = Size (c)
+        some = Greater (size, zero)
+        most = Max (size, one)
+        shape = Shape (x)
+        wide = Max (shape, one)
+        each = Greater (shape, zero)
+        y = If (some) <
+            then_branch = some_are () => (float[p, 2] a) { a = Add (c, ten) },
+            else_branch = none_is () => (float[p, 2] a) { a = Neg (x) }>
+    }""")
+    module = tilewright.compile(model, cache=False)
+    for rows, kept, expected in (
+        ([[1, 2], [3, 4]], [True, False], [True, 2, [2, 2], [True, True], [[11, 12]]]),
+        ([[1, 2]], [False], [False, 1, [1, 2], [True, True], [[-1, -2]]]),
+        ([], [], [False, 1, [1, 2], [False, True], []]),
+    ):
+        x = np.array(rows, np.float32).reshape(-1, 2)
+        found = module.run({"x": x, "k": np.array(kept, np.bool_)})
+        assert [v.tolist() for v in found] == expected

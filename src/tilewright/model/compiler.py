@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tilewright.errors import Code, TilewrightWarning, UserError
+from tilewright.errors import Code, TilewrightError, TilewrightWarning, UserError
 from tilewright.model.defaults import Origin, infos_of_defaults
 from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import ModelMeta, TensorInfo
@@ -26,6 +26,7 @@ from tilewright.unsupported import Unsupported, listing
 if TYPE_CHECKING:
     import onnx
 
+    from tilewright.frontend.onnx.beginnings import Halves
     from tilewright.frontend.onnx.settled import Needs, Settled
     from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.ir import Graph
@@ -204,15 +205,25 @@ class Compilation:
 
 @dataclass(frozen=True)
 class NotCompiled:
-    """A model that runs by reference, since its values are not all tensors."""
+    """A model that runs by reference, since its values are not all tensors.
+
+    One that begins with texts has `halves`, of which the second may be `compiled` all the same.
+    """
 
     model: WholeModel
+    halves: Halves | None = None
+    compiled: Compilation | None = None
 
     def module(self) -> Module:
         """The model with the face of a module."""
+        from tilewright.frontend.onnx.whole import WholeModel
+        from tilewright.model.begun import BegunModule
         from tilewright.model.whole import WholeModule
 
-        return WholeModule(self.model)
+        if self.halves is None or self.compiled is None:
+            return WholeModule(self.model)
+        front = WholeModel(self.halves.front, self.model.reason, self.halves.nodes)
+        return BegunModule(self.model, front, self.compiled.module())
 
 
 @dataclass(frozen=True)
@@ -257,6 +268,9 @@ def compile_parts(
         chosen = choose_layouts(
             model, target, threads, tell, accuracy, layouts, settled, final=final
         )
+        if isinstance(chosen, NotCompiled) and chosen.halves is not None:
+            how = target, threads, caches, tell, accuracy, layouts
+            return _begun(chosen, chosen.halves, lambda rest: compile_parts(rest, *how, final=True))
         if not isinstance(chosen, Chosen):
             return chosen
         store = KernelStore(caches.kernels, target) if caches is not None else None
@@ -274,6 +288,26 @@ def compile_parts(
         return Compilation(chosen, made, parts, threads)
 
 
+def _begun(
+    whole: NotCompiled,
+    halves: Halves,
+    compiled: Callable[[onnx.ModelProto], Compilation | NotCompiled | Unsettled],
+) -> NotCompiled:
+    """A model that begins with texts, with the rest of it compiled if that is possible."""
+    from tilewright.model.whole import reason_of
+
+    names = [output.name for output in halves.rest.graph.output]
+    try:
+        made = compiled(halves.rest)
+    except TilewrightError:  # what is wrong with it is said when it runs
+        made = None
+    if not isinstance(made, Compilation) or list(made.graph.output_names) != names:
+        warn_of_reference(reason_of(whole.model.reason, whole.model.nodes))
+        return replace(whole, halves=None)
+    warn_of_reference((*halves.nodes, *made.chosen.by_reference))
+    return replace(whole, compiled=made)
+
+
 def choose_layouts(
     model: Source,
     target: Target,
@@ -287,6 +321,7 @@ def choose_layouts(
 ) -> Chosen | NotCompiled | Unsettled:
     """The first half of a compilation: everything before the first kernel."""
     from tilewright.frontend.onnx import import_model, read_model
+    from tilewright.frontend.onnx.beginnings import split_beginning
     from tilewright.frontend.onnx.endings import require_fit, split_endings
     from tilewright.frontend.onnx.notes import require_reference
     from tilewright.frontend.onnx.registry import Unknown
@@ -333,9 +368,10 @@ def choose_layouts(
         graph = host_graph(proto)
         by_reference = reason_of(reason, obstacles)
         if graph is None:
-            if not final:
+            halves = split_beginning(whole) if settled is None and not final else None
+            if not final and halves is None:
                 warn_of_reference(by_reference)
-            return NotCompiled(WholeModel(proto, str(reason), obstacles))
+            return NotCompiled(WholeModel(proto, str(reason), obstacles), halves)
     tell(Progress("optimise"))
     graph = optimise(graph)
     tell(Progress("choose"))

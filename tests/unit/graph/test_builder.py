@@ -60,7 +60,8 @@ def test_conditions_on_sizes_are_known_if_they_are_certain(b):
     shape = b.sizes((N, S + 1))
     assert b.numbers(b.map(lambda v: v.eq(v), shape)) == [1, 1]
     positive = b.map(lambda v: v > 0, shape)
-    assert b.numbers(positive) is None, "a size may be zero"
+    assert b.numbers(positive) is None
+    assert known(b, element(b, positive, 0)) == ["0 < n"], "a size may be zero"
     assert known(b, element(b, positive, 1)) == ["1"]
     assert b.numbers(
         b.map(lambda p: tir.Select(p, tir.Const(2), tir.Const(3)), element(b, positive, 1))

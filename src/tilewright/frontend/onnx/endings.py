@@ -6,6 +6,7 @@ them again is told beside the model, for whoever runs it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.errors import ModelError
+from tilewright.frontend.onnx.check import graphs_of
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 from tilewright.frontend.onnx.tensors import M002
 from tilewright.graph.ir import Graph
@@ -50,8 +52,11 @@ def split_endings(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, To
         return model, {}
     own = type(model)()
     own.CopyFrom(model)
-    found = dict(_Rewriting(own.graph).endings())
-    return (own, found) if found else (model, {})
+    is_less = _drop_unread(own.graph)
+    rewriting = _Rewriting(own.graph)
+    found = dict(rewriting.endings())
+    is_less |= rewriting.drop_texts()
+    return (own, found) if found or is_less else (model, {})
 
 
 def require_fit(graph: Graph, endings: Mapping[str, Told]) -> None:
@@ -73,12 +78,10 @@ class _Rewriting:
     def __init__(self, graph: onnx.GraphProto) -> None:
         self.graph = graph
         self.makers = {name: node for node in graph.node for name in node.output if name}
-        names = (name for node in graph.node for name in node.input if name)
         texts = (t for t in graph.initializer if t.data_type == TensorProto.STRING)
         self.tables = {tensor.name: tensor for tensor in texts}
-        self.readers: dict[str, int] = {}
-        for name in (*names, *(o.name for o in graph.output)):
-            self.readers[name] = self.readers.get(name, 0) + 1
+        self.readers = Counter(name for node in graph.node for name in _read(node))
+        self.readers.update(o.name for o in graph.output)
 
     def endings(self) -> Iterator[tuple[str, Told]]:
         """Those of all outputs that have one."""
@@ -95,12 +98,25 @@ class _Rewriting:
                 output.CopyFrom(helper.make_tensor_value_info(output.name, kind, None))
                 yield output.name, ending
 
+    def drop_texts(self) -> bool:
+        """Labels that nobody reads become numbers, and such tables go; whether there were some."""
+        given = {info.name for info in self.graph.input}
+        unread = [n for n in self.tables if not self.readers[n] and n not in given]
+        for name in unread:
+            self.graph.initializer.remove(self.tables[name])
+        found = bool(unread)
+        for node in self.graph.node:
+            has_labels = node.domain == DOMAIN and node.op_type in LABELS and bool(node.output)
+            if has_labels and not self.readers[node.output[0]]:
+                found |= bool(_renamed(node, "classlabels_strings", LABELS[node.op_type]))
+        return found
+
     def _texts(self, name: str) -> tuple[str, ...]:
         """The texts that a value has, which become their numbers; empty if they are not known."""
         path: list[onnx.NodeProto] = []
         while True:
             node = self.makers.get(name)
-            if node is None or self.readers.get(name, 0) != 1:
+            if node is None or self.readers[name] != 1:
                 return ()
             if node.domain not in ("", "ai.onnx") or node.op_type not in KEEPS:
                 break
@@ -134,12 +150,43 @@ class _Rewriting:
     def _table(self, node: onnx.NodeProto) -> tuple[str, ...]:
         """Texts that are chosen from a constant."""
         tensor = self.tables.get(node.input[0]) if node.input else None
-        if tensor is None or self.readers[tensor.name] != 1:
+        if tensor is None:
             return ()
         texts = numpy_helper.to_array(tensor)
         numbers = np.arange(texts.size).reshape(texts.shape)
-        tensor.CopyFrom(numpy_helper.from_array(numbers, tensor.name))
+        self.readers[tensor.name] -= 1  # others may want the texts
+        node.input[0] = f"numbers of {node.output[0]}"
+        self.graph.initializer.append(numpy_helper.from_array(numbers, node.input[0]))
         return tuple(_text(v) for v in texts.ravel())
+
+
+def _drop_unread(graph: onnx.GraphProto) -> bool:
+    """Drop nodes of this domain, and those that keep texts, whose results nobody reads.
+
+    Whether there were some. Classifiers of classifiers have the labels of all of them inside.
+    """
+    wanted = {o.name for o in graph.output}
+    kept: list[onnx.NodeProto] = []
+    for node in reversed(graph.node):
+        may_go = node.domain == DOMAIN or (not node.domain and node.op_type in KEEPS)
+        if may_go and wanted.isdisjoint(node.output):
+            continue
+        wanted.update(_read(node))
+        kept.append(node)
+    if len(kept) == len(graph.node):
+        return False
+    nodes = [type(node).FromString(node.SerializeToString()) for node in reversed(kept)]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return True
+
+
+def _read(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that a node reads, those inside of its graphs included."""
+    yield from (name for name in node.input if name)
+    for _, graph in graphs_of(node):
+        yield from (name for inner in graph.node for name in _read(inner))
+        yield from (o.name for o in graph.output)
 
 
 def _zipped(node: onnx.NodeProto) -> Told | None:

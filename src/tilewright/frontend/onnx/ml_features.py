@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.dtypes import dtype_of, f32, i64
+from tilewright.frontend.onnx.control import fails
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.lookup import looked_up
 from tilewright.frontend.onnx.ml_scores import DOMAIN, as_f32
@@ -15,7 +16,9 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
+from tilewright.graph.loops import branch
 from tilewright.graph.sizes import fixed, product
+from tilewright.shown import quoted
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -111,10 +114,25 @@ def one_hot_encoder(b: Builder, node: OnnxNode, x: Value) -> Value:
     known = node.ints("cats_int64s", ()) or []
     if not known:
         node.decline("categories that are texts")
-    if not node.int("zeros", 1):
-        node.decline("an error for unknown categories")
     wide = b.reshape(b.map(lambda v: v.to(i64), x, dtype=i64), (*x.shape, 1))
-    return b.map(lambda v, c: v.eq(c).to(f32), wide, b.constant(np.array(known, np.int64), "cats"))
+    table = b.constant(np.array(known, np.int64), "cats")
+    found = b.map(lambda v, c: v.eq(c).to(f32), wide, table)
+    return found if node.int("zeros", 1) else _all_known(b, node, found)
+
+
+def _all_known(b: Builder, node: OnnxNode, found: Value) -> Value:
+    """The ones of categories; a run in which one is not known fails."""
+    ones = b.reduce(tir.Fold.MAX, found, (found.rank - 1,))
+    lacks = b.map(lambda v: select(v > 0, tir.Const(0), tir.Const(1)), ones, dtype=i64)
+    worst = b.reduce(tir.Fold.MAX, lacks, range(lacks.rank), keepdims=False)
+    message = f"{quoted(node.label)} got a category that it does not know"
+    (result,) = branch(
+        b,
+        b.map(lambda v: v > 0, worst),
+        lambda inner, _: fails(inner, message, [found.type]),
+        lambda _, outside: [outside(found)],
+    )
+    return result
 
 
 @onnx_op("LabelEncoder", domain=DOMAIN)

@@ -12,10 +12,15 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops.aionnxml import op_label_encoder as encoder
 from onnx.reference.ops.aionnxml import op_tree_ensemble_classifier as classifier
 from onnx.reference.ops.aionnxml import op_tree_ensemble_regressor as regressor
 
+from tilewright.frontend.onnx.encoder_reference import (
+    CategoryMapper,
+    LabelEncoder,
+    OneHotEncoder,
+    Where,
+)
 from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 from tilewright.frontend.onnx.scan_reference import Scan
@@ -26,6 +31,7 @@ from tilewright.frontend.onnx.text_reference import (
     StringSplit,
     TfIdfVectorizer,
 )
+from tilewright.frontend.onnx.token_reference import Tokenizer
 
 __all__ = ["evaluator_of"]
 
@@ -47,29 +53,6 @@ class ZipMap(OpRun):  # type: ignore[misc]
         return ([dict(zip(keys, row, strict=True)) for row in np.atleast_2d(x).tolist()],)
 
 
-class CategoryMapper(OpRun):  # type: ignore[misc]
-    """Numbers for texts, or texts for numbers."""
-
-    op_domain = DOMAIN
-
-    def _run(
-        self,
-        x: Any,
-        cats_int64s: Sequence[int] | None = None,
-        cats_strings: Sequence[str] | None = None,
-        default_int64: int = -1,
-        default_string: str = "_Unused",
-    ) -> tuple[Any]:
-        numbers, texts = cats_int64s or (), cats_strings or ()
-        if x.dtype.kind in "iu":
-            to_text = dict(zip(numbers, texts, strict=True))
-            found: list[Any] = [to_text.get(int(v), default_string) for v in x.ravel()]
-            return (np.array(found, dtype=np.str_).reshape(x.shape),)
-        to_number = dict(zip(texts, numbers, strict=True))
-        found = [to_number.get(str(v), default_int64) for v in x.ravel()]
-        return (np.array(found, dtype=np.int64).reshape(x.shape),)
-
-
 class CastMap(OpRun):  # type: ignore[misc]
     """The values of a map in the order of its keys; sparse ones at the places of their keys."""
 
@@ -89,28 +72,6 @@ class CastMap(OpRun):  # type: ignore[misc]
         else:
             values = [held[k] for k in sorted(held)]
         return (np.array([values]).astype(kind),)
-
-
-class LabelEncoder(encoder.LabelEncoder):  # type: ignore[misc]
-    """With its first form, in which texts are classes and have their places as numbers."""
-
-    op_domain = DOMAIN
-
-    def _run(
-        self, x: Any, classes_strings: Sequence[str] | None = None, **others: Any
-    ) -> tuple[Any]:
-        if classes_strings is None:
-            (found,) = super()._run(x, **others)
-            return (found,)
-        texts, default = list(classes_strings), others.get("default_string")
-        if x.dtype.kind in "iu":
-            missing = "_Unused" if default is None else default
-            names = [texts[v] if 0 <= v < len(texts) else missing for v in x.ravel().tolist()]
-            return (np.array(names, dtype=object).reshape(x.shape),)
-        places, number = {text: k for k, text in enumerate(texts)}, others.get("default_int64")
-        unknown = -1 if number is None else number
-        numbers = [places.get(str(v), unknown) for v in x.ravel()]
-        return (np.array(numbers, dtype=np.int64).reshape(x.shape),)
 
 
 class _Trees:
@@ -171,13 +132,16 @@ EXTRA: Final = [
     DictVectorizer,
     LabelEncoder,
     Loop,
+    OneHotEncoder,
     RegexFullMatch,
     Scan,
     StringNormalizer,
     StringSplit,
     TfIdfVectorizer,
+    Tokenizer,
     TreeEnsembleClassifier,
     TreeEnsembleRegressor,
+    Where,
     ZipMap,
 ]
 

@@ -39,6 +39,12 @@ NODES: Final = 3
 """Nodes that look one length of sequences up."""
 
 
+@onnx_op("Tokenizer", domain="com.microsoft")
+def tokenizer(b: Builder, node: OnnxNode, x: Value) -> Value:
+    """Texts have no kernel; the operator is known all the same, and runs by reference."""
+    node.decline("texts")
+
+
 @onnx_op("TfIdfVectorizer")
 def tf_idf(b: Builder, node: OnnxNode, x: Value) -> Value:
     """A number for each sequence of the list: how often, whether, or both by a weight."""

@@ -33,11 +33,13 @@ class Sizes(Op):
         return [np.array(numbers, dtype=self.dtype.numpy).reshape(self.shape)]
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        values = [value.to(self.dtype) for value in self.values]  # questions beside sizes
+
         def element(*indices: tir.Expr) -> tir.Expr:
             flat: tir.Expr = tir.Const(0)
             for dim, index in zip(self.shape, indices, strict=True):
                 flat = flat * dim + index
-            return _chosen(flat, 0, self.values).to(self.dtype)
+            return _chosen(flat, 0, values)
 
         return [compute(names[0], self.shape, element, self.dtype)]
 
