@@ -6,10 +6,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
+import tilewright
 from tests.onnx.small_models import BATCH, check, check_node, make_model
 from tilewright.frontend.onnx import import_model
 from tilewright.frontend.onnx.shapes import resolved
+from tilewright.graph import interpret
 from tilewright.graph.ir import Array
 from tilewright.graph.sizes import as_shape
 from tilewright.tensor import ir as tir
@@ -106,3 +109,78 @@ def test_what_depends_on_data_is_declined() -> None:
         helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None, None])
     )
     assert "depend on data" in str(import_model(model).by_reference[0])
+
+
+HALVES = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 1> (s)
+    k = Constant <value = float[2] {0.6, 1.7}> ()
+    m = Mul (f, k)
+    g = Floor (m)
+    wanted = Cast <to = 7> (g)"""
+CEILINGS = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 11> (s)
+    k = Constant <value = double[2] {3.0, -2.5}> ()
+    q = Div (f, k)
+    g = Ceil (q)
+    i = Cast <to = 7> (g)
+    sign = Constant <value_ints = [1, -1]> ()
+    wanted = Mul (i, sign)"""
+TRUNCATED = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 1> (s)
+    three = Constant <value = float[2] {3.0, 0.5}> ()
+    less = Sub (three, f)
+    half = Constant <value = float[1] {0.7}> ()
+    part = Mul (less, half)
+    i = Cast <to = 7> (part)
+    ten = Constant <value_ints = [40, 90]> ()
+    wanted = Add (i, ten)"""
+SIGNS = """
+    s = Shape <start = 1> (x)
+    b = Shape <start = 0, end = 1> (x)
+    k = Constant <value_ints = [4, 3]> ()
+    zero = Constant <value_ints = [0]> ()
+    less = Sub (zero, s)
+    q = Div (less, k)
+    d = Sub (zero, q)
+    n = Sub (zero, b)
+    r = Div (less, n)
+    wanted = Max (d, r)"""
+
+
+@pytest.mark.parametrize("nodes", [HALVES, CEILINGS, TRUNCATED, SIGNS])
+def test_sizes_that_models_compute_as_exporters_write_it(nodes: str) -> None:
+    """With floats in between, or with divisions that are rounded toward zero."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[c, h, w] x) => (float[p, q] y, int64[2] wanted) {{
+            one = Constant <value = float[1, 1] {{1.0}}> () {nodes}
+            y = Expand (one, wanted) }}"""
+    )
+    graph = import_model(model).graph
+    module = tilewright.compile(model, threads=1, cache=False)
+    assert module.by_reference == ()
+    for height, width in [(n, 61 - n) for n in range(1, 60)]:
+        feeds = {"x": np.zeros((2, height, width), np.float32)}
+        wanted = ReferenceEvaluator(model).run(None, feeds)
+        for found in (module.run(feeds), interpret(graph, feeds)):
+            assert [a.shape for a in found] == [a.shape for a in wanted]
+            np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def test_bits_of_sizes_are_data() -> None:
+    """What no size of a program is made of is computed by a kernel."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[h, w] x) => (int64[2] y) {
+            s = Shape (x)
+            k = Constant <value_ints = [6, 5]> ()
+            a = BitwiseAnd (s, k)
+            o = BitwiseXor (s, k)
+            y = Sub (a, o) }"""
+    )
+    module = tilewright.compile(model, threads=1, cache=False)
+    (found,) = module.run({"x": np.zeros((13, 6), np.float32)})
+    assert found.tolist() == [(13 & 6) - (13 ^ 6), (6 & 5) - (6 ^ 5)]

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import DType, dtype_of, i64
+from tilewright.dtypes import DType, dtype_of, f32, f64, i64
 from tilewright.graph.folding import (
     FREE_ELEMENTS,
     MAX_KNOWN,
@@ -83,6 +83,7 @@ class Builder:
         self.nodes: list[Node] = []
         self.constants: dict[Value, Array] = {}
         self._contents: dict[Value, Array] = {}
+        self._fractions: dict[Value, Array] = {}
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.purse = purse or Purse()
@@ -149,12 +150,36 @@ class Builder:
             require_possible(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
+            if fold and len(results) == 1:
+                self._follow(op, inputs, results[0])
         if fold:
             self._shared[key] = results
         return results
 
+    def _follow(self, op: Op, inputs: tuple[Value, ...], result: Value) -> None:
+        """Remember how a few floats are computed from sizes: they may become sizes again."""
+        known = [self._followed(value) for value in inputs]
+        held = [h for h in known if h is not None and h.size <= MAX_SYMBOLIC]
+        if result.dtype not in (f32, f64) or len(held) < len(inputs) or not op.folds:
+            return
+        if not any(h.dtype == object for h in held):
+            return
+        try:
+            (found,) = op.evaluate(held, _number)
+        except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError, TooLarge):
+            return
+        parts = [e for e in found.flat if isinstance(e, tir.Expr)]
+        lengths = sum(length_of(e) for e in parts)
+        if found.dtype == object and self.purse.spends(0, WORK_OF_SIZE * lengths):
+            self._fractions[result] = found
+
+    def _followed(self, value: Value) -> Array | None:
+        """What a tensor holds if that is known, as far as floats over sizes are."""
+        held = self.contents(value)
+        return self._fractions.get(value) if held is None else held
+
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        held = [self.contents(value) for value in inputs]
+        held = [self._followed(value) for value in inputs]
         if not inputs or any(h is None for h in held) or isinstance(op, Sizes) or not op.folds:
             return None
         arrays = [h for h in held if h is not None]
@@ -387,12 +412,19 @@ def _tidied(array: Array, purse: Purse) -> Array | None:
 
 
 def _without_casts(expr: tir.Expr) -> tir.Expr | None:
-    """Conversions between integers dropped; None if floats take part or data is read."""
+    """Conversions between integers dropped, and fractions made whole.
+
+    None if other floats take part, data is read, or something is computed that sizes are not.
+    """
+    from tilewright.graph.fractions import whole_part
     from tilewright.tensor.visit import rewrite
 
     def change(part: object) -> tir.Expr | None:
         if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_integer:
             return _without_casts(part.value)
+        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_float:
+            whole = whole_part(part.value)
+            return None if whole is None else _without_casts(whole)
         if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_bool:
             return tir.Select(part.value, tir.Const(1), tir.Const(0))
         if isinstance(part, tir.Const) and part.dtype.is_integer and part.dtype != i64:
@@ -401,9 +433,14 @@ def _without_casts(expr: tir.Expr) -> tir.Expr | None:
 
     plain = rewrite(expr, change)
     for part in walk(plain):
-        if isinstance(part, tir.Load | tir.Call) or (
-            isinstance(part, tir.Expr) and part.dtype.is_float
+        if isinstance(part, tir.Load | tir.Call | tir.ShiftLeft | tir.ShiftRight):
+            return None
+        if (
+            isinstance(part, tir.BitAnd | tir.BitOr | tir.BitXor | tir.Not)
+            and part.dtype.is_integer
         ):
+            return None
+        if isinstance(part, tir.Expr) and part.dtype.is_float:
             return None
     return plain
 
