@@ -101,8 +101,10 @@ def loop_(
     if any(not isinstance(item, Value) for item in carried):
         try:
             return _walked(b, node, limit, condition, carried)
-        except Unknown as problem:
-            return _growing(b, node, limit, condition, carried, str(problem))
+        except Unknown:
+            if not _only_appends(node.graph("body"), carried):
+                raise
+            return _growing(b, node, limit, condition, carried)
     graph = node.graph("body")
     initial = tensors(carried)
 
@@ -147,22 +149,29 @@ def _walked(
     return [*carried, *(b.concat(column, 0) for column in columns)]
 
 
+def _only_appends(graph: onnx.GraphProto, carried: Sequence[Item]) -> bool:
+    """Whether the nodes of a body do nothing else with the sequences that it is given."""
+    pairs = zip(graph.input[2:], carried, strict=True)
+    names = {info.name for info, item in pairs if not isinstance(item, Value)}
+    readers = [node for node in graph.node if names & set(node.input)]
+    return all(node.op_type == "SequenceInsert" and len(node.input) == 2 for node in readers)
+
+
 def _growing(
     b: Builder,
     node: OnnxNode,
     limit: Value | None,
     condition: Value | None,
     carried: Sequence[Item],
-    problem: str,
 ) -> Sequence[Item]:
     """A loop whose iterations do nothing with sequences but to append: these are collected.
 
-    Elements must have one shape, whatever the iteration; otherwise `problem` remains.
+    Elements must have one shape, whatever the iteration.
     """
     graph, initial = node.graph("body"), [v for v in carried if isinstance(v, Value)]
     sequences = [v for v in carried if isinstance(v, Tensors | Stacked)]
     if len(initial) + len(sequences) < len(carried):
-        raise Unknown(problem)
+        raise Unknown("control flow over sequences")
 
     def body(inner: Builder, step: Value, values: Sequence[Value], outside: Outside) -> Turn:
         left = iter(values)
@@ -171,30 +180,30 @@ def _growing(
         after = found[1 : 1 + len(own)]
         pairs = list(zip(own, after, strict=True))
         kept = tensors([new for old, new in pairs if isinstance(old, Value)])
-        grown = [_appended(inner, new, problem) for old, new in pairs if isinstance(old, Grown)]
+        grown = [_appended(inner, new) for old, new in pairs if isinstance(old, Grown)]
         collected = tensors(found[1 + len(own) :])
         empty = [*([0] * v.rank for v in grown), *_declared(graph, collected)]
         return Turn(kept, [*grown, *collected], tensors(found[:1])[0], empty)
 
     results = _looped(b, node, body, limit, initial, condition)
     last, rest = iter(results[: len(initial)]), results[len(initial) :]
-    stacks = iter([_extended(b, v, x, problem) for v, x in zip(sequences, rest, strict=False)])
+    stacks = iter([_extended(b, v, x) for v, x in zip(sequences, rest, strict=False)])
     after = [next(last) if isinstance(v, Value) else next(stacks) for v in carried]
     return [*after, *rest[len(sequences) :]]
 
 
-def _appended(b: Builder, item: Item, problem: str) -> Value:
+def _appended(b: Builder, item: Item) -> Value:
     """What an iteration appends, stacked."""
     if not isinstance(item, Grown) or not item.items:
-        raise Unknown(problem)
+        raise Unknown("a loop over sequences that appends nothing")
     first = item.items[0]
     hidden = hidden_sizes(first.shape, b.outer) if isinstance(b, Inner) else ()
     if hidden or any(v.type != first.type for v in item.items):
-        raise Unknown(problem)
+        raise Unknown("a loop appends elements of different shapes to a sequence")
     return b.concat([b.reshape(v, (1, *v.shape)) for v in item.items], 0)
 
 
-def _extended(b: Builder, before: Tensors | Stacked, turns: Value, problem: str) -> Stacked:
+def _extended(b: Builder, before: Tensors | Stacked, turns: Value) -> Stacked:
     """A sequence and, behind it, what each iteration has appended."""
     count = tidy(turns.shape[0] * turns.shape[1])
     added = b.reshape(turns, (count, *turns.shape[2:]))
@@ -203,7 +212,7 @@ def _extended(b: Builder, before: Tensors | Stacked, turns: Value, problem: str)
     else:
         parts = [*(b.reshape(v, (1, *v.shape)) for v in before.items), added]
     if any(p.dtype != added.dtype or p.shape[1:] != added.shape[1:] for p in parts):
-        raise Unknown(problem)
+        raise Unknown("a loop appends elements of different shapes to a sequence")
     return Stacked(b.concat(parts, 0))
 
 
