@@ -28,6 +28,7 @@ from tilewright.graph.folding import (
     products_of,
     require_possible,
 )
+from tilewright.graph.followed import tidied
 from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
 from tilewright.graph.ops import (
     Concat,
@@ -59,7 +60,6 @@ from tilewright.graph.sizes import (
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
-from tilewright.tensor.visit import walk
 
 __all__ = ["Builder"]
 
@@ -201,10 +201,10 @@ class Builder:
         results: list[Value] = []
         for array, kind in zip(found, types, strict=True):
             if array.dtype == object:
-                tidied = _tidied(array, self.purse)
-                if tidied is None:
+                contents = tidied(array, self.purse)
+                if contents is None:
                     return None
-                results.append(self._with_contents(tidied, kind.dtype))
+                results.append(self._with_contents(contents, kind.dtype))
             else:
                 results.append(self.constant(array.astype(kind.dtype.numpy, copy=False), op.name))
         return tuple(results)
@@ -383,66 +383,6 @@ def _number(expr: tir.Expr) -> int:
     if number is None:
         raise KeyError(str(expr))
     return number
-
-
-def _tidied(array: Array, purse: Purse) -> Array | None:
-    """Elements in canonical form as index expressions.
-
-    None if one is not integer arithmetic, too long, or not paid for: such a tensor is data like
-    any other.
-    """
-    result = np.empty(array.shape, dtype=object)
-    for place in np.ndindex(*array.shape):
-        element: object = array.item(place)
-        if not isinstance(element, tir.Expr):
-            result[place] = tir.Const(int(element))  # type: ignore[call-overload]
-            continue
-        try:
-            if not purse.spends(0, WORK_OF_SIZE * length_of(element) ** 2):
-                return None
-            plain = _without_casts(element)
-            simple = None if plain is None else tidy(plain)
-        except TooLarge:
-            return None
-        if simple is None:
-            return None
-        # a condition that is certain is a number, too
-        result[place] = tir.Const(int(simple.value)) if isinstance(simple, tir.Const) else simple
-    return result
-
-
-def _without_casts(expr: tir.Expr) -> tir.Expr | None:
-    """Conversions between integers dropped, and fractions made whole.
-
-    None if other floats take part, data is read, or something is computed that sizes are not.
-    """
-    from tilewright.graph.fractions import whole_part
-    from tilewright.tensor.visit import rewrite
-
-    def change(part: object) -> tir.Expr | None:
-        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_integer:
-            return _without_casts(part.value)
-        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_float:
-            whole = whole_part(part.value)
-            return None if whole is None else _without_casts(whole)
-        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_bool:
-            return tir.Select(part.value, tir.Const(1), tir.Const(0))
-        if isinstance(part, tir.Const) and part.dtype.is_integer and part.dtype != i64:
-            return tir.Const(int(part.value))
-        return None
-
-    plain = rewrite(expr, change)
-    for part in walk(plain):
-        if isinstance(part, tir.Load | tir.Call | tir.ShiftLeft | tir.ShiftRight):
-            return None
-        if (
-            isinstance(part, tir.BitAnd | tir.BitOr | tir.BitXor | tir.Not)
-            and part.dtype.is_integer
-        ):
-            return None
-        if isinstance(part, tir.Expr) and part.dtype.is_float:
-            return None
-    return plain
 
 
 def constant_scalar(value: float, dtype: DType) -> tir.Const:
