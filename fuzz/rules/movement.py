@@ -213,6 +213,23 @@ def _chosen_part(g: Growth) -> Value:
     return g.add("Compress", [x, chosen], axis=0)[0]
 
 
+def computed(g: Growth, sizes: Value) -> Value:
+    """Sizes as they are, or as exporters compute others from them: with floats, or with signs."""
+    kind = g.draw.choice(("as they are", "floats", "signs"))
+    if kind == "floats":
+        wide = g.add("Cast", [sizes], to=TensorProto.FLOAT)[0]
+        by = g.parameter(np.array(g.draw.choice((0.5, 0.6, 1.5, 2.0, 0.3)), np.float32))
+        scaled = g.add("Mul", [wide, by])[0]
+        rounded = g.add(g.draw.choice(("Floor", "Ceil")), [scaled])[0]
+        return g.add("Cast", [rounded], to=TensorProto.INT64)[0]
+    if kind == "signs":
+        by = g.parameter(np.array(g.draw.choice((2, 3, -2)), np.int64))
+        less = g.add("Neg", [sizes])[0]
+        found = g.add("Div", [less, by])[0]
+        return g.add("Abs", [found])[0]
+    return sizes
+
+
 def constant_of_shape(g: Growth, op: str) -> None:
     import onnx
 
@@ -220,7 +237,7 @@ def constant_of_shape(g: Growth, op: str) -> None:
     value = onnx.numpy_helper.from_array(random_array(g.draw, kind, (1,)))
     if g.draw.random() < 0.4:
         x = g.pick(g.types("Shape"), high=4)
-        sizes = g.add("Shape", [x])[0]
+        sizes = computed(g, g.add("Shape", [x])[0])
     else:
         dims = [d if isinstance(d, int) else 2 for d in g.dims(0, 4)]
         sizes = g.parameter(np.array(dims, np.int64))

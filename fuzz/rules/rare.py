@@ -34,7 +34,8 @@ def stft(g: Growth, op: str) -> None:
     kind = g.choose_type([t for t in g.types(op) if t in WIDE])
     batch, frame = g.draw.choice((1, 2)), g.draw.choice((4, 8, 10))
     length = frame + g.draw.randint(0, 20)
-    x = g.new(kind, [batch, length, 1])
+    real = [] if g.draw.random() < 0.3 else [1]  # exporters leave the last dimension out
+    x = g.new(kind, [batch, length, *real])
     require(x.all(_is_finite), "not finite")
     step = g.parameter(np.array(g.draw.randint(1, frame), np.int64))
     window = g.new(kind, [frame]) if g.draw.random() < 0.5 else None

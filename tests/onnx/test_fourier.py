@@ -117,3 +117,15 @@ def test_frames(part: int, window: bool, length: bool, half: int) -> None:
         expected = [transform(stacked, 16, 2, inverse=False, half=bool(half))]
         attributes = {"onesided": half}
         check_native("STFT", inputs, expected, known=known, attributes=attributes, scale=4)
+
+
+def test_frames_of_real_numbers_without_a_dimension_of_their_own() -> None:
+    """As exporters of PyTorch write them."""
+    x = RNG.normal(size=(2, BATCH * 10)).astype(np.float32)
+    weights = np.hanning(16).astype(np.float32)
+    frames = [x[:, k : k + 16] for k in range(0, x.shape[1] - 15, 5)]
+    expected = [
+        transform((np.stack(frames, 1) * weights)[..., None], 16, 2, inverse=False, half=True)
+    ]
+    inputs = [x, np.int64(5), weights, np.int64(16)]
+    check_native("STFT", inputs, expected, known=[1, 3], scale=4)

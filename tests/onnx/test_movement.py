@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import onnx
 import pytest
 
-from tests.onnx.small_models import BATCH, check_node
+import tilewright
+from tests.onnx.small_models import BATCH, check_node, one_node
+from tilewright.frontend.onnx import import_model
 from tilewright.frontend.onnx.movement import span
+from tilewright.graph import interpret
 from tilewright.graph.ir import Array
 from tilewright.graph.sizes import evaluate_size, tidy
 from tilewright.tensor import ir as tir
@@ -62,6 +68,46 @@ def test_slice(
 def test_slice_by_attributes() -> None:
     attributes = {"starts": [0, -2], "ends": [3, LARGE], "axes": [0, 2]}
     check_node("Slice", [X], opset=9, attributes=attributes, expected=[X[:3, :, -2:]])
+
+
+@pytest.mark.parametrize("step", [1, 3, -1, -2])
+def test_data_tells_from_where_to_where(step: int) -> None:
+    """One module for all of them: nothing is compiled again."""
+    model, feeds = one_node("Slice", [X, ints(0), ints(1), ints(1), ints(step)], known=[3, 4])
+    graph = import_model(model).graph
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module = tilewright.compile(model, threads=1, cache=False)
+    start, end = list(feeds)[1:]
+    for first in (-LARGE, -9, -5, -2, 0, 1, 4, 5, 9, LARGE):
+        for last in (-LARGE, -6, -5, -1, 0, 2, 5, LARGE):
+            given = {**feeds, start: ints(first), end: ints(last)}
+            held = max(first, -5) if step < 0 else first  # not before the first element
+            expected = X[:, held:last:step]
+            for found in (module.run(given)[0], interpret(graph, given)[0]):
+                np.testing.assert_array_equal(found, expected, err_msg=f"{first}:{last}")
+
+
+def test_data_tells_the_ends_of_some_axes_only() -> None:
+    """Several axes, integers of 32 bits, and what follows from the sizes of the result."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[n, 5, 6] x, int32 k) => (float[p, q, 6] y, int64[3] s) {
+            axis = Constant <value_ints = [0]> ()
+            zero = Constant <value = int32[1] {0}> ()
+            minus = Constant <value = int32[1] {-1}> ()
+            v = Unsqueeze (k, axis)
+            starts = Concat <axis = 0> (zero, v)
+            ends = Concat <axis = 0> (v, minus)
+            y = Slice (x, starts, ends)
+            s = Shape (y) }"""
+    )
+    module = tilewright.compile(model, threads=1, cache=False)
+    assert module.by_reference == ()
+    for k in (0, 1, 2, 4, -1):
+        found, shape = module.run({"x": X, "k": np.array(k, np.int32)})
+        np.testing.assert_array_equal(found, X[0:k, k:-1])
+        assert tuple(shape) == found.shape
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, -1, -2, -4])

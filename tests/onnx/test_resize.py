@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewright
-from tests.onnx.beside_ort import beside
-from tests.onnx.small_models import BATCH, check_node, one_node
+from tests.onnx.beside_ort import IR_VERSION, beside, onnxruntime_results
+from tests.onnx.small_models import BATCH, check, check_node, one_node
 from tilewright.errors import ModelError
 from tilewright.graph.ir import Array
 
@@ -141,7 +141,22 @@ def test_upsample() -> None:
 def test_grid_sample(mode: str, padding: str, corners: int) -> None:
     grid = RNG.uniform(-1.6, 1.6, (1, 3, 4, 2)).astype(np.float32)
     attributes = {"mode": mode, "padding_mode": padding, "align_corners": corners}
-    check_node("GridSample", [image(4, 5), grid], attributes=attributes, compiled=True)
+    # Of four neighbours outside and inside the reference takes the border alone, as no engine does.
+    model, feeds = one_node("GridSample", [image(4, 5), grid], attributes=attributes)
+    alone = mode == "cubic" and padding == "border"
+    model.ir_version = IR_VERSION
+    expected = onnxruntime_results(model, feeds) if alone else None
+    check(model, feeds, expected, compiled=True)
+
+
+@pytest.mark.parametrize("corners", [0, 1])
+def test_cubic_samples_far_outside_are_those_of_the_border(corners: int) -> None:
+    far = np.array([-np.inf, -1e30, -3, 3, 1e30, np.inf], np.float32)
+    grid = np.stack([far, np.zeros(6, np.float32)], -1).reshape(1, 1, 6, 2)
+    x = np.broadcast_to(np.arange(5, dtype=np.float32), (1, 1, 3, 5)).copy()
+    attributes = {"mode": "cubic", "padding_mode": "border", "align_corners": corners}
+    expected = [np.array([0, 0, 0, 4, 4, 4], np.float32).reshape(1, 1, 1, 6)]
+    check_node("GridSample", [x, grid], attributes=attributes, expected=expected, compiled=True)
 
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])

@@ -6,11 +6,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, parser
+from onnx.reference import ReferenceEvaluator
 
 import tilewright
 from tests.onnx.small_models import BATCH, check, check_node, make_model
 from tilewright.frontend.onnx import import_model
 from tilewright.frontend.onnx.shapes import resolved
+from tilewright.graph import interpret
 from tilewright.graph.ir import Array
 from tilewright.graph.sizes import as_shape
 from tilewright.tensor import ir as tir
@@ -135,3 +137,104 @@ def test_numbers_of_sizes_that_are_zero() -> None:
         x = np.array(rows, np.float32).reshape(-1, 2)
         found = module.run({"x": x, "k": np.array(kept, np.bool_)})
         assert [v.tolist() for v in found] == expected
+
+
+HALVES = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 1> (s)
+    k = Constant <value = float[2] {0.6, 1.7}> ()
+    m = Mul (f, k)
+    g = Floor (m)
+    wanted = Cast <to = 7> (g)"""
+CEILINGS = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 11> (s)
+    k = Constant <value = double[2] {3.0, -2.5}> ()
+    q = Div (f, k)
+    g = Ceil (q)
+    i = Cast <to = 7> (g)
+    sign = Constant <value_ints = [1, -1]> ()
+    wanted = Mul (i, sign)"""
+TRUNCATED = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 1> (s)
+    three = Constant <value = float[2] {3.0, 0.5}> ()
+    less = Sub (three, f)
+    half = Constant <value = float[1] {0.7}> ()
+    part = Mul (less, half)
+    i = Cast <to = 7> (part)
+    ten = Constant <value_ints = [40, 90]> ()
+    wanted = Add (i, ten)"""
+SIGNS = """
+    s = Shape <start = 1> (x)
+    b = Shape <start = 0, end = 1> (x)
+    k = Constant <value_ints = [4, 3]> ()
+    zero = Constant <value_ints = [0]> ()
+    less = Sub (zero, s)
+    q = Div (less, k)
+    d = Sub (zero, q)
+    n = Sub (zero, b)
+    r = Div (less, n)
+    wanted = Max (d, r)"""
+
+
+@pytest.mark.parametrize("nodes", [HALVES, CEILINGS, TRUNCATED, SIGNS])
+def test_sizes_that_models_compute_as_exporters_write_it(nodes: str) -> None:
+    """With floats in between, or with divisions that are rounded toward zero."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[c, h, w] x) => (float[p, q] y, int64[2] wanted) {{
+            one = Constant <value = float[1, 1] {{1.0}}> () {nodes}
+            y = Expand (one, wanted) }}"""
+    )
+    graph = import_model(model).graph
+    module = tilewright.compile(model, threads=1, cache=False)
+    assert module.by_reference == ()
+    for height, width in [(n, 61 - n) for n in range(1, 60)]:
+        feeds = {"x": np.zeros((2, height, width), np.float32)}
+        wanted = ReferenceEvaluator(model).run(None, feeds)
+        for found in (module.run(feeds), interpret(graph, feeds)):
+            assert [a.shape for a in found] == [a.shape for a in wanted]
+            np.testing.assert_array_equal(found[1], wanted[1])
+
+
+@pytest.mark.parametrize("rounding", ["Floor", "Ceil", "Identity"])
+@pytest.mark.parametrize("factor", [0.6, 0.51, 0.1, 0.3, 0.7, 1.1, 0.9, 2.3, 0.0625])
+@pytest.mark.parametrize("op", ["Mul", "Div"])
+def test_sizes_by_factors_are_those_of_floats(rounding: str, factor: float, op: str) -> None:
+    """A product beside a whole number is what a float makes of it: 425 · 0.6 is more than 255."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g (bool[n] x) => (int64[1] y) {{
+            s = Shape (x)
+            f = Cast <to = 1> (s)
+            k = Constant <value = float[1] {{{factor}}}> ()
+            m = {op} (f, k)
+            r = {rounding} (m)
+            y = Cast <to = 7> (r) }}"""
+    )
+    graph = import_model(model).graph
+    sizes = np.arange(1, 4000)
+    scaled = getattr(np, {"Mul": "multiply", "Div": "divide"}[op])(
+        sizes.astype(np.float32), np.float32(factor)
+    )
+    wanted = {"Floor": np.floor, "Ceil": np.ceil, "Identity": np.trunc}[rounding](scaled)
+    every = [n for n in sizes if n % 97 == 0 or n % 85 == 0 or n < 40]
+    found = [interpret(graph, {"x": np.zeros(n, np.bool_)})[0][0] for n in every]
+    assert found == [int(wanted[n - 1]) for n in every]
+
+
+def test_bits_of_sizes_are_data() -> None:
+    """What no size of a program is made of is computed by a kernel."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]>
+        g (float[h, w] x) => (int64[2] y) {
+            s = Shape (x)
+            k = Constant <value_ints = [6, 5]> ()
+            a = BitwiseAnd (s, k)
+            o = BitwiseXor (s, k)
+            y = Sub (a, o) }"""
+    )
+    module = tilewright.compile(model, threads=1, cache=False)
+    (found,) = module.run({"x": np.zeros((13, 6), np.float32)})
+    assert found.tolist() == [(13 & 6) - (13 ^ 6), (6 & 5) - (6 ^ 5)]

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import DType, dtype_of, i64
+from tilewright.dtypes import DType, dtype_of, f32, f64, i64
 from tilewright.graph.folding import (
     FREE_ELEMENTS,
     MAX_KNOWN,
@@ -28,6 +28,7 @@ from tilewright.graph.folding import (
     products_of,
     require_possible,
 )
+from tilewright.graph.followed import tidied
 from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
 from tilewright.graph.ops import (
     Concat,
@@ -61,7 +62,6 @@ from tilewright.graph.sizes import (
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
-from tilewright.tensor.visit import walk
 
 __all__ = ["Builder"]
 
@@ -85,6 +85,7 @@ class Builder:
         self.nodes: list[Node] = []
         self.constants: dict[Value, Array] = {}
         self._contents: dict[Value, Array] = {}
+        self._fractions: dict[Value, Array] = {}
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.purse = purse or Purse()
@@ -151,12 +152,36 @@ class Builder:
             require_possible(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
+            if fold and len(results) == 1:
+                self._follow(op, inputs, results[0])
         if fold:
             self._shared[key] = results
         return results
 
+    def _follow(self, op: Op, inputs: tuple[Value, ...], result: Value) -> None:
+        """Remember how a few floats are computed from sizes: they may become sizes again."""
+        known = [self._followed(value) for value in inputs]
+        held = [h for h in known if h is not None and h.size <= MAX_SYMBOLIC]
+        if result.dtype not in (f32, f64) or len(held) < len(inputs) or not op.folds:
+            return
+        if not any(h.dtype == object for h in held):
+            return
+        try:
+            (found,) = op.evaluate(held, _number)
+        except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError, TooLarge):
+            return
+        parts = [e for e in found.flat if isinstance(e, tir.Expr)]
+        lengths = sum(length_of(e) for e in parts)
+        if found.dtype == object and self.purse.spends(0, WORK_OF_SIZE * lengths):
+            self._fractions[result] = found
+
+    def _followed(self, value: Value) -> Array | None:
+        """What a tensor holds if that is known, as far as floats over sizes are."""
+        held = self.contents(value)
+        return self._fractions.get(value) if held is None else held
+
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        held = [self.contents(value) for value in inputs]
+        held = [self._followed(value) for value in inputs]
         if not inputs or any(h is None for h in held) or isinstance(op, Sizes) or not op.folds:
             return None
         arrays = [h for h in held if h is not None]
@@ -178,10 +203,10 @@ class Builder:
         results: list[Value] = []
         for array, kind in zip(found, types, strict=True):
             if array.dtype == object:
-                tidied = _tidied(array, self.purse)
-                if tidied is None:
+                contents = tidied(array, self.purse)
+                if contents is None:
                     return None
-                results.append(self._with_contents(tidied, kind.dtype))
+                results.append(self._with_contents(contents, kind.dtype))
             else:
                 results.append(self.constant(array.astype(kind.dtype.numpy, copy=False), op.name))
         return tuple(results)
@@ -373,54 +398,6 @@ def _number(expr: tir.Expr) -> int:
     if number is None:
         raise KeyError(str(expr))
     return number
-
-
-def _tidied(array: Array, purse: Purse) -> Array | None:
-    """Elements in canonical form as index expressions.
-
-    None if one is not integer arithmetic, too long, or not paid for: such a tensor is data like
-    any other.
-    """
-    result = np.empty(array.shape, dtype=object)
-    for place in np.ndindex(*array.shape):
-        element: object = array.item(place)
-        if not isinstance(element, tir.Expr):
-            result[place] = tir.Const(int(element))  # type: ignore[call-overload]
-            continue
-        try:
-            if not purse.spends(0, WORK_OF_SIZE * length_of(element) ** 2):
-                return None
-            plain = _without_casts(element)
-            simple = None if plain is None else tidy(plain)
-        except TooLarge:
-            return None
-        if simple is None:
-            return None
-        # a condition that is certain is a number, too
-        result[place] = tir.Const(int(simple.value)) if isinstance(simple, tir.Const) else simple
-    return result
-
-
-def _without_casts(expr: tir.Expr) -> tir.Expr | None:
-    """Conversions between integers dropped; None if floats take part or data is read."""
-    from tilewright.tensor.visit import rewrite
-
-    def change(part: object) -> tir.Expr | None:
-        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_integer:
-            return _without_casts(part.value)
-        if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_bool:
-            return tir.Select(part.value, tir.Const(1), tir.Const(0))
-        if isinstance(part, tir.Const) and part.dtype.is_integer and part.dtype != i64:
-            return tir.Const(int(part.value))
-        return None
-
-    plain = rewrite(expr, change)
-    for part in walk(plain):
-        if isinstance(part, tir.Load | tir.Call) or (
-            isinstance(part, tir.Expr) and part.dtype.is_float
-        ):
-            return None
-    return plain
 
 
 def constant_scalar(value: float, dtype: DType) -> tir.Const:

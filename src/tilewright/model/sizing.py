@@ -189,6 +189,8 @@ class SizeTable:
             case tir.Select(cond=cond, if_true=yes, if_false=no):
                 parts = (*self.postfix(cond), *self.postfix(yes), *self.postfix(no))
                 return (*parts, (SizeOp.SELECT, 0))
+            case tir.BitXor(a=a, b=b) if a.dtype.is_bool:
+                return (*self.postfix(a), *self.postfix(b), (SizeOp.NE, 0))
         op = _OPS.get(type(expr))
         if op is None or not isinstance(expr, tir.Binary):
             raise InternalError(I140, {"expr": print_node(expr)})

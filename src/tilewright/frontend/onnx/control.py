@@ -11,12 +11,12 @@ import onnx
 from tilewright.errors import GraphError
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import MODEL_PROBLEMS, Declined, Unknown, onnx_op
-from tilewright.frontend.onnx.scope import Item, Tensors
+from tilewright.frontend.onnx.scope import Grown, Item, Stacked, Tensors
 from tilewright.graph import Builder, TensorType, Value
 from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop
-from tilewright.graph.nested import Inner, only_visible
+from tilewright.graph.nested import Inner, hidden_sizes, only_visible
 from tilewright.graph.ops.host import FAIL, Host, failing
-from tilewright.graph.sizes import fixed
+from tilewright.graph.sizes import fixed, tidy
 from tilewright.shown import quoted
 from tilewright.tensor import ir as tir
 
@@ -99,7 +99,12 @@ def loop_(
 ) -> Sequence[Item]:
     """A body again and again, as long as it says so and at most as often as the limit."""
     if any(not isinstance(item, Value) for item in carried):
-        return _walked(b, node, limit, condition, carried)
+        try:
+            return _walked(b, node, limit, condition, carried)
+        except Unknown:
+            if not _only_appends(node.graph("body"), carried):
+                raise
+            return _growing(b, node, limit, condition, carried)
     graph = node.graph("body")
     initial = tensors(carried)
 
@@ -142,6 +147,73 @@ def _walked(
     if len(columns) < len(graph.output) - 1 - len(carried):
         raise Unknown("a loop over sequences that collects nothing")
     return [*carried, *(b.concat(column, 0) for column in columns)]
+
+
+def _only_appends(graph: onnx.GraphProto, carried: Sequence[Item]) -> bool:
+    """Whether the nodes of a body do nothing else with the sequences that it is given."""
+    pairs = zip(graph.input[2:], carried, strict=True)
+    names = {info.name for info, item in pairs if not isinstance(item, Value)}
+    readers = [node for node in graph.node if names & set(node.input)]
+    return all(node.op_type == "SequenceInsert" and len(node.input) == 2 for node in readers)
+
+
+def _growing(
+    b: Builder,
+    node: OnnxNode,
+    limit: Value | None,
+    condition: Value | None,
+    carried: Sequence[Item],
+) -> Sequence[Item]:
+    """A loop whose iterations do nothing with sequences but to append: these are collected.
+
+    Elements must have one shape, whatever the iteration.
+    """
+    graph, initial = node.graph("body"), [v for v in carried if isinstance(v, Value)]
+    sequences = [v for v in carried if isinstance(v, Tensors | Stacked)]
+    if len(initial) + len(sequences) < len(carried):
+        raise Unknown("control flow over sequences")
+
+    def body(inner: Builder, step: Value, values: Sequence[Value], outside: Outside) -> Turn:
+        left = iter(values)
+        own = [next(left) if isinstance(v, Value) else Grown() for v in carried]
+        found = node.build(graph, inner, outside, [step, inner.constant(np.bool_(1)), *own])
+        after = found[1 : 1 + len(own)]
+        pairs = list(zip(own, after, strict=True))
+        kept = tensors([new for old, new in pairs if isinstance(old, Value)])
+        grown = [_appended(inner, new) for old, new in pairs if isinstance(old, Grown)]
+        collected = tensors(found[1 + len(own) :])
+        empty = [*([0] * v.rank for v in grown), *_declared(graph, collected)]
+        return Turn(kept, [*grown, *collected], tensors(found[:1])[0], empty)
+
+    results = _looped(b, node, body, limit, initial, condition)
+    last, rest = iter(results[: len(initial)]), results[len(initial) :]
+    stacks = iter([_extended(b, v, x) for v, x in zip(sequences, rest, strict=False)])
+    after = [next(last) if isinstance(v, Value) else next(stacks) for v in carried]
+    return [*after, *rest[len(sequences) :]]
+
+
+def _appended(b: Builder, item: Item) -> Value:
+    """What an iteration appends, stacked."""
+    if not isinstance(item, Grown) or not item.items:
+        raise Unknown("a loop over sequences that appends nothing")
+    first = item.items[0]
+    hidden = hidden_sizes(first.shape, b.outer) if isinstance(b, Inner) else ()
+    if hidden or any(v.type != first.type for v in item.items):
+        raise Unknown("a loop appends elements of different shapes to a sequence")
+    return b.concat([b.reshape(v, (1, *v.shape)) for v in item.items], 0)
+
+
+def _extended(b: Builder, before: Tensors | Stacked, turns: Value) -> Stacked:
+    """A sequence and, behind it, what each iteration has appended."""
+    count = tidy(turns.shape[0] * turns.shape[1])
+    added = b.reshape(turns, (count, *turns.shape[2:]))
+    if isinstance(before, Stacked):
+        parts = [before.stack, added]
+    else:
+        parts = [*(b.reshape(v, (1, *v.shape)) for v in before.items), added]
+    if any(p.dtype != added.dtype or p.shape[1:] != added.shape[1:] for p in parts):
+        raise Unknown("a loop appends elements of different shapes to a sequence")
+    return Stacked(b.concat(parts, 0))
 
 
 def _told(b: Builder, value: Item, default: int) -> int:
@@ -260,7 +332,7 @@ def tensors(items: Sequence[Item]) -> list[Value]:
     """Items that must be single values."""
     found: list[Value] = []
     for item in items:
-        if item is None or isinstance(item, Tensors):
+        if not isinstance(item, Value):
             raise Unknown("control flow over sequences")
         found.append(item)
     return found

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.frontend.onnx.activations import PLAIN
-from tilewright.frontend.onnx.movement import cut, slice_, span
+from tilewright.frontend.onnx.movement import cut, span
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.slices import slice_
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir

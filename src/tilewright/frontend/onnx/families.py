@@ -54,6 +54,7 @@ FAMILIES = (
     "resize",
     "sampling",
     "shapes",
+    "slices",
     "sorting",
     "suppression",
     "unique",

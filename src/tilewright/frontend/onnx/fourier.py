@@ -87,7 +87,12 @@ def stft(
     window: Value | None = None,
     length: Value | None = None,
 ) -> Value:
-    """Transforms of frames that overlap, each weighted by a window."""
+    """Transforms of frames that overlap, each weighted by a window.
+
+    Exporters leave out the dimension of real and imaginary parts where all numbers are real.
+    """
+    if x.rank == 2:
+        x = b.reshape(x, (*x.shape, 1))
     hop = known_scalar(b, node, "frame_step", step)
     if length is not None:
         n = tir.as_index(known_scalar(b, node, "frame_length", length))

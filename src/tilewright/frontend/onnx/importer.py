@@ -51,7 +51,7 @@ from tilewright.frontend.onnx.registry import (
     Unknown,
     called,
 )
-from tilewright.frontend.onnx.scope import Item, Lost, Nested, Scope, Tensors
+from tilewright.frontend.onnx.scope import Grown, Item, Lost, Nested, Scope, Stacked, Tensors
 from tilewright.frontend.onnx.settled import (
     NOTHING,
     Dims,
@@ -130,6 +130,8 @@ class Importer:
             outputs = list(zip(names, self.walk(proto.node, names, scope), strict=True))
             if self.settled is None and not all(isinstance(v, Value) for _, v in outputs):
                 raise Unknown("an output is not a tensor")
+            if any(isinstance(v, Stacked | Grown) for _, v in outputs):
+                raise Unknown("an output is a sequence of any length")
         except Stuck:
             pass  # what is behind it has been noted
         except Unknown as reason:
@@ -294,7 +296,8 @@ class Importer:
         self, found: Found, node: OnnxNode, inputs: list[Item], scope: Scope
     ) -> Sequence[Item]:
         domain = domain_of(found.proto)
-        if node.op not in TAKE_SEQUENCES and any(isinstance(v, Tensors) for v in inputs):
+        values = [v for v in inputs if v is None or isinstance(v, Value)]
+        if node.op not in TAKE_SEQUENCES and len(values) < len(inputs):
             raise Unknown(f"{shown(node.op)} of a sequence")
         handler = HANDLERS.get((domain, node.op))
         why = "it has no kernel"
@@ -305,7 +308,6 @@ class Importer:
             except Declined as reason:
                 why = str(reason)
                 self.notes = before  # graphs inside run with the node
-        values = [v for v in inputs if not isinstance(v, Tensors)]
         body = function_body(self.local_functions, domain, node, values)
         if body is not None:
             return self._inlined(body, found, inputs)
@@ -434,7 +436,7 @@ def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:
     """The tensors of an output with names of their own."""
     if isinstance(item, Tensors):
         yield from ((part_name(name, k), value) for k, value in enumerate(item.items))
-    elif item is not None:
+    elif isinstance(item, Value):
         yield name, item
 
 

@@ -17,12 +17,11 @@ from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
 from tilewright.frontend.onnx.windows import require_near
 from tilewright.graph import Builder, Value
-from tilewright.graph.folding import MAX_ELEMENTS
 from tilewright.graph.sizes import fixed, never_exceeds, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
 
-__all__ = ["cut", "slice_", "span"]
+__all__ = ["cut", "span"]
 
 ENDLESS: Final = 2**31 - 1
 """A start or end of this size or more means the end of the dimension, whatever its size."""
@@ -64,29 +63,6 @@ def cut(
         return [i if k != along else i * step + first for k, i in enumerate(o)]
 
     return b.remap(x, shape, places)
-
-
-@onnx_op("Slice")
-def slice_(
-    b: Builder,
-    node: OnnxNode,
-    x: Value,
-    starts: Value | None = None,
-    ends: Value | None = None,
-    axes: Value | None = None,
-    steps: Value | None = None,
-) -> Value:
-    """NumPy's `x[start:end:step]` along some axes."""
-    first = known_integers(b, node, "starts", starts) or []
-    last = known_integers(b, node, "ends", ends) or []
-    along = known_axes(b, node, x.rank, axes)
-    by = known_numbers(b, node, "steps", steps) or [1] * len(first)
-    # The second step of more elements than there can be leads outside, whatever its size.
-    by = [max(-MAX_ELEMENTS, min(step, MAX_ELEMENTS)) for step in by]
-    for axis, start, end, step in zip(along or range(x.rank), first, last, by, strict=False):
-        begin, length = span(x.shape[axis], start, end, step)
-        x = cut(b, x, axis, begin, length, step)
-    return x
 
 
 def span(dim: tir.Expr, start: tir.Expr, end: tir.Expr, step: int) -> tuple[tir.Expr, tir.Expr]:

@@ -19,7 +19,7 @@ from tilewright.errors import Code, Lines, ModelError, TilewrightError
 from tilewright.frontend.onnx.check import Found, contradiction, domain_of, sweep, unknown
 from tilewright.frontend.onnx.node import dtype_of_onnx
 from tilewright.frontend.onnx.registry import Declined, Unknown
-from tilewright.frontend.onnx.scope import Lost, Scope, Tensors
+from tilewright.frontend.onnx.scope import Grown, Lost, Scope, Stacked, Tensors
 from tilewright.graph import Value
 from tilewright.graph.sizes import fixed
 from tilewright.tensor.printer import print_node
@@ -93,6 +93,8 @@ class Notes:
                 return Operand(name, kind.dtype.name, shape)
             case Tensors(items=items):
                 return Operand(name, "sequence", (len(items),))
+            case Stacked() | Grown():
+                return Operand(name, "sequence", ("n",))
         declared = self._declared.get(name)
         return Operand(name) if declared is None else _declared_operand(declared)
 

@@ -129,7 +129,9 @@ def _taps(
         outside = (at < low) | (high < at)
         back = _reflected(at, low, high)
         if padding == "border":
-            back = tir.maximum(tir.minimum(at, n - 1.0), 0.0)
+            # Of four neighbours each is at the border for itself: one of them may lie inside.
+            beyond = 2.0 if mode == "cubic" else 0.0
+            back = tir.maximum(tir.minimum(at, n - 1.0 + beyond), -beyond)
         return select(outside, back, at)
 
     def tap(offset: int) -> Tap:

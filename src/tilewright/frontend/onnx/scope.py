@@ -1,8 +1,9 @@
 """What names of a model stand for while it is imported.
 
-A name is a value of the graph, a sequence of values whose number is known (there are no sequences
-when a model runs), or nothing: an optional input that was left out. A name may also be lost,
-because the node behind it could not be imported.
+A name is a value of the graph, a sequence of values (there are no sequences when a model runs), or
+nothing: an optional input that was left out. A name may also be lost, because the node behind it
+could not be imported. The values of a sequence are known one by one, or lie in one tensor if only a
+run tells how many there are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from tilewright.graph import Value
 
-__all__ = ["Item", "Lost", "Nested", "Scope", "Tensors"]
+__all__ = ["Grown", "Item", "Lost", "Nested", "Scope", "Stacked", "Tensors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +27,26 @@ class Tensors:
             raise TypeError("a sequence holds tensors, and nothing else")
 
 
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """A sequence of any length: its elements, all of one shape, along the first axis of a value."""
+
+    stack: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A sequence inside of a loop: whatever it was before the iteration, and `items` behind it."""
+
+    items: tuple[Value, ...] = ()
+
+
 @dataclass(frozen=True)
 class Lost:
     """What a node would have given that could not be imported."""
 
 
-Item = Value | Tensors | None
+Item = Value | Tensors | Stacked | Grown | None
 Scope = MutableMapping[str, Item | Lost]
 
 
@@ -56,6 +71,8 @@ class Nested(dict[str, Item | Lost]):
         if isinstance(found, Tensors):
             self._pay(len(found.items))  # once for each graph that mentions it
             found = Tensors(tuple(map(self._outside, found.items)))
+        elif isinstance(found, Stacked):
+            found = Stacked(self._outside(found.stack))
         elif isinstance(found, Value):
             found = self._outside(found)
         self[name] = found

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Unknown, onnx_op
-from tilewright.frontend.onnx.scope import Item, Tensors
+from tilewright.frontend.onnx.scope import Grown, Item, Stacked, Tensors
 from tilewright.frontend.onnx.spending import pay_elements, pay_steps
 from tilewright.graph import Builder, Value
-from tilewright.graph.sizes import fixed
+from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 
 __all__: list[str] = []
@@ -26,6 +27,8 @@ def _number(b: Builder, value: Value, what: str) -> int:
 
 def _items(sequence: Item) -> tuple[Value, ...]:
     """The elements of an input that a model says is a sequence."""
+    if isinstance(sequence, Stacked | Grown):
+        raise Unknown("the length of a sequence depends on data")
     if not isinstance(sequence, Tensors):
         raise TypeError("it takes a sequence, and is given something else")
     return sequence.items
@@ -53,14 +56,19 @@ def empty(b: Builder, node: OnnxNode) -> Tensors:
 @onnx_op("SequenceAt", sequences=True)
 def at(b: Builder, node: OnnxNode, sequence: Item, place: Value) -> Value:
     """One element."""
+    if isinstance(sequence, Stacked):
+        return take(b, sequence.stack, b.reshape(place, ()), 0)
     return _items(sequence)[_number(b, place, "a place")]
 
 
 @onnx_op("SequenceInsert", sequences=True)
 def insert(
     b: Builder, node: OnnxNode, sequence: Item, value: Value, place: Value | None = None
-) -> Tensors:
+) -> Item:
     """One element more, at a place or at the end."""
+    if isinstance(sequence, Grown) and place is None:
+        pay_elements(b, node, len(sequence.items), "a sequence")
+        return Grown((*sequence.items, value))
     items = _copied(b, node, sequence)
     where = len(items) if place is None else _number(b, place, "a place")
     items.insert(where, value)
@@ -78,15 +86,22 @@ def erase(b: Builder, node: OnnxNode, sequence: Item, place: Value | None = None
 @onnx_op("SequenceLength", sequences=True)
 def length(b: Builder, node: OnnxNode, sequence: Item) -> Value:
     """How many elements there are."""
+    if isinstance(sequence, Stacked):
+        return b.reshape(b.sizes([sequence.stack.shape[0]]), ())
     return b.constant(np.int64(len(_items(sequence))))
 
 
 @onnx_op("SplitToSequence")
-def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> Tensors:
+def split(b: Builder, node: OnnxNode, x: Value, sizes: Value | None = None) -> Item:
     """Pieces of a tensor along an axis."""
     axis = normal_axis(node.int("axis"), x.rank)
-    extents = _extents(b, node, x.shape[axis], sizes)
     keeps = sizes is not None or bool(node.int("keepdims", 1))
+    single = sizes is None or (sizes.rank == 0 and b.numbers(sizes) == [1])
+    if single and fixed(x.shape[axis]) is None:
+        stack = b.transpose(x, [axis, *(k for k in range(x.rank) if k != axis)])
+        one: list[int | tir.Expr] = [1] if keeps else []
+        return Stacked(b.reshape(stack, [*stack.shape[: axis + 1], *one, *stack.shape[axis + 1 :]]))
+    extents = _extents(b, node, x.shape[axis], sizes)
     pieces: list[Value] = []
     start: tir.Expr = tir.Const(0)
     for extent in extents:
@@ -121,12 +136,24 @@ def _slice(b: Builder, x: Value, axis: int, start: tir.Expr, extent: tir.Expr) -
 @onnx_op("ConcatFromSequence", sequences=True)
 def concat(b: Builder, node: OnnxNode, sequence: Item) -> Value:
     """All elements, one after another or along a new axis."""
-    items = list(_items(sequence))
     stacks = bool(node.int("new_axis"))
+    if isinstance(sequence, Stacked):
+        axis = normal_axis(node.int("axis"), sequence.stack.rank - (not stacks))
+        return _joined(b, sequence.stack, axis, stacks=stacks)
+    items = list(_items(sequence))
     axis = normal_axis(node.int("axis"), items[0].rank + stacks)
     if stacks:
         items = [b.reshape(v, [*v.shape[:axis], 1, *v.shape[axis:]]) for v in items]
     return b.concat(items, axis)
+
+
+def _joined(b: Builder, stack: Value, axis: int, *, stacks: bool) -> Value:
+    """Elements along the first axis, along another one instead."""
+    moved = b.transpose(stack, [*range(1, axis + 1), 0, *range(axis + 1, stack.rank)])
+    if stacks:
+        return moved
+    joined = tidy(moved.shape[axis] * moved.shape[axis + 1])
+    return b.reshape(moved, [*moved.shape[:axis], joined, *moved.shape[axis + 2 :]])
 
 
 @onnx_op("SequenceMap", sequences=True)

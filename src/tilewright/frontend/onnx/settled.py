@@ -97,8 +97,8 @@ PARAMETERS: Final[Mapping[tuple[str, str], tuple[int, ...]]] = {
 """Where operators, by domain and name, ask for what must be known before they run."""
 
 SOMETIMES: Final = frozenset(
-    {"ConstantOfShape", "DFT", "Dropout", "If", "Loop", "MaxUnpool", "MelWeightMatrix"}
-    | {"NonMaxSuppression", "STFT"}
+    {"ConstantOfShape", "DFT", "Dropout", "DynamicSlice", "If", "Loop", "MaxUnpool"}
+    | {"MelWeightMatrix", "NonMaxSuppression", "STFT", "Slice"}
 )
 """Operators that can wait for their parameters, but not always."""
 
