@@ -62,11 +62,11 @@ from tilewright.frontend.onnx.settled import (
     part_name,
 )
 from tilewright.frontend.onnx.sparse import paid_dense
+from tilewright.frontend.onnx.spending import sequence_payer
 from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
-from tilewright.graph.folding import Purse
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
@@ -173,7 +173,7 @@ class Importer:
         def go_on(
             builder: Builder, outside: Callable[[Value], Value], results: Sequence[Item]
         ) -> Sequence[Item]:
-            inner = Nested(scope, outside, _payer(builder.purse))
+            inner = Nested(scope, outside, sequence_payer(builder.purse))
             inner.update(zip(proto.output, results, strict=False))
             around, self.builder = self.builder, builder
             before = self.notes.copy()
@@ -279,7 +279,7 @@ class Importer:
             outside: Callable[[Value], Value],
             inputs: Sequence[Item],
         ) -> Sequence[Item]:
-            inner = Nested(scope, outside, _payer(builder.purse))
+            inner = Nested(scope, outside, sequence_payer(builder.purse))
             around, self.builder = self.builder, builder
             attribute = next((name for name, own in names if own is graph), graph.name)
             inside, self.inside = self.inside, f"{here}.{attribute}"
@@ -420,16 +420,6 @@ def _known_type(number: int, what: str) -> DType:
         return dtype_of_onnx(number)
     except Declined as problem:
         raise Unknown(f"{what}: {problem}") from None
-
-
-def _payer(purse: Purse) -> Callable[[int], None]:
-    """Pays for elements of sequences that come into graphs; many graphs, each with a long one."""
-
-    def pay(count: int) -> None:
-        if not purse.spends(count):
-            raise Unknown("a long sequence is used in many graphs")
-
-    return pay
 
 
 def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:

@@ -8,12 +8,15 @@ for is declined, and runs by reference or is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.registry import Unknown
 from tilewright.graph import Builder
+from tilewright.graph.folding import Purse
 
-__all__ = ["pay_elements", "pay_steps"]
+__all__ = ["pay_elements", "pay_steps", "sequence_payer"]
 
 FREE_EACH: Final = 16
 """Repetitions of a node of the model that are as good as nodes of its own."""
@@ -33,3 +36,13 @@ def pay_steps(b: Builder, node: OnnxNode, count: int, what: str) -> None:
     """Pay for so many repetitions of a few nodes, or decline; the first ones cost nothing."""
     if not b.purse.spends(0, 0, max(count - FREE_EACH, 0)):
         node.decline(f"{what}: {count} times over")
+
+
+def sequence_payer(purse: Purse) -> Callable[[int], None]:
+    """Pays for the elements of a sequence that comes into a graph; there may be many graphs."""
+
+    def pay(count: int) -> None:
+        if not purse.spends(count):
+            raise Unknown("a long sequence is used in many graphs")
+
+    return pay
