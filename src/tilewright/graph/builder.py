@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from string import ascii_letters
 from typing import Final
 
 import numpy as np
@@ -49,6 +51,7 @@ from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
     as_shape,
     broadcast,
+    dims_equal,
     fixed,
     length_of,
     product,
@@ -68,6 +71,12 @@ MAX_SYMBOLIC: Final = 256
 
 MAX_JOINED: Final = 64
 """Tensors that one node joins: more than any network does that relies on joins in place."""
+
+MAX_BATCH: Final = 6
+"""Dimensions along which products are stacked, as they are: more than networks have."""
+
+BATCH_LETTERS: Final = "".join(c for c in ascii_letters if c not in "kmn")
+"""Names of the dimensions along which products are stacked: more than tensors have."""
 
 
 class Builder:
@@ -315,7 +324,15 @@ class Builder:
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
         batch = broadcast(a.shape[:-2], b.shape[:-2])
-        letters = "abcdefgh"[: len(batch)]
+        merged = _merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
+        if merged is not None:
+            stacks = [
+                self.reshape(x, (*dims, *x.shape[-2:]))
+                for x, dims in zip((a, b), merged, strict=True)
+            ]
+            product_ = self.matmul(*stacks, dtype)
+            return self.reshape(product_, (*batch, *product_.shape[-2:]))
+        letters = BATCH_LETTERS[: len(batch)]
         own_a, a = self._batch(a, letters, batch)
         own_b, b = self._batch(b, letters, batch)
         return self.contract(f"{own_a}mk", f"{own_b}kn", f"{letters}mn", a, b, dtype)
@@ -417,3 +434,19 @@ def constant_scalar(value: float, dtype: DType) -> tir.Const:
 def type_of(array: Array) -> DType:
     """The element type of an array."""
     return dtype_of(array.dtype)
+
+
+def _merged_batch(a: Shape, b: Shape) -> tuple[Shape, Shape] | None:
+    """Both shapes with neighbours merged that are stacked alike; None if there are none."""
+    rank = max(len(a), len(b))
+    one = tir.Const(1)
+    wide = [(*[one] * (rank - len(shape)), *shape) for shape in (a, b)]
+    keys = []
+    for d, (p, q) in enumerate(zip(*wide, strict=True)):
+        single = fixed(p) == 1, fixed(q) == 1
+        keys.append((single, None if any(single) or dims_equal(p, q) else d))
+    runs = [list(run) for _, run in groupby(range(rank), key=keys.__getitem__)]
+    if len(runs) == rank:
+        return None
+    first, second = (tuple(product(shape[d] for d in run) for run in runs) for shape in wide)
+    return first, second
