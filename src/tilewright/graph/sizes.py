@@ -6,6 +6,7 @@ analyzer is told, so that for example `max(batch, 1)` is `batch`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -29,6 +30,7 @@ __all__ = [
     "fixed",
     "never_exceeds",
     "product",
+    "total",
 ]
 __all__ += ["length_of", "same_shape", "sized", "tidy", "variables"]
 
@@ -38,6 +40,8 @@ MAX_WORK: Final = 256
 """Operations of a size other than sums and products. Those of networks have a dozen."""
 MAX_PARTS: Final = 4096
 """Operations and operands of a size: the sum of as many sizes as are ever joined."""
+MAX_KEPT: Final = 1 << 18
+"""Operations and operands of the sizes whose canonical forms are kept, for each generation."""
 MAX_LITERAL: Final = (1 << 63) - 1
 """Numbers in a size: it is computed with 64 bits."""
 
@@ -52,18 +56,54 @@ def variables(exprs: Iterable[tir.Expr]) -> tuple[tir.Var, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=512)  # several times what a model has: sizes of models that are gone stay in it
+class _Tidied:
+    """Canonical forms of dimensions that were asked for last: a generation of them, and another.
+
+    Bounded by how long they are together: sizes of models that are gone stay here. Threads that
+    meet may lose an entry, and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._new: dict[tir.Expr, tir.Expr] = {}
+        self._old: dict[tir.Expr, tir.Expr] = {}
+        self._length = 0
+
+    def get(self, expr: tir.Expr) -> tir.Expr | None:
+        found = self._new.get(expr)
+        return self._old.get(expr) if found is None else found
+
+    def keep(self, expr: tir.Expr, made: tir.Expr, length: int) -> None:
+        self._new[expr] = made
+        self._length += length
+        if self._length > MAX_KEPT:
+            self._new, self._old, self._length = {}, self._new, 0
+
+
+_TIDIED: Final = _Tidied()
+
+
 def tidy(expr: tir.Expr) -> tir.Expr:
     """The canonical form of a dimension."""
     if isinstance(expr, tir.Const | tir.Var):
         return expr
-    length_of(expr)
-    some = (tir.Const(1) <= var for var in free_vars(expr))
-    return Analyzer().assume(*some).simplify(expr)
+    found = _TIDIED.get(expr)
+    if found is None:
+        length, work = _measured(expr)
+        analyzer = Analyzer()
+        if work:  # a sum of products is the same whatever the values of sizes are
+            analyzer = analyzer.assume(*(tir.Const(1) <= var for var in free_vars(expr)))
+        found = analyzer.simplify(expr)
+        _TIDIED.keep(expr, found, length)
+    return found
 
 
 def length_of(expr: tir.Expr) -> int:
-    """Operations and operands of a size; `TooLarge` for many, and for numbers beyond 64 bits.
+    """Operations and operands of a size; `TooLarge` for many, and for numbers beyond 64 bits."""
+    return _measured(expr)[0]
+
+
+def _measured(expr: tir.Expr) -> tuple[int, int]:
+    """Operations and operands of a size, and how many of them are no sums and products.
 
     Expressions share their parts, and are followed as trees: twenty nodes of a model can make one
     of a million operations. Sums are long where many tensors are joined, and easy to deal with.
@@ -77,7 +117,7 @@ def length_of(expr: tir.Expr) -> int:
             work += 1
         if work > MAX_WORK or parts > MAX_PARTS:
             raise TooLarge("a size depends on others in too many steps")
-    return parts
+    return parts, work
 
 
 def as_shape(dims: Iterable[int | tir.Expr]) -> Shape:
@@ -102,6 +142,15 @@ def product(dims: Iterable[tir.Expr]) -> tir.Expr:
     for dim in dims:
         total = total * dim
     return tidy(total)
+
+
+def total(dims: Sequence[tir.Expr]) -> tir.Expr:
+    """The sum of dimensions, of which there may be very many."""
+    parts = [*dims]
+    while len(parts) > 1:
+        ends = itertools.zip_longest(parts[::2], parts[1::2])
+        parts = [a if b is None else a + b for a, b in ends]
+    return tidy(parts[0]) if parts else tir.Const(0)
 
 
 def count(shape: Iterable[tir.Expr], symbolic: int = 64) -> int:
