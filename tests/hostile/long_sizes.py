@@ -141,7 +141,9 @@ def stacked(rank: int) -> onnx.ModelProto:
     """Products of matrices along very many dimensions."""
     dims = [f"n{k}" for k in range(rank - 2)]
     inputs = [info("x", *dims, "a", "b"), info("w", *dims, "b", "c")]
-    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], inputs, [info("y", *["q"] * rank)])
+    return model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], inputs, [info("y", *["q"] * rank)]
+    )
 
 
 LONG: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -157,7 +159,9 @@ LONG: dict[str, Callable[[], onnx.ModelProto]] = {
     "joined at once": lambda: joined_at_once(200),
     "joined inside": lambda: joined_at_once(100, "m"),
     "joined, very many": lambda: joined_at_once(800),
+    "joined, too many": lambda: joined_at_once(5000),
     "joined one by one": lambda: joined_one_by_one(120),
+    "joined one by one, too many": lambda: joined_one_by_one(600),
     "cut": lambda: cut(256),
     "softmax of many dimensions": lambda: of_rank("Softmax"),
     "map of many dimensions": lambda: of_rank("Neg"),

@@ -26,6 +26,7 @@ REFUSED = {
     "nested loops": "M005",
     "dimensions of dimensions": "M005",
     "joined, too many": "M005",
+    "joined one by one, too many": "M005",
 }
 
 

@@ -49,6 +49,8 @@ from tilewright.graph.ops import (
 )
 from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
+    LONG,
+    MAX_LONG,
     as_shape,
     broadcast,
     dims_equal,
@@ -62,7 +64,7 @@ from tilewright.graph.sizes import (
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
-from tilewright.tensor.visit import walk
+from tilewright.tensor.visit import free_vars, walk
 
 __all__ = ["Builder"]
 
@@ -92,6 +94,8 @@ class Builder:
         self.nodes: list[Node] = []
         self.constants: dict[Value, Array] = {}
         self._contents: dict[Value, Array] = {}
+        self._long: set[tir.Expr] = set()
+        self._long_sizes = 0
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.purse = purse or Purse()
@@ -156,11 +160,22 @@ class Builder:
         if results is None:
             types = op.infer([value.type for value in inputs])
             require_possible(types)
+            self._count_long(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
         if fold:
             self._shared[key] = results
         return results
+
+    def _count_long(self, types: Sequence[TensorType]) -> None:
+        """Refuse a graph of many dimensions that depend on many sizes each (`TooLarge`)."""
+        for dim in (dim for kind in types for dim in kind.shape):
+            length = len(free_vars(dim))
+            if length > LONG and dim not in self._long:
+                self._long.add(dim)
+                self._long_sizes += length
+                if self._long_sizes > MAX_LONG:
+                    raise TooLarge("many of its dimensions depend on many sizes each")
 
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
         held = [self.contents(value) for value in inputs]
@@ -326,11 +341,11 @@ class Builder:
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         merged = _merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
         if merged is not None:
-            stacks = [
+            left, right = (
                 self.reshape(x, (*dims, *x.shape[-2:]))
                 for x, dims in zip((a, b), merged, strict=True)
-            ]
-            product_ = self.matmul(*stacks, dtype)
+            )
+            product_ = self.matmul(left, right, dtype)
             return self.reshape(product_, (*batch, *product_.shape[-2:]))
         letters = BATCH_LETTERS[: len(batch)]
         own_a, a = self._batch(a, letters, batch)

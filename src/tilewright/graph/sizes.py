@@ -38,8 +38,12 @@ G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
 
 MAX_WORK: Final = 256
 """Operations of a size other than sums and products. Those of networks have a dozen."""
-MAX_PARTS: Final = 4096
+MAX_PARTS: Final = 8192
 """Operations and operands of a size: the sum of as many sizes as are ever joined."""
+MAX_LONG: Final = 1 << 16
+"""Sizes in all long dimensions of a graph together: a few hundred, joined one by one."""
+LONG: Final = 32
+"""Sizes that a dimension depends on if it is long; those of networks do on a handful."""
 MAX_KEPT: Final = 1 << 18
 """Operations and operands of the sizes whose canonical forms are kept, for each generation."""
 MAX_LITERAL: Final = (1 << 63) - 1

@@ -44,8 +44,15 @@ class Example:
     def _holds_facts(self) -> bool:
         if self._is_possible is None:
             self._is_possible = False
-            self._is_possible = all(self.value(fact) >= 0 for fact in self._space.facts)
+            self._is_possible = self._runs_loops() and all(
+                self.value(fact) >= 0 for fact in self._space.facts
+            )
         return self._is_possible
+
+    def _runs_loops(self) -> bool:
+        atoms = map(self._space.var, self._space.extents)
+        ends = (atom.parts[0] for atom in atoms if isinstance(atom, Atom) and atom.parts)
+        return all(self.value(last) >= 0 for last in ends)
 
     def value(self, form: Linear) -> int:
         """The value of a form; raises `Unknown`."""
