@@ -81,6 +81,16 @@ def joined_at_once(count: int, *outer: str) -> onnx.ModelProto:
     return model([node], inputs, [info("y", *outer, "q")])
 
 
+def joined_one_by_one(count: int) -> onnx.ModelProto:
+    """Tensors of as many sizes, each joined to all before it."""
+    nodes = [
+        helper.make_node("Concat", [f"c{k - 1}" if k > 1 else "x0", f"x{k}"], [f"c{k}"], axis=0)
+        for k in range(1, count)
+    ]
+    inputs = [info(f"x{k}", f"n{k}") for k in range(count)]
+    return model(nodes, inputs, [info(f"c{count - 1}", "q")])
+
+
 def cut(count: int) -> onnx.ModelProto:
     """A tensor of a symbolic size in many parts."""
     names = [f"y{k}" for k in range(count)]
@@ -103,6 +113,39 @@ def bordered(rank: int) -> onnx.ModelProto:
     return model([node], inputs, outputs, pads=np.ones(2 * rank, np.int64))
 
 
+def enlarged(rank: int) -> onnx.ModelProto:
+    """Every dimension twice as long, with means between its elements."""
+    inputs = [info("x", *(f"n{k}" for k in range(rank)))]
+    outputs = [info("y", *(f"m{k}" for k in range(rank)))]
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")
+    return model([node], inputs, outputs, scales=np.full(rank, 2, np.float32))
+
+
+def sorted_inside(rank: int) -> onnx.ModelProto:
+    """The largest elements along a dimension with as many around it on both sides."""
+    dims = [f"n{k}" for k in range(rank)]
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=rank // 2)
+    outputs = [info("y", *(f"m{k}" for k in range(rank)))]
+    return model([node], [info("x", *dims)], outputs, k=[2])
+
+
+def scattered(rank: int) -> onnx.ModelProto:
+    """Elements that are written to places in a tensor of many dimensions."""
+    dims = [f"n{k}" for k in range(rank)]
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
+    places = info("i", "j", rank, kind=TensorProto.INT64)
+    return model([node], [info("x", *dims), places, info("u", "j")], [info("y", *dims)])
+
+
+def stacked(rank: int) -> onnx.ModelProto:
+    """Products of matrices along very many dimensions."""
+    dims = [f"n{k}" for k in range(rank - 2)]
+    inputs = [info("x", *dims, "a", "b"), info("w", *dims, "b", "c")]
+    return model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], inputs, [info("y", *["q"] * rank)]
+    )
+
+
 LONG: dict[str, Callable[[], onnx.ModelProto]] = {
     "size of sizes, few": lambda: repeated(8),
     "size of sizes": lambda: repeated(20),
@@ -115,9 +158,17 @@ LONG: dict[str, Callable[[], onnx.ModelProto]] = {
     "joined again": lambda: joined_again(400),
     "joined at once": lambda: joined_at_once(200),
     "joined inside": lambda: joined_at_once(100, "m"),
-    "joined, too many": lambda: joined_at_once(800),
+    "joined, very many": lambda: joined_at_once(800),
+    "joined, too many": lambda: joined_at_once(5000),
+    "joined one by one": lambda: joined_one_by_one(120),
+    "joined one by one, too many": lambda: joined_one_by_one(600),
     "cut": lambda: cut(256),
     "softmax of many dimensions": lambda: of_rank("Softmax"),
     "map of many dimensions": lambda: of_rank("Neg"),
     "border of many dimensions": lambda: bordered(10),
+    "border of all dimensions": lambda: bordered(32),
+    "enlarged along many dimensions": lambda: enlarged(20),
+    "sorted inside of many dimensions": lambda: sorted_inside(20),
+    "scattered in many dimensions": lambda: scattered(24),
+    "products along many dimensions": lambda: stacked(32),
 }

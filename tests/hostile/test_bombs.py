@@ -28,6 +28,7 @@ REFUSED = {
     "joined, too many": "M005",
     "sequences that overlap": "M004",
     "pairs of classes": "M004",
+    "joined one by one, too many": "M005",
 }
 
 

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 import tilewright as tw
 from tests.expect import raises_code
+from tests.hostile.long_sizes import bordered, enlarged, joined_at_once, joined_one_by_one
 from tests.hostile.texts import HEAD, compiled
 from tests.small import make
 from tilewright.errors import CallError, ModelError
@@ -163,3 +164,74 @@ def test_empty_results_that_no_array_can_be(text, monkeypatch):
     if "Unique" not in text:
         (y,) = module.run({"x": LONG[: 2**59]})
         assert sorted(y.shape) == [0, 2**60]
+
+
+@pytest.mark.parametrize("make_model", [joined_at_once, joined_one_by_one])
+def test_tensors_of_very_many_sizes_are_joined_in_order(make_model):
+    """Among them empty ones; sums of sizes are long, and sorted by their names."""
+    module = compiled(make_model(90))
+    parts = [np.arange(k % 4, dtype=np.float32) + k for k in range(90)]
+    (found,) = module.run({f"x{k}": part for k, part in enumerate(parts)})  # type: ignore[attr-defined]
+    assert np.array_equal(found, np.concatenate(parts))
+
+
+@pytest.mark.parametrize(("count", "outer"), [(1000, ()), (120, ("m",))])
+def test_very_many_sizes_in_one_join(count, outer):
+    rng = np.random.default_rng(4)
+    rows = [2] * len(outer)
+    parts = [rng.standard_normal((*rows, k % 3)).astype(np.float32) for k in range(count)]
+    module = compiled(joined_at_once(count, *outer))
+    (found,) = module.run({f"x{k}": part for k, part in enumerate(parts)})  # type: ignore[attr-defined]
+    assert np.array_equal(found, np.concatenate(parts, len(outer)))
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+@pytest.mark.parametrize("shape", [(1, 2, 1, 3, 1, 2, 1, 1, 2), (2, 1, 1, 1, 3, 1, 1, 1, 1, 1, 2)])
+def test_borders_along_some_of_many_dimensions(mode, shape):
+    rank = len(shape)
+    rng = np.random.default_rng(rank)
+    pads = rng.integers(0, 3, 2 * rank)
+    pads[:3] = pads[rank : rank + 3] = 0
+    x = rng.standard_normal(shape).astype(np.float32)
+    node = helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)
+    dims = [f"n{k}" for k in range(rank)]
+    module = compiled(make([node], [("x", dims)], [("y", ["q"] * rank)], {"p": pads}))
+    (found,) = module.run({"x": x})  # type: ignore[attr-defined]
+    widths = list(zip(pads[:rank], pads[rank:], strict=True))
+    assert np.array_equal(found, np.pad(x, widths, mode=mode))
+
+
+def test_a_border_around_nothing_of_many_dimensions():
+    x = np.empty((1, 0, *[1] * 7), np.float32)
+    (found,) = compiled(bordered(9)).run({"x": x})  # type: ignore[attr-defined]
+    assert np.array_equal(found, np.zeros([size + 2 for size in x.shape], np.float32))
+
+
+def test_means_along_many_dimensions():
+    x = np.random.default_rng(5).standard_normal((2, 3, *[1] * 7)).astype(np.float32)
+    (found,) = compiled(enlarged(9)).run({"x": x})  # type: ignore[attr-defined]
+    small = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
+    plain = make([small], [("x", [2, 3])], [("y", [4, 6])], {"s": np.full(2, 2, np.float32)})
+    (expected,) = compiled(plain).run({"x": x.reshape(2, 3)})  # type: ignore[attr-defined]
+    assert np.allclose(found, np.broadcast_to(expected.reshape(4, 6, *[1] * 7), found.shape))
+
+
+@pytest.mark.parametrize("others", [(2, 1, 3, 1, 2, 1, 1, 2), (2, 3, 1, 2, 1, 2, 3, 1), (1, 2)])
+def test_products_along_many_dimensions(others):
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((2, 1, 3, 1, 2, 1, 1, 2, 3, 4)).astype(np.float32)
+    w = rng.standard_normal((*others, 4, 2)).astype(np.float32)
+    shapes = [("x", list(x.shape)), ("w", list(w.shape))]
+    model = make([helper.make_node("MatMul", ["x", "w"], ["y"])], shapes, [("y", ["q"] * 10)])
+    (found,) = compiled(model).run({"x": x, "w": w})  # type: ignore[attr-defined]
+    assert np.allclose(found, x @ w, atol=1e-4)
+
+
+def test_products_along_many_dimensions_that_do_not_fit():
+    """As many elements, along other dimensions."""
+    dims = [[f"{name}{k}" for k in range(8)] for name in "nk"]
+    shapes = [("x", [*dims[0], 2, 2]), ("w", [*dims[1], 2, 2])]
+    model = make([helper.make_node("MatMul", ["x", "w"], ["y"])], shapes, [("y", ["q"] * 10)])
+    x, w = np.ones((2, 3, *[1] * 6, 2, 2), np.float32), np.ones((3, 2, *[1] * 6, 2, 2), np.float32)
+    with raises_code("C025"):
+        compiled(model).run({"x": x, "w": w})  # type: ignore[attr-defined]

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import Final
 
 from tilewright.graph.ir import Node, Shape
 from tilewright.graph.ops import Op, Sizes
 from tilewright.graph.sizes import filled, never_exceeds, tidy, variables
+from tilewright.graph.sizes import total as sum_of
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node as Part
-from tilewright.tensor.visit import children, map_children, rewrite, walk
+from tilewright.tensor.visit import children, free_vars, map_children
 
 __all__ = ["SizeNames", "abstract_sizes", "expressions"]
+
+ONE: Final = tir.Const(1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +92,9 @@ def abstract_sizes(nodes: Sequence[Node], result: Shape = ()) -> SizeNames:
     attributes = [_replaced(e, chosen) for e in every]
     names = SizeNames({}, chosen)
     for whole in (d for d in dims if not isinstance(d, tir.Const | tir.Var)):
-        inside = {v for v in walk(whole) if isinstance(v, tir.Var)}
-        elsewhere = (*(d for d in dims if d != whole), *attributes)
-        apart = not any(_occurs(var, expr, whole) for var in inside for expr in elsewhere)
+        inside, name = free_vars(whole), tir.Var("n")
+        elsewhere = (_replaced(e, {whole: name}) for e in (*dims, *attributes) if e != whole)
+        apart = all(inside.isdisjoint(free_vars(expr)) for expr in elsewhere)
         if apart or _is_taken_otherwise(whole):
             names.add(whole, dims[whole])
     for choice in _choices(map(names.expr, every), told):
@@ -143,25 +146,63 @@ def _choices(exprs: Iterable[tir.Expr], dims: Iterable[tir.Expr]) -> list[tir.Ex
     return list(found)
 
 
-def _replaced(expr: tir.Expr, parts: Mapping[tir.Expr, tir.Expr]) -> tir.Expr:
-    """The largest parts first: one may be part of another."""
-    if not parts:
-        return expr
+def _replaced(expr: tir.Expr, names: Mapping[tir.Expr, tir.Expr]) -> tir.Expr:
+    """An expression with dimensions replaced, also those whose terms are among those of a sum.
+
+    The largest parts are first: one may be part of another. Names decide the order of a sum, so
+    that `a + c` is not always a part of `a + b + c`.
+    """
 
     def visit(part: Part) -> Part:
-        new = parts.get(part) if isinstance(part, tir.Expr) else None
-        return map_children(part, visit) if new is None else new
+        if not isinstance(part, tir.Expr) or isinstance(part, tir.Const):
+            return part
+        if part in names:
+            return names[part]
+        if isinstance(part, tir.Add | tir.Sub):
+            for whole, name in names.items():
+                found = _taken_out(part, whole, name)
+                if found is not None:
+                    return found
+        return map_children(part, visit)
 
-    return cast("tir.Expr", visit(expr))
+    result = visit(expr)
+    assert isinstance(result, tir.Expr)
+    return result
 
 
-def _occurs(var: tir.Var, expr: tir.Expr, apart_from: tir.Expr) -> bool:
-    """Whether a size occurs in an expression, other than inside of a given whole."""
-    without = rewrite(
-        expr,
-        lambda part: tir.Const(1) if isinstance(part, tir.Expr) and part == apart_from else None,
-    )
-    return any(part is var for part in walk(without))
+def _taken_out(total: tir.Expr, whole: tir.Expr, name: tir.Expr) -> tir.Expr | None:
+    """A sum in which all terms of another one are its name, times a number; None if some miss."""
+    if not isinstance(whole, tir.Add | tir.Sub) or not free_vars(whole) <= free_vars(total):
+        return None
+    terms, taken = _terms(total), _terms(whole)
+    factors = {divmod(terms.get(term, 0), k) for term, k in taken.items() if term is not ONE}
+    ((factor, rest),) = factors if len(factors) == 1 else ((0, 0),)
+    if not factor or rest:
+        return None
+    left = {term: k - factor * taken.get(term, 0) for term, k in terms.items()}
+    left[ONE] = terms.get(ONE, 0) - factor * taken.get(ONE, 0)
+    parts = [term * k for term, k in left.items() if k]
+    return sum_of([name * factor, *parts])
+
+
+def _terms(total: tir.Expr) -> dict[tir.Expr, int]:
+    """The terms of a sum and how often each occurs; that of `ONE` is its constant."""
+    found: dict[tir.Expr, int] = {}
+    stack = [(total, 1)]
+    while stack:
+        part, k = stack.pop()
+        match part:
+            case tir.Add(a=a, b=b):
+                stack += ((b, k), (a, k))
+            case tir.Sub(a=a, b=b):
+                stack += ((b, -k), (a, k))
+            case tir.Mul(a=a, b=tir.Const(value=number)):
+                stack.append((a, k * int(number)))
+            case tir.Const(value=number):
+                found[ONE] = found.get(ONE, 0) + k * int(number)
+            case _:
+                found[part] = found.get(part, 0) + k
+    return found
 
 
 def expressions(op: Op) -> Iterator[tir.Expr]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from string import ascii_letters
 from typing import Final
 
 import numpy as np
@@ -48,6 +50,8 @@ from tilewright.graph.ops import (
 )
 from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
+    LONG,
+    MAX_LONG,
     as_shape,
     broadcast,
     dims_equal,
@@ -62,6 +66,7 @@ from tilewright.graph.sizes import (
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["Builder"]
 
@@ -70,6 +75,12 @@ MAX_SYMBOLIC: Final = 256
 
 MAX_JOINED: Final = 64
 """Tensors that one node joins: more than any network does that relies on joins in place."""
+
+MAX_BATCH: Final = 6
+"""Dimensions along which products are stacked, as they are: more than networks have."""
+
+BATCH_LETTERS: Final = "".join(c for c in ascii_letters if c not in "kmn")
+"""Names of the dimensions along which products are stacked: more than tensors have."""
 
 
 class Builder:
@@ -86,6 +97,8 @@ class Builder:
         self.constants: dict[Value, Array] = {}
         self._contents: dict[Value, Array] = {}
         self._fractions: dict[Value, Array] = {}
+        self._long: set[tir.Expr] = set()
+        self._long_sizes = 0
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.purse = purse or Purse()
@@ -150,6 +163,7 @@ class Builder:
         if results is None:
             types = op.infer([value.type for value in inputs])
             require_possible(types)
+            self._count_long(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
             if fold and len(results) == 1:
@@ -179,6 +193,16 @@ class Builder:
         """What a tensor holds if that is known, as far as floats over sizes are."""
         held = self.contents(value)
         return self._fractions.get(value) if held is None else held
+
+    def _count_long(self, types: Sequence[TensorType]) -> None:
+        """Refuse a graph of many dimensions that depend on many sizes each (`TooLarge`)."""
+        for dim in (dim for kind in types for dim in kind.shape):
+            length = len(free_vars(dim))
+            if length > LONG and dim not in self._long:
+                self._long.add(dim)
+                self._long_sizes += length
+                if self._long_sizes > MAX_LONG:
+                    raise TooLarge("many of its dimensions depend on many sizes each")
 
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
         held = [self._followed(value) for value in inputs]
@@ -354,7 +378,15 @@ class Builder:
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
         batch = broadcast(a.shape[:-2], b.shape[:-2])
-        letters = "abcdefgh"[: len(batch)]
+        merged = _merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
+        if merged is not None:
+            left, right = (
+                self.reshape(x, (*dims, *x.shape[-2:]))
+                for x, dims in zip((a, b), merged, strict=True)
+            )
+            product_ = self.matmul(left, right, dtype)
+            return self.reshape(product_, (*batch, *product_.shape[-2:]))
+        letters = BATCH_LETTERS[: len(batch)]
         a, b = (self._widened(x, (*batch, *x.shape[-2:])) for x in (a, b))
         own_a, a = self._batch(a, letters, batch)
         own_b, b = self._batch(b, letters, batch)
@@ -409,3 +441,19 @@ def constant_scalar(value: float, dtype: DType) -> tir.Const:
 def type_of(array: Array) -> DType:
     """The element type of an array."""
     return dtype_of(array.dtype)
+
+
+def _merged_batch(a: Shape, b: Shape) -> tuple[Shape, Shape] | None:
+    """Both shapes with neighbours merged that are stacked alike; None if there are none."""
+    rank = max(len(a), len(b))
+    one = tir.Const(1)
+    wide = [(*[one] * (rank - len(shape)), *shape) for shape in (a, b)]
+    keys = []
+    for d, (p, q) in enumerate(zip(*wide, strict=True)):
+        single = fixed(p) == 1, fixed(q) == 1
+        keys.append((single, None if any(single) or dims_equal(p, q) else d))
+    runs = [list(run) for _, run in groupby(range(rank), key=keys.__getitem__)]
+    if len(runs) == rank:
+        return None
+    first, second = (tuple(product(shape[d] for d in run) for run in runs) for shape in wide)
+    return first, second

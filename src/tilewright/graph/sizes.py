@@ -7,6 +7,7 @@ has elements (`runtime` leaves out the others), and `filled` says what follows f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -31,6 +32,7 @@ __all__ = [
     "fixed",
     "never_exceeds",
     "product",
+    "total",
 ]
 __all__ += ["is_one_or_none", "length_of", "same_shape", "sized", "tidy", "variables"]
 
@@ -40,8 +42,14 @@ ZERO: Final = tir.Const(0)
 
 MAX_WORK: Final = 256
 """Operations of a size other than sums and products. Those of networks have a dozen."""
-MAX_PARTS: Final = 4096
+MAX_PARTS: Final = 8192
 """Operations and operands of a size: the sum of as many sizes as are ever joined."""
+MAX_LONG: Final = 1 << 16
+"""Sizes in all long dimensions of a graph together: a few hundred, joined one by one."""
+LONG: Final = 32
+"""Sizes that a dimension depends on if it is long; those of networks do on a handful."""
+MAX_KEPT: Final = 1 << 18
+"""Operations and operands of the sizes whose canonical forms are kept, for each generation."""
 MAX_LITERAL: Final = (1 << 63) - 1
 """Numbers in a size: it is computed with 64 bits."""
 
@@ -56,15 +64,47 @@ def variables(exprs: Iterable[tir.Expr]) -> tuple[tir.Var, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=512)  # several times what a model has: sizes of models that are gone stay in it
+class _Tidied:
+    """Canonical forms of dimensions that were asked for last: a generation of them, and another.
+
+    Bounded by how long they are together: sizes of models that are gone stay here. Threads that
+    meet may lose an entry, and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._new: dict[tir.Expr, tir.Expr] = {}
+        self._old: dict[tir.Expr, tir.Expr] = {}
+        self._length = 0
+
+    def get(self, expr: tir.Expr) -> tir.Expr | None:
+        found = self._new.get(expr)
+        return self._old.get(expr) if found is None else found
+
+    def keep(self, expr: tir.Expr, made: tir.Expr, length: int) -> None:
+        self._new[expr] = made
+        self._length += length
+        if self._length > MAX_KEPT:
+            self._new, self._old, self._length = {}, self._new, 0
+
+
+_TIDIED: Final = _Tidied()
+
+
 def tidy(expr: tir.Expr) -> tir.Expr:
     """The canonical form of a dimension."""
     if isinstance(expr, tir.Const | tir.Var):
         return expr
-    length_of(expr)
-    divisors = {var for divisor in _divisors(expr) for var in free_vars(divisor)}
-    known = (tir.Const(int(var in divisors)) <= var for var in free_vars(expr))
-    return Analyzer().assume(*known).simplify(expr)
+    found = _TIDIED.get(expr)
+    if found is None:
+        length, work = _measured(expr)
+        analyzer = Analyzer()
+        if work:  # a sum of products is the same whatever the values of sizes are
+            divisors = {var for divisor in _divisors(expr) for var in free_vars(divisor)}
+            known = (tir.Const(int(var in divisors)) <= var for var in free_vars(expr))
+            analyzer = analyzer.assume(*known)
+        found = analyzer.simplify(expr)
+        _TIDIED.keep(expr, found, length)
+    return found
 
 
 def _divisors(expr: tir.Expr) -> Iterator[tir.Expr]:
@@ -74,7 +114,12 @@ def _divisors(expr: tir.Expr) -> Iterator[tir.Expr]:
 
 
 def length_of(expr: tir.Expr) -> int:
-    """Operations and operands of a size; `TooLarge` for many, and for numbers beyond 64 bits.
+    """Operations and operands of a size; `TooLarge` for many, and for numbers beyond 64 bits."""
+    return _measured(expr)[0]
+
+
+def _measured(expr: tir.Expr) -> tuple[int, int]:
+    """Operations and operands of a size, and how many of them are no sums and products.
 
     Expressions share their parts, and are followed as trees: twenty nodes of a model can make one
     of a million operations. Sums are long where many tensors are joined, and easy to deal with.
@@ -88,7 +133,7 @@ def length_of(expr: tir.Expr) -> int:
             work += 1
         if work > MAX_WORK or parts > MAX_PARTS:
             raise TooLarge("a size depends on others in too many steps")
-    return parts
+    return parts, work
 
 
 def as_shape(dims: Iterable[int | tir.Expr]) -> Shape:
@@ -115,12 +160,22 @@ def product(dims: Iterable[tir.Expr]) -> tir.Expr:
     return tidy(total)
 
 
+def total(dims: Sequence[tir.Expr]) -> tir.Expr:
+    """The sum of dimensions, of which there may be very many."""
+    parts = [*dims]
+    while len(parts) > 1:
+        ends = itertools.zip_longest(parts[::2], parts[1::2])
+        parts = [a if b is None else a + b for a, b in ends]
+    return tidy(parts[0]) if parts else tir.Const(0)
+
+
 def count(shape: Iterable[tir.Expr], symbolic: int = 64) -> int:
     """A number of elements for estimates; a symbolic dimension counts as `symbolic`."""
     dims = [1 if is_one_or_none(d) else tir.int_value(d) for d in shape]
     return prod(symbolic if d is None else d for d in dims)
 
 
+@lru_cache(maxsize=512)
 def is_one_or_none(dim: tir.Expr) -> bool:
     """Whether a dimension is symbolic and never more than one: that of the last element."""
     return not isinstance(dim, tir.Const | tir.Var) and never_exceeds(dim, tir.Const(1), ())

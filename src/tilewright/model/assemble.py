@@ -130,6 +130,8 @@ class _Assembler:
         inputs = tuple(self._input(value) for value in self.graph.inputs)
         for var in self.plan.segments:
             self.sizes.bind(var)
+        for var, meaning in self.plan.named.items():
+            self.sizes.define(var, meaning)
         self._require_assumptions()
         steps = [s for s in self.plan.steps if not isinstance(s, planned.Label)]
         places = self._label_places()

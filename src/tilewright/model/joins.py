@@ -13,17 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tilewright.graph.groups import is_view
 from tilewright.graph.ir import Graph, Node, Value
 from tilewright.graph.ops import Concat
 from tilewright.graph.ops.op import Role
 from tilewright.graph.sizes import fixed, product, sized, tidy
+from tilewright.model.sizing import is_plain
 from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import Reorder, Split
 from tilewright.tensor.stored import misfit
 
 __all__ = ["Join", "joins_of"]
+
+NAMED_EACH: Final = 16
+"""Parts of symbolic sizes after which the place of the next one is a size of its own."""
 
 _TOLD = (Role.MAP, Role.MOVE, Role.REDUCE, Role.ANCHOR)
 """Roles of operators whose kernels write to any place."""
@@ -33,12 +38,14 @@ _TOLD = (Role.MAP, Role.MOVE, Role.REDUCE, Role.ANCHOR)
 class Join:
     """`places` are the parts, with the byte at which each begins in the whole.
 
-    `copied` are pairs (value, part) that have to be copied.
+    `copied` are pairs (value, part) that have to be copied. `named` are sizes for long sums: where
+    each of a thousand parts begins is where one of the last dozen does, and what lies between.
     """
 
     whole: Value
     places: dict[Value, tir.Expr]
     copied: tuple[tuple[Value, Value], ...]
+    named: dict[tir.Var, tir.Expr]
 
 
 def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
@@ -53,7 +60,8 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
         copied: list[tuple[Value, Value]] = []
         places: dict[Value, tir.Expr] = {}
         begin: tir.Expr = tir.Const(0)
-        for value in node.inputs:
+        named: dict[tir.Var, tir.Expr] = {}
+        for number, value in enumerate(node.inputs, 1):
             kind = replace(value.type, layout=node.output.layout)
             behind = root(value)
             maker = makers.get(behind)
@@ -67,8 +75,11 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
                 places[part] = begin
                 copied.append((value, part))
             begin = tidy(begin + product((*kind.stored_shape, tir.Const(kind.dtype.size_bytes))))
+            if number % NAMED_EACH == 0 and fixed(begin) is None and is_plain(begin):
+                name = tir.Var(f"{node.output.name} from {number}")
+                named[name], begin = begin, name
         if len(copied) < len(node.inputs) or symbolic:
-            found[node] = Join(node.output, places, tuple(copied))
+            found[node] = Join(node.output, places, tuple(copied), named)
     return found
 
 

@@ -64,6 +64,7 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
     joins = joins_of(graph, plan.root)
     for join in joins.values():
         plan.parts.update((part, (join.whole, begin)) for part, begin in join.places.items())
+        plan.named.update(join.named)
     told_late = {v for n, _ in plan.nodes if isinstance(n.op, Host) for v in n.outputs}
     cuts = cuts_of(graph, plan.root, plan.constants.keys() | told_late)
     for group in group_nodes(graph):

@@ -76,7 +76,7 @@ class SizeTable:
 
     def __init__(self, segments: Mapping[tir.Var, int]) -> None:
         self.sizes: list[Size] = []
-        self._segments = segments
+        self._segments = dict(segments)
         self._numbers: dict[tir.Expr, int] = {}
         self._late: dict[tuple[tir.Expr, int], int] = {}
         self._required: set[tuple[tir.Expr, tir.Expr, int]] = set()
@@ -88,6 +88,13 @@ class SizeTable:
             self._numbers[var] = len(self.sizes)
             self.sizes.append(Size(var.name, None, self._segments[var]))
         return self._numbers[var]
+
+    def define(self, var: tir.Var, meaning: tir.Expr) -> None:
+        """A size that stands for an expression over others, which every run can compute."""
+        self._segments[var] = self.segment([meaning])
+        value = self.postfix(meaning)
+        self._numbers[var] = len(self.sizes)
+        self.sizes.append(Size(var.name, value, self._segments[var]))
 
     def number(self, dim: tir.Expr, since: int = 0) -> int:
         """The number of a dimension, which is computed when its segment is entered.

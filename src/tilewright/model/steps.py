@@ -77,6 +77,7 @@ class Plan:
     own where they assume something of sizes, so that nothing is asked of a branch not taken.
     `homes[value]` is the segment in which a value is made. `alike` are dimensions of what a loop
     collects: one of an iteration, the same of the first, and the segment in which they must agree.
+    `named` are sizes that stand for long expressions, in terms of others or of those before them.
     `wholes` are found as they are asked for, when all is planned: of what is joined again and
     again, each is a part of the next.
     """
@@ -91,6 +92,7 @@ class Plan:
     nodes: list[tuple[Node, int]] = field(default_factory=list)
     homes: dict[Value, int] = field(default_factory=dict)
     alike: list[tuple[tir.Expr, tir.Var, int]] = field(default_factory=list)
+    named: dict[tir.Var, tir.Expr] = field(default_factory=dict)
     wholes: dict[Value, tuple[Value, tir.Expr]] = field(default_factory=dict)
     here: int = 0
 

@@ -14,10 +14,15 @@ import numpy as np
 
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
-from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
+from tilewright.frontend.onnx.shapes import (
+    MANY_DIMS,
+    known_axes,
+    known_integers,
+    known_numbers,
+)
 from tilewright.frontend.onnx.windows import require_near
 from tilewright.graph import Builder, Value
-from tilewright.graph.sizes import fixed, never_exceeds, product, tidy
+from tilewright.graph.sizes import dims_equal, fixed, never_exceeds, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import substitute
 
@@ -25,6 +30,8 @@ __all__ = ["cut", "span"]
 
 ENDLESS: Final = 2**31 - 1
 """A start or end of this size or more means the end of the dimension, whatever its size."""
+BORDERED_AT_ONCE: Final = 3
+"""Dimensions of a tensor of very many along which one kernel makes a border."""
 
 
 @onnx_op("Concat")
@@ -108,7 +115,6 @@ def pad(
     along = known_axes(b, node, x.rank, axes) or list(range(x.rank))
     before = dict(zip(along, amounts[: len(along)], strict=True))
     after = dict(zip(along, amounts[len(along) :], strict=True))
-    mode = node.string("mode", "constant")
     for axis in along:  # what is cut away is gone before the border is made
         low, high = (tir.maximum(-p[axis], 0) for p in (before, after))
         length = tidy(x.shape[axis] - low - high)
@@ -117,17 +123,57 @@ def pad(
         x = cut(b, x, axis, tidy(low), length)
         before[axis], after[axis] = (tidy(tir.maximum(p[axis], 0)) for p in (before, after))
     shape = [tidy(d + before.get(k, 0) + after.get(k, 0)) for k, d in enumerate(x.shape)]
-    if mode != "constant":
-        outside = _BORDERS[mode]
-        return b.remap(
-            x,
-            shape,
-            lambda *o: [
-                outside(i - before[k], x.shape[k]) if k in before and shape[k] != x.shape[k] else i
-                for k, i in enumerate(o)
-            ],
-        )
-    return _constant_border(b, node, x, before, shape, value)
+    if x.rank > MANY_DIMS:
+        return _bordered_in_parts(b, node, x, before, shape, value)
+    return _bordered(b, node, x, before, shape, value)
+
+
+def _bordered_in_parts(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    before: dict[int, tir.Expr],
+    shape: Sequence[tir.Expr],
+    value: Value | None,
+) -> Value:
+    """Borders along a few dimensions at a time; those around them are one each.
+
+    A kernel for borders along all of many dimensions would test each element against all of them.
+    """
+    dims = list(x.shape)
+    for low in range(0, x.rank, BORDERED_AT_ONCE):
+        part = range(low, min(low + BORDERED_AT_ONCE, len(dims)))
+        if all(dims_equal(dims[k], shape[k]) for k in part):
+            continue
+        outer, inner = product(dims[:low]), product(dims[part.stop :])
+        flat = b.reshape(x, (outer, *(dims[k] for k in part), inner))
+        dims[low : part.stop] = shape[low : part.stop]
+        amounts = {k - low + 1: before[k] for k in part if k in before}
+        wanted = (outer, *(dims[k] for k in part), inner)
+        x = _bordered(b, node, flat, amounts, wanted, value)
+    return b.reshape(x, shape)
+
+
+def _bordered(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    before: dict[int, tir.Expr],
+    shape: Sequence[tir.Expr],
+    value: Value | None,
+) -> Value:
+    mode = node.string("mode", "constant")
+    if mode == "constant":
+        return _constant_border(b, node, x, before, shape, value)
+    outside = _BORDERS[mode]
+    return b.remap(
+        x,
+        shape,
+        lambda *o: [
+            outside(i - before[k], x.shape[k]) if k in before and shape[k] != x.shape[k] else i
+            for k, i in enumerate(o)
+        ],
+    )
 
 
 def _may_be_negative(amount: tir.Expr) -> bool:

@@ -9,6 +9,7 @@ table is a matrix and resizing a product.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import floor
@@ -28,13 +29,13 @@ from tilewright.frontend.onnx.coordinates import (
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
-from tilewright.frontend.onnx.shapes import known_axes
+from tilewright.frontend.onnx.shapes import MANY_DIMS, known_axes
 from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
-from tilewright.graph.sizes import fixed, tidy
+from tilewright.graph.sizes import fixed, product, tidy
 from tilewright.shown import shown
 from tilewright.tensor import ir as tir
 
@@ -225,15 +226,29 @@ def _interpolated(b: Builder, x: Value, plan: Sequence[Along], how: Interpolatio
     dtype = x.dtype
     wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
     for along in plan:
-        parts: list[Value] = []
-        weights: list[Value] = []
-        for offset in how.offsets:
-            table = b.tabulate((along.after,), partial(how.place, along, offset), i64)
-            weight = b.tabulate((along.after,), partial(how.weight, along, offset), f32)
-            parts.append(take(b, wide, table, along.axis))
-            weights.append(b.reshape(weight, _column(along, x)))
-        wide = b.map(_weighted_sum, *parts, *weights, dtype=wide.dtype)
+        wide = _along(b, wide, along, partial(_interpolated_along, b, how))
     return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
+
+
+def _interpolated_along(b: Builder, how: Interpolation, x: Value, along: Along) -> Value:
+    parts: list[Value] = []
+    weights: list[Value] = []
+    for offset in how.offsets:
+        table = b.tabulate((along.after,), partial(how.place, along, offset), i64)
+        weight = b.tabulate((along.after,), partial(how.weight, along, offset), f32)
+        parts.append(take(b, x, table, along.axis))
+        weights.append(b.reshape(weight, _column(along, x)))
+    return b.map(_weighted_sum, *parts, *weights, dtype=x.dtype)
+
+
+def _along(b: Builder, x: Value, along: Along, change: Callable[[Value, Along], Value]) -> Value:
+    """A tensor changed along a dimension; if there are very many others, they are two."""
+    if x.rank <= MANY_DIMS:
+        return change(x, along)
+    before, after = x.shape[: along.axis], x.shape[along.axis + 1 :]
+    flat = b.reshape(x, (product(before), along.before, product(after)))
+    changed = change(flat, replace(along, axis=1))
+    return b.reshape(changed, (*before, along.after, *after))
 
 
 def _column(along: Along, x: Value) -> tuple[tir.Expr | int, ...]:
@@ -271,7 +286,8 @@ def _smoothed(
         if at is None:
             node.decline(f"{m} places with antialias")
         places, shares = _shares(at.astype(np.float64), n, float(scale.value), node, kind)
-        wide = _weighted(b, wide, along.axis, n, places, shares.astype(wide.dtype.numpy))
+        table = shares.astype(wide.dtype.numpy)
+        wide = _along(b, wide, along, partial(_weighted, b, places, table))
     return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
 
 
@@ -281,8 +297,10 @@ def _first(kind: str, scale: float) -> int:
     return floor(-reach / scale) + 1
 
 
-def _weighted(b: Builder, x: Value, along: int, n: int, places: Array, shares: Array) -> Value:
+def _weighted(b: Builder, places: Array, shares: Array, x: Value, where: Along) -> Value:
     """Sums of shares [result, neighbour] of elements: a product with a matrix if it is small."""
+    along, n = where.axis, fixed(where.before)
+    assert n is not None
     if b.purse.spends(n * len(places)):
         matrix = np.zeros((len(places), n), shares.dtype)
         np.add.at(matrix, (np.arange(len(places))[:, None], places), shares)

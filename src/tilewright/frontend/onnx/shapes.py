@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tilewright.frontend.onnx.limits import MAX_RANK
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
@@ -13,7 +14,10 @@ from tilewright.graph.sizes import broadcast, fixed, product, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
-__all__ = ["aligned", "known_axes", "known_integers", "known_numbers"]
+__all__ = ["MANY_DIMS", "aligned", "known_axes", "known_integers", "known_numbers"]
+
+MANY_DIMS: Final = 8
+"""Dimensions of tensors of networks: what has more is worked on a few at a time."""
 
 
 def known_integers(

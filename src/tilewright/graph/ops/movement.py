@@ -20,7 +20,7 @@ from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.ends import ends, require_limits
 from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
 from tilewright.graph.ops.op import Limit, Op, Role, SizeOf, computed_as
-from tilewright.graph.sizes import as_shape, dims_equal, fixed, never_exceeds, product
+from tilewright.graph.sizes import as_shape, dims_equal, fixed, never_exceeds, product, total
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Tensor, compute, seq
@@ -300,19 +300,17 @@ class Concat(Op):
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         first = inputs[0]
-        total: tir.Expr = tir.Const(0)
         for source in inputs:
             for d, (a, b) in enumerate(zip(first.shape, source.shape, strict=True)):
                 both = fixed(a) is not None and fixed(b) is not None
                 if d != self.axis and both and not dims_equal(a, b):
                     hint = "make them equal in all other dimensions"
                     raise GraphError(G011, {"axis": self.axis, "dimension": d}, hint=hint)
-            total = total + source.shape[self.axis]
         shape = [*first.shape]
         for d in range(len(shape)):  # a number says more than a symbol that must equal it
             known = next((s.shape[d] for s in inputs if fixed(s.shape[d]) is not None), shape[d])
             shape[d] = known
-        shape[self.axis] = total
+        shape[self.axis] = total([source.shape[self.axis] for source in inputs])
         return [TensorType(first.dtype, as_shape(shape))]
 
     def is_copied(self, shapes: Sequence[Shape]) -> bool:

@@ -20,6 +20,7 @@ from math import gcd
 from tilewright.dtypes import index
 from tilewright.tensor.arith import div_mod, symbolic_div
 from tilewright.tensor.arith.compare import decide, facts_of, simplify_compare
+from tilewright.tensor.arith.examples import Example, examples
 from tilewright.tensor.arith.fold import fold
 from tilewright.tensor.arith.interval import Interval
 from tilewright.tensor.arith.linear import Atom, Kind, Linear, high, low
@@ -49,7 +50,7 @@ __all__ = ["Analyzer"]
 class Analyzer(Space):
     """Simplifies and proves, given `0 ≤ var < extent` for each bound variable."""
 
-    __slots__ = ("_assumed", "_linears", "_nonneg", "_searching", "_simplified")
+    __slots__ = ("_assumed", "_examples", "_linears", "_nonneg", "_searching", "_simplified")
 
     def __init__(self, extents: Mapping[Var, Expr | int] | None = None) -> None:
         super().__init__(extents or {})
@@ -59,6 +60,7 @@ class Analyzer(Space):
         self._simplified: dict[int, tuple[Expr, Expr]] = {}
         self._nonneg: dict[object, bool] = {}
         self._assumed: tuple[Expr, ...] = ()
+        self._examples: tuple[Example, ...] | None = None
         self._searching = False
 
     def bind(self, var: Var, extent: Expr | int) -> Analyzer:
@@ -83,6 +85,7 @@ class Analyzer(Space):
                 _tighten(atom, k, fact.const)
         self._linears.clear()
         self._nonneg.clear()
+        self._examples = None
 
     def simplify(self, expr: Expr) -> Expr:
         """An equal expression in canonical form; the same object if it is that already."""
@@ -244,12 +247,21 @@ class Analyzer(Space):
         key = form.key()
         found = self._nonneg.get(key)
         if found is None:
-            self._searching, self.steps = True, STEPS
-            try:
-                found = self._nonneg[key] = never_negative(self, form)
-            finally:
-                self._searching = False
+            found = self._nonneg[key] = not self._is_refuted(form) and self._searched(form)
         return found
+
+    def _is_refuted(self, form: Linear) -> bool:
+        """Whether the form is negative somewhere, so that there is no proof to look for."""
+        if self._examples is None:
+            self._examples = examples(self)
+        return any(example.refutes(form) for example in self._examples)
+
+    def _searched(self, form: Linear) -> bool:
+        self._searching, self.steps = True, STEPS
+        try:
+            return never_negative(self, form)
+        finally:
+            self._searching = False
 
 
 def _tighten(atom: Atom, k: int, const: int) -> None:

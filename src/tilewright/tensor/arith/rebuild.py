@@ -1,19 +1,23 @@
 """From linear forms back to expressions, in a fixed order, reusing the nodes of the original.
 
 A sum is written with its first positive term in front, the others in the order of their atoms, the
-constant last: `n - i - 1`. Where the original already has exactly that shape, its own nodes are
+constant last: `n - i - 1`. Very long sums are sums of shorter ones, so that nothing that follows
+them down has to go deep. Where the original already has exactly that shape, its own nodes are
 returned, so that simplifying what is simple costs no allocation and returns the same object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tilewright.tensor.arith.linear import Atom, Linear
 from tilewright.tensor.ir import Add, Const, Expr, Mul, Sub, Var
 
 __all__ = ["expression", "same_tree"]
+
+MAX_SPINE: Final = 32
+"""Terms of a sum that lean to the left: more than index expressions of kernels have."""
 
 
 def _key_of(term: tuple[Atom, int]) -> tuple[Any, ...]:
@@ -33,6 +37,9 @@ def expression(form: Linear, like: Expr | None = None) -> Expr:
             front = next((n for n, (_, k) in enumerate(ordered) if k > 0), 0)
             if front:
                 ordered.insert(0, ordered.pop(front))
+    if len(ordered) > MAX_SPINE:
+        made = _long(ordered, const)
+        return like if like is not None and same_tree(made, like) else made
     length = len(ordered) + (const != 0)
     if ordered[0][1] < 0:
         length += const == 0
@@ -75,6 +82,28 @@ def _build(
                 return old
         return kind(result, Const(abs(const)))
     return result
+
+
+def _long(ordered: Sequence[tuple[Atom, int]], const: int) -> Expr:
+    """What is added less what is subtracted, each a sum of sums."""
+    added = [_term(atom, k, None) for atom, k in ordered if k > 0]
+    taken = [_term(atom, -k, None) for atom, k in ordered if k < 0]
+    result = _sum_of_sums(added) if added else Const(0)
+    if taken:
+        result = Sub(result, _sum_of_sums(taken))
+    if const:
+        result = (Add if const > 0 else Sub)(result, Const(abs(const)))
+    return result
+
+
+def _sum_of_sums(terms: Sequence[Expr]) -> Expr:
+    while len(terms) > MAX_SPINE:
+        starts = range(0, len(terms), MAX_SPINE)
+        terms = [_sum_of_sums(terms[k : k + MAX_SPINE]) for k in starts]
+    total = terms[0]
+    for term in terms[1:]:
+        total = Add(total, term)
+    return total
 
 
 def _term(atom: Atom | None, k: int, like: Expr | None) -> Expr:
