@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from tilewright.cli.models import (
 )
 from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
-from tilewright.errors import ArtefactError, TargetError
+from tilewright.errors import ArtefactError, Code, TargetError, UserError
 from tilewright.model.compiler import NotCompiled, Unsettled, compile_parts
 from tilewright.model.module import infos_of
 from tilewright.model.settled import settled_values
@@ -29,6 +32,8 @@ from tilewright.shown import quoted
 from tilewright.target import Target
 
 __all__ = ["add_to"]
+
+K048 = Code("K048", "`{path}` cannot be written: {problem}")
 
 _EXAMPLES = """\
 examples:
@@ -59,8 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     output = arguments.output or Path(path.with_suffix(SUFFIX).name)
     start = time.perf_counter()
     if _runs_here(arguments.target):
-        module = open_module(arguments)
-        module.save(output)
+        with _written(output):
+            module = open_module(arguments)
+            module.save(output)
         facts: dict[str, Any] = {
             "inputs": [info.exact for info in module.inputs],
             "outputs": [info.exact for info in module.outputs],
@@ -70,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             "threads": module.threads,
         }
     else:
-        facts = _for_another_machine(arguments, path, output)
+        with _written(output):
+            facts = _for_another_machine(arguments, path, output)
     facts |= {"file": str(output), "bytes": output.stat().st_size}
     facts["seconds"] = round(time.perf_counter() - start, 3)
     if arguments.json:
@@ -78,6 +85,19 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         say(_text(facts))
     return 0
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Refuse a place where no file can be (K048), as far as possible before anything is done."""
+    try:
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise OSError("it is a folder" if path.is_dir() else "its folder cannot be written")
+        yield
+    except OSError as problem:
+        facts = {"path": path, "problem": problem.strerror or str(problem)}
+        hint = "name another file with `--output`; its folder must be there"
+        raise UserError(K048, facts, hint=hint) from None
 
 
 def _runs_here(target: str) -> bool:

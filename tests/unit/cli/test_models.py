@@ -140,6 +140,9 @@ def test_run_says_what_is_slow_without_a_place_in_the_code(tmp_path):
     [
         (["run", "missing.onnx"], "K040"),
         (["compile", "missing.onnx"], "K040"),
+        (["compile", "{model}", "--output", "missing/model.tw"], "K048"),
+        (["compile", "{model}", "--output", "."], "K048"),
+        (["compile", "{model}", "--output", "missing/model.tw", "--target", "aarch64"], "K048"),
         (["doctor", "missing.tw"], "K040"),
         (["show", "missing.onnx"], "K040"),
         (["run", "{model}", "--size", "row=3"], "K042"),

@@ -139,6 +139,17 @@ EXAMPLES = (
         right='show("small.onnx", "--stage", "program", "--kernel", "0")',
     ),
     example(
+        "K048",
+        """A compiled model is written beside its place first, and then put there: the folder must
+        exist, one must be allowed to write in it, and there must be room on the disk.""",
+        wrong="$ tilewright compile model.onnx --output missing/model.tw",
+        right="""
+        from pathlib import Path
+
+        assert Path("model.tw").parent.is_dir()
+        """,
+    ),
+    example(
         "K060",
         """`layouts` is `"auto"`, or the layout that all feature maps get wherever a kernel has it:
         channels last (`nhwc`), channels first (`nchw`), or first in blocks (`nchw8c`).""",
