@@ -104,6 +104,9 @@ def _finish(g: Growth) -> onnx.ModelProto:
         [_output(g, v) for v in outputs],
         [tensor_of(v) for v in constants if v not in as_nodes],
     )
+    foreign = {name for node in g.nodes if node.domain in DOMAINS for name in node.output}
+    known = {v.name for v in outputs}
+    graph.value_info.extend(_output(g, v) for v in g.values if v.name in foreign - known)
     versions = imports(g.opset, g.nodes)
     versions += [helper.make_opsetid("local", 1)] if functions else []
     return helper.make_model(

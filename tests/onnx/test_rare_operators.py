@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from tests.onnx.native_nodes import check_native, native
 from tests.onnx.small_models import BATCH
@@ -98,10 +100,14 @@ def test_sequences_of_numbers(mode: str, lengths: tuple[int, int]) -> None:
         "min_gram_length": lengths[0],
         "max_gram_length": lengths[1],
         "max_skip_count": 2,
-        "weights": [float(w) for w in RNG.integers(1, 9, 11)],
     }
+    # The standard has the weight of each sequence, the reference takes them for those of columns.
+    by_column = [float(w) for w in RNG.integers(1, 9, 11)]
+    weights = [by_column[column] for column in columns]
+    there = helper.make_node("TfIdfVectorizer", ["x"], ["y"], weights=by_column, **attributes)
     for x in (RNG.integers(1, 9, (3, BATCH)), RNG.integers(4, 8, 40).astype(np.int32)):
-        check_native("TfIdfVectorizer", [x], attributes=attributes)
+        wanted = ReferenceEvaluator(there).run(None, {"x": x})
+        check_native("TfIdfVectorizer", [x], wanted, attributes={**attributes, "weights": weights})
 
 
 def test_sequences_in_nothing() -> None:

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
-from string import ascii_letters
 from typing import Final
 
 import numpy as np
 
 from tilewright.dtypes import DType, dtype_of, f32, f64, i64
+from tilewright.graph.batches import BATCH_LETTERS, MAX_BATCH, merged_batch
 from tilewright.graph.folding import (
     FREE_ELEMENTS,
     MAX_KNOWN,
@@ -75,12 +74,6 @@ MAX_SYMBOLIC: Final = 256
 
 MAX_JOINED: Final = 64
 """Tensors that one node joins: more than any network does that relies on joins in place."""
-
-MAX_BATCH: Final = 6
-"""Dimensions along which products are stacked, as they are: more than networks have."""
-
-BATCH_LETTERS: Final = "".join(c for c in ascii_letters if c not in "kmn")
-"""Names of the dimensions along which products are stacked: more than tensors have."""
 
 
 class Builder:
@@ -378,7 +371,7 @@ class Builder:
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
         batch = broadcast(a.shape[:-2], b.shape[:-2])
-        merged = _merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
+        merged = merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
         if merged is not None:
             left, right = (
                 self.reshape(x, (*dims, *x.shape[-2:]))
@@ -441,19 +434,3 @@ def constant_scalar(value: float, dtype: DType) -> tir.Const:
 def type_of(array: Array) -> DType:
     """The element type of an array."""
     return dtype_of(array.dtype)
-
-
-def _merged_batch(a: Shape, b: Shape) -> tuple[Shape, Shape] | None:
-    """Both shapes with neighbours merged that are stacked alike; None if there are none."""
-    rank = max(len(a), len(b))
-    one = tir.Const(1)
-    wide = [(*[one] * (rank - len(shape)), *shape) for shape in (a, b)]
-    keys = []
-    for d, (p, q) in enumerate(zip(*wide, strict=True)):
-        single = fixed(p) == 1, fixed(q) == 1
-        keys.append((single, None if any(single) or dims_equal(p, q) else d))
-    runs = [list(run) for _, run in groupby(range(rank), key=keys.__getitem__)]
-    if len(runs) == rank:
-        return None
-    first, second = (tuple(product(shape[d] for d in run) for run in runs) for shape in wide)
-    return first, second

@@ -178,7 +178,10 @@ def count(shape: Iterable[tir.Expr], symbolic: int = 64) -> int:
 @lru_cache(maxsize=512)
 def is_one_or_none(dim: tir.Expr) -> bool:
     """Whether a dimension is symbolic and never more than one: that of the last element."""
-    return not isinstance(dim, tir.Const | tir.Var) and never_exceeds(dim, tir.Const(1), ())
+    chooses = any(
+        isinstance(part, tir.Min | tir.Max | tir.Select | tir.FloorMod) for part in walk(dim)
+    )
+    return chooses and never_exceeds(dim, tir.Const(1), ())
 
 
 def bytes_of(value: Value) -> int:

@@ -127,6 +127,11 @@ class Space:
             found = self._atoms[var] = self._make_var(var)
         return found
 
+    def ends(self) -> list[Linear]:
+        """The last values of loops that have atoms and no constant length; none is made for it."""
+        atoms = (self._atoms.get(var) for var in self.extents)
+        return [atom.parts[0] for atom in atoms if isinstance(atom, Atom) and atom.parts]
+
     def _make_var(self, var: Var) -> Atom | int:
         extent = self.extents.get(var)
         if extent is None:

@@ -55,7 +55,16 @@ def test_an_example_must_hold_all_facts():
 
 def test_nothing_is_said_of_loops_that_never_run():
     analyzer = Analyzer({i: n - 200})
-    assert not refuted(analyzer, n - 201)
+    assert not refuted(analyzer, n - 201 + i)
+    assert not refuted(analyzer, n - 201), "the loop is known by now"
+
+
+def test_asking_changes_nothing():
+    """An atom that is made in the middle of a question would answer the next ones otherwise."""
+    analyzer = Analyzer({i: n, j: m - i})
+    before = len(analyzer.ends())
+    assert refuted(analyzer, 3 - n)
+    assert len(analyzer.ends()) == before
 
 
 def test_nothing_is_said_of_what_depends_on_a_condition():
