@@ -161,10 +161,16 @@ def test_parts_of_texts(shape: tuple[int, ...], attributes: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("kind", [STRING, TensorProto.INT64])
-@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
-@pytest.mark.parametrize("weights", [{}, {"weights": [0.5, 2.0, 3.0, 0.25]}])
-@pytest.mark.parametrize("lengths", [(1, 2), (2, 2)])
-@pytest.mark.parametrize("skips", [0, 1, 2**40])
+@pytest.mark.parametrize(
+    ("mode", "weights"),
+    [
+        ("TF", {}),
+        ("IDF", {}),
+        ("IDF", {"weights": [0.5, 2.0, 3.0, 0.25]}),
+        ("TFIDF", {"weights": [0.5, 2.0, 3.0, 0.25]}),
+    ],
+)
+@pytest.mark.parametrize(("lengths", "skips"), [((1, 2), 1), ((2, 2), 2**40)])
 def test_counted_sequences(
     kind: int, mode: str, weights: dict[str, Any], lengths: tuple[int, int], skips: int
 ) -> None:

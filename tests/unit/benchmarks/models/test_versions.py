@@ -12,6 +12,7 @@ from benchmarks import versions
 from benchmarks.versions import BEFORE, HERE, NOW, main, table
 
 
+@pytest.mark.slow
 def test_a_checkout_compared_with_itself_gives_equal_results(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(versions, "default_folder", lambda: tmp_path)
     monkeypatch.setattr(versions, "ROUNDS", 1)
