@@ -88,6 +88,7 @@ class Growth:
     sizes: dict[str, list[int]]
     runs: int
     flavour: str = "plain"
+    has_texts: bool = True
     values: list[Value] = field(default_factory=list)
     inputs: list[tuple[Value, list[Dim]]] = field(default_factory=list)
     constants: list[Value] = field(default_factory=list)
@@ -113,7 +114,8 @@ class Growth:
             name = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
         texts = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
         found = [SCHEMA_TYPES.get(text) for text in texts.get(str(name), [str(name)])]
-        return tuple(t for t in found if t is not None)
+        hidden = None if self.has_texts else onnx.TensorProto.STRING
+        return tuple(t for t in found if t not in (None, hidden))
 
     def choose_type(self, types: Sequence[int]) -> int:
         """One of them: mostly f32, rarely a type that is only stored."""

@@ -202,6 +202,18 @@ KNOWN: Final[tuple[Known, ...]] = (
         for op in ("Resize", "Upsample")
     ),
     Known("reference", "coordinates are f64", _has("GridSample", TensorProto.DOUBLE), 1e-4),
+    Known(
+        "reference",
+        "cubic samples beyond the border are taken at the border, and not each of their neighbours",
+        _where(
+            "GridSample",
+            lambda n: (
+                _attribute(n, "mode", b"") in (b"cubic", b"bicubic")
+                and _attribute(n, "padding_mode", b"") == b"border"
+            ),
+        ),
+    ),
+    Known("reference", "accents are taken from letters", _is_there("StringNormalizer")),
     *(
         Known(oracle, f"{op} of f64 is computed in f32", _has(op, TensorProto.DOUBLE), 1e-4)
         for oracle in ("reference", "onnxruntime")

@@ -126,7 +126,7 @@ def _floor(node: onnx.NodeProto, values: Mapping[str, Value]) -> float | Array:
         most = [np.max(_sizes(v), initial=0) for v in given if is_float(np.asarray(v).dtype)]
         return max(1.0, float(np.prod(most)))
     cubic = any(a.name == "mode" and a.s in {b"cubic", b"bicubic"} for a in node.attribute)
-    if cubic or node.op_type == "Gelu":
+    if cubic or node.op_type.endswith("Gelu"):
         sizes = _sizes(values[node.input[0]])
         return float(np.max(sizes, initial=0)) if cubic else sizes
     return 0.0

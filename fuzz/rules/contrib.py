@@ -62,13 +62,13 @@ def unary(g: Growth, op: str) -> None:
     drawn = {}
     if op.endswith("QuickGelu") and g.draw.random() < 0.5:
         drawn["alpha"] = round(g.draw.uniform(0.5, 2), 2)
-    g.add(op, [g.pick([FLOAT])], **drawn)
+    g.add(op, [_finite(g.pick([FLOAT]))], **drawn)
 
 
 def bias_gelu(g: Growth, op: str) -> None:
     """A row of biases; `FastGelu` may have none."""
     x = g.pick([FLOAT], low=1, high=4)
-    bias = g.new(FLOAT, g.dims_of(x)[-1:], constant=0.7)
+    bias = _finite(g.new(FLOAT, g.dims_of(_finite(x))[-1:], constant=0.7))
     g.add(op, [x, None if op.endswith("FastGelu") and g.draw.random() < 0.3 else bias])
 
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from fuzz.grow import Growth, Value, require
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "TEXTS"]
 
 KINDS: Final = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
 WORDS: Final = ("", "a", "tile", "Wright", "ö", "A b", "a,b,,c", "the", "of tile  the", "x1y22")
@@ -166,3 +166,5 @@ RULES: Final = {
     "StringSplit": string_split,
     "TfIdfVectorizer": tf_idf,
 }
+
+TEXTS: Final = ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit")

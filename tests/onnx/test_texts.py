@@ -200,3 +200,23 @@ def test_counted_sequences(
     several = text_model("TfIdfVectorizer", TensorProto.FLOAT, max_skip_count=9, **attributes)
     several.graph.input[0].type.tensor_type.elem_type = kind
     assert found.tolist() == beside(several, x).tolist()
+
+
+@pytest.mark.parametrize("opset", [10, 13, 15, 21])
+def test_normalisation_beside_texts(opset: int) -> None:
+    """What runs by reference because of texts has the statistics that it is given."""
+    model = parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["" : {opset}]>
+        both (float[n, 2, 3] x, string[m] s, float[2] a, float[2] b, float[2] c, float[2] d)
+            => (float[n, 2, 3] y, string[k] t) {{
+            y = BatchNormalization (x, a, b, c, d)
+            t = StringNormalizer <locale = "{LOCALE}"> (s)
+        }}"""
+    )
+    rng = np.random.default_rng(3)
+    feeds = {"x": rng.normal(size=(4, 2, 3)).astype(np.float32), "s": texts("a", "b")}
+    feeds |= {name: rng.uniform(0.5, 2, 2).astype(np.float32) for name in "abcd"}
+    found = tilewright.compile(model, cache=False).run(feeds)
+    wanted = onnxruntime_results(model, feeds)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-6)
+    assert found[1].tolist() == wanted[1].tolist()

@@ -23,6 +23,7 @@ from tilewright.frontend.onnx.encoder_reference import (
 )
 from tilewright.frontend.onnx.loop_reference import Loop
 from tilewright.frontend.onnx.ml_scores import DOMAIN
+from tilewright.frontend.onnx.norm_reference import BatchNormalization
 from tilewright.frontend.onnx.scan_reference import Scan
 from tilewright.frontend.onnx.sparse import with_dense
 from tilewright.frontend.onnx.text_reference import (
@@ -127,6 +128,7 @@ def _kind_of(values: Sequence[Any]) -> Any:
 
 
 EXTRA: Final = [
+    BatchNormalization,
     CastMap,
     CategoryMapper,
     DictVectorizer,
