@@ -175,10 +175,10 @@ class Builder:
             return
         try:
             (found,) = op.evaluate(held, _number)
+            lengths = sum(length_of(e) for e in found.flat if isinstance(e, tir.Expr))
+        # What operators cannot do with expressions, or what is too long, is data: nothing is lost.
         except (KeyError, TypeError, ValueError, AttributeError, NotImplementedError, TooLarge):
             return
-        parts = [e for e in found.flat if isinstance(e, tir.Expr)]
-        lengths = sum(length_of(e) for e in parts)
         if found.dtype == object and self.purse.spends(0, WORK_OF_SIZE * lengths):
             self._fractions[result] = found
 
