@@ -16,7 +16,7 @@ from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
 
 from fuzz.case import Array
-from tilewright.frontend.onnx.loop_reference import Loop
+from tilewright.frontend.onnx.reference.loops import Loop
 
 __all__ = ["mended"]
 
