@@ -75,6 +75,10 @@ FORMS = {
         '{ y = GridSample <mode = "bilinear"> (x, p) }',
         {"x": floats(1, 1, 3, 4), "p": floats(1, 2, 2, 2) / 2},
     ),
+    "quotients by zero": (
+        head() + "g (float[n] x) => (float[n] y) { z = Sub(x, x) y = Div(x, z) }",
+        {"x": floats(3)},
+    ),
     "rows before opset 13": (
         head(opset=11) + "g (float[n, 2, 3] x) => (float[n, 2, 3] y) { y = Softmax (x) }",
         {"x": floats(2, 2, 3)},

@@ -53,7 +53,9 @@ class Understood:
         graph = self._known(arrays)
         if graph is None:
             return None
-        found = iter(interpret(graph, {v.name: arrays[v.name] for v in graph.inputs}))
+        feeds = {v.name: arrays[v.name] for v in graph.inputs}
+        with np.errstate(all="ignore"):  # infinities and NaN are values like others
+            found = iter(interpret(graph, feeds))
         return [np.asarray(next(found)) if name else None for name in self.proto.output]
 
     def _arrays(self, given: Sequence[Any]) -> dict[str, Array] | None:
