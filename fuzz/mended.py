@@ -112,8 +112,9 @@ class TfIdfVectorizer(AnyTfIdfVectorizer):  # type: ignore[misc]  # onnx has no 
 
     def __init__(self, onnx_node: Any, run_params: Any) -> None:
         super().__init__(onnx_node, run_params)
-        if self.weights_:
-            held = dict(zip(self.ngram_indexes_, self.weights_, strict=True))
+        given: list[float] | None = self.weights
+        if given:
+            held = dict(zip(self.ngram_indexes_, given, strict=True))
             self.weights_ = [held.get(column, 0.0) for column in range(self.output_size_)]
 
 
