@@ -14,9 +14,10 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as AnyConvTranspose
 from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
+from onnx.reference.ops.op_tfidf_vectorizer import TfIdfVectorizer as AnyTfIdfVectorizer
 
 from fuzz.case import Array
-from tilewright.frontend.onnx.loop_reference import Loop
+from tilewright.frontend.onnx.reference.loops import Loop
 
 __all__ = ["mended"]
 
@@ -26,7 +27,7 @@ def mended(opset: int) -> list[type]:
     rowwise = [Hardmax, LogSoftmax, Softmax] if opset < 13 else []
     renamed = [GridSample] if opset < 20 else []
     tested = [BatchNormalization] if opset < 14 else []
-    return [ConvTranspose, Gemm, Loop, *renamed, *rowwise, *tested]
+    return [ConvTranspose, Gemm, Loop, TfIdfVectorizer, *renamed, *rowwise, *tested]
 
 
 class BatchNormalization(OpRun):  # type: ignore[misc]  # onnx has no types
@@ -104,6 +105,17 @@ class ConvTranspose(AnyConvTranspose):  # type: ignore[misc]  # onnx has no type
         parts = zip(np.split(x, group, 1), np.split(weights, group), biases, strict=True)
         found = [super(ConvTranspose, self)._run(*part, *how)[0] for part in parts]
         return (np.concatenate(found, 1),)
+
+
+class TfIdfVectorizer(AnyTfIdfVectorizer):  # type: ignore[misc]  # onnx has no types
+    """Weights belong to sequences, whatever columns these are counted in."""
+
+    def __init__(self, onnx_node: Any, run_params: Any) -> None:
+        super().__init__(onnx_node, run_params)
+        given: list[float] | None = self.weights
+        if given:
+            held = dict(zip(self.ngram_indexes_, given, strict=True))
+            self.weights_ = [held.get(column, 0.0) for column in range(self.output_size_)]
 
 
 def _rows(x: Array, axis: int) -> Array:

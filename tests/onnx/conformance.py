@@ -13,12 +13,12 @@ from onnx import TensorProto, numpy_helper
 
 from tests.onnx.node_cases import operator_of
 from tilewright.frontend.onnx import import_model
+from tilewright.frontend.onnx.reference.whole import WholeModel
 from tilewright.frontend.onnx.registry import Unknown
-from tilewright.frontend.onnx.whole import WholeModel
 from tilewright.graph import interpret, verify_graph
 from tilewright.unsupported import Unsupported
 
-__all__ = ["Outcome", "by_operator", "compiled", "failing", "interpreted"]
+__all__ = ["Outcome", "by_operator", "by_value", "compiled", "failing", "interpreted"]
 __all__ += ["outcome", "outcomes"]
 
 RANDOM = "test_bernoulli"
@@ -47,16 +47,20 @@ def interpreted(model: Any) -> tuple[Run, Callable[[], list[str]]]:
     try:
         made = import_model(model)
     except Unknown as unknown:
-        whole = WholeModel(model, str(unknown))
-        names = list(whole.inputs)
-        reasons = [str(unknown)]
-        return lambda values: whole.run(dict(zip(names, values, strict=True))), lambda: reasons
+        return by_value(model, str(unknown))
     graph = verify_graph(made.graph)
     names = [value.name for value in graph.inputs]
     return (
         lambda values: interpret(graph, dict(zip(names, values, strict=True))),
         lambda: _texts(made.by_reference),
     )
+
+
+def by_value(model: Any, reason: str = "it is asked for") -> tuple[Run, Callable[[], list[str]]]:
+    """Node by node, as models run that have no graph."""
+    whole = WholeModel(model, reason)
+    names = list(whole.inputs)
+    return lambda values: whole.run(dict(zip(names, values, strict=True))), lambda: [whole.reason]
 
 
 def compiled(model: Any) -> tuple[Run, Callable[[], list[str]]]:

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 from tests.expect import raises_code
 from tests.onnx.small_models import close
 from tilewright.frontend.onnx import import_model
+from tilewright.frontend.onnx.reference.whole import WholeModel
 from tilewright.frontend.onnx.registry import HANDLERS, Unknown
-from tilewright.frontend.onnx.whole import WholeModel
 from tilewright.graph import Graph, interpret, verify_graph
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL

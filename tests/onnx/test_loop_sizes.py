@@ -12,7 +12,7 @@ import tilewright as tw
 from tests.expect import raises_code
 from tests.onnx.beside_ort import assert_alike, onnxruntime_results
 from tilewright.frontend.onnx import import_model
-from tilewright.frontend.onnx.ml_reference import evaluator_of
+from tilewright.frontend.onnx.reference.evaluator import evaluator_of
 from tilewright.graph import interpret
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20]>'

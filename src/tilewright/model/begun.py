@@ -18,7 +18,7 @@ from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Event, Profile
 
 if TYPE_CHECKING:
-    from tilewright.frontend.onnx.whole import WholeModel
+    from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.unsupported import Unsupported
 
 __all__ = ["BegunModule"]

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import onnx
 
     from tilewright.frontend.onnx.beginnings import Halves
+    from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.frontend.onnx.settled import Needs, Settled
-    from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.ir import Graph
     from tilewright.layouts.choose import Choice
     from tilewright.layouts.forms import Form
@@ -216,7 +216,7 @@ class NotCompiled:
 
     def module(self) -> Module:
         """The model with the face of a module."""
-        from tilewright.frontend.onnx.whole import WholeModel
+        from tilewright.frontend.onnx.reference.whole import WholeModel
         from tilewright.model.begun import BegunModule
         from tilewright.model.whole import WholeModule
 
@@ -324,9 +324,9 @@ def choose_layouts(
     from tilewright.frontend.onnx.beginnings import split_beginning
     from tilewright.frontend.onnx.endings import require_fit, split_endings
     from tilewright.frontend.onnx.notes import require_reference
+    from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.frontend.onnx.registry import Unknown
     from tilewright.frontend.onnx.settled import bound, needs_of
-    from tilewright.frontend.onnx.whole import WholeModel
     from tilewright.graph.passes.pipeline import optimise
     from tilewright.layouts.choose import choose
     from tilewright.layouts.costs import Machine

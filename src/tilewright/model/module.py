@@ -321,7 +321,7 @@ def tool() -> str:
 
 
 def _onnx_function(payload: bytes) -> Callable[..., Sequence[Array]]:
-    from tilewright.frontend.onnx.reference import host_function
+    from tilewright.frontend.onnx.reference.nodes import host_function
 
     return host_function(payload)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import onnx
 
     from tilewright.dtypes import DType
-    from tilewright.frontend.onnx.whole import WholeModel
+    from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.graph.ir import Graph, TensorType
 
 __all__ = ["WholeModule", "host_graph", "info_of", "inputs_of"]
@@ -41,7 +41,7 @@ def reason_of(problem: object, nodes: Sequence[Unsupported] = ()) -> tuple[Unsup
 
 def host_graph(model: onnx.ModelProto) -> Graph | None:
     """A graph of one node, the model itself; None if there is more than tensors of known rank."""
-    from tilewright.frontend.onnx.reference import KIND, host_function
+    from tilewright.frontend.onnx.reference.nodes import KIND, host_function
     from tilewright.graph import Builder
     from tilewright.graph.ops.host import Host
 

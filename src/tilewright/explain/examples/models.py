@@ -10,7 +10,7 @@ __all__ = ["EXAMPLES"]
 SEQUENCE = """
 from onnx import TensorProto, helper
 
-from tilewright.frontend.onnx.whole import WholeModel
+from tilewright.frontend.onnx.reference.whole import WholeModel
 from tilewright.model.whole import WholeModule
 
 parts = helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None)

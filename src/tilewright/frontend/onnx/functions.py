@@ -13,7 +13,7 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.types import type_proto
 from tilewright.graph import Value
 
-__all__ = ["CalledNodes", "LocalFunctions", "function_body"]
+__all__ = ["CalledNodes", "LocalFunctions", "body_of", "function_body"]
 
 LocalFunctions = Mapping[tuple[str, str], onnx.FunctionProto]
 
@@ -30,16 +30,24 @@ def function_body(
     """The function that an operator stands for, None if it is primitive."""
     if (node.proto.domain, node.op) in local:
         return local[node.proto.domain, node.op]
-    domain, opset = STANDARD.get((domain, node.op), (domain, node.opset))
+    types = [type_proto(v) if v is not None else onnx.TypeProto() for v in inputs]
+    return body_of(node.proto, domain, node.opset, types)
+
+
+def body_of(
+    proto: onnx.NodeProto, domain: str, opset: int, types: Sequence[onnx.TypeProto]
+) -> onnx.FunctionProto | None:
+    """The function by which ONNX defines an operator for inputs of these types; None for none."""
+    domain, opset = STANDARD.get((domain, proto.op_type), (domain, opset))
     try:
-        schema = defs.get_schema(node.op, opset, domain)
+        schema = defs.get_schema(proto.op_type, opset, domain)
     except defs.SchemaError:
         return None
     if schema.has_function:
         return _with_defaults(schema.function_body, schema)
     if schema.has_context_dependent_function:
-        types = [type_proto(v).SerializeToString() if v is not None else b"" for v in inputs]
-        body = schema.get_context_dependent_function(node.proto.SerializeToString(), types)
+        given = [kind.SerializeToString() for kind in types]
+        body = schema.get_context_dependent_function(proto.SerializeToString(), given)
         if body:
             made = onnx.FunctionProto()
             made.ParseFromString(body)

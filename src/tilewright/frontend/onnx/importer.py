@@ -42,7 +42,7 @@ from tilewright.frontend.onnx.notes import (
     reason_of,
     reference_refuses,
 )
-from tilewright.frontend.onnx.reference import reference_node
+from tilewright.frontend.onnx.reference.nodes import reference_node
 from tilewright.frontend.onnx.registry import (
     HANDLERS,
     MODEL_PROBLEMS,

@@ -177,22 +177,9 @@ def require_reference(model: onnx.ModelProto) -> None:
 
 def reference_refuses(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
     """Why the reference implementation has no code for a node; empty if it has."""
-    from onnx.reference.op_run import RuntimeContextError
+    from tilewright.frontend.onnx.reference.evaluator import is_known
 
-    from tilewright.frontend.onnx.ml_reference import evaluator_of
-
-    if any(attribute.HasField("g") for attribute in proto.attribute):
-        return ""  # control flow is there, and what stands inside is looked at by itself
-    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    graph = onnx.helper.make_graph([proto], "node", [], [])
-    model = onnx.helper.make_model(graph, opset_imports=imports)
-    try:
-        evaluator_of(model)
-    except RuntimeContextError:
-        return ""  # it is a function of its input types, which were not given
-    except Exception:  # noqa: BLE001  (whatever it raises, it cannot take the node)
-        return "the ONNX reference implementation does not know it"
-    return ""
+    return "" if is_known(proto, opsets) else "the ONNX reference implementation does not know it"
 
 
 def _declared_operand(info: onnx.ValueInfoProto) -> Operand:

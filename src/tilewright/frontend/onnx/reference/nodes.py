@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -19,6 +20,9 @@ from tilewright.graph.ir import Array
 from tilewright.graph.ops.host import C302, Host
 from tilewright.shown import shown
 from tilewright.tensor import ir as tir
+
+if TYPE_CHECKING:
+    from tilewright.frontend.onnx.reference.evaluator import Evaluator
 
 __all__ = ["KIND", "Unknown", "host_function", "reference_node", "told_as_call_error"]
 
@@ -48,18 +52,15 @@ def reference_node(
 
 def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
     """The function of a stored node; the evaluator is made when it is first needed."""
-    made: list[object] = []
+    made: list[Evaluator] = []
 
     def run(*arrays: Array) -> Sequence[Array]:
-        from onnx.reference import ReferenceEvaluator
-
-        from tilewright.frontend.onnx.ml_reference import evaluator_of
+        from tilewright.frontend.onnx.reference.evaluator import evaluator_of
 
         with told_as_call_error():
             if not made:
                 made.append(evaluator_of(onnx.load_model_from_string(payload)))
             evaluator = made[0]
-            assert isinstance(evaluator, ReferenceEvaluator)
             feeds = dict(zip(evaluator.input_names, arrays, strict=True))
             return [np.asarray(a) for a in evaluator.run(None, feeds)]
 

@@ -43,7 +43,7 @@ class WholeModel:
 
     @cached_property
     def _evaluator(self) -> Any:
-        from tilewright.frontend.onnx.ml_reference import evaluator_of
+        from tilewright.frontend.onnx.reference.evaluator import evaluator_of
 
         return evaluator_of(self.model)
 
@@ -53,7 +53,7 @@ class WholeModel:
             if name not in feeds:
                 hint = f"pass all of {listed(self.inputs)} by name"
                 raise CallError(C301, {"input": name, "model": self.name}, hint=hint)
-        from tilewright.frontend.onnx.reference import told_as_call_error
+        from tilewright.frontend.onnx.reference.nodes import told_as_call_error
 
         with told_as_call_error():
             given = {name: self._given(name, value) for name, value in feeds.items()}
@@ -65,7 +65,7 @@ class WholeModel:
         """A value as the reference implementation takes it: texts may come in many forms."""
         if name not in self._texts or value is None:
             return value
-        from tilewright.frontend.onnx.text_reference import as_texts
+        from tilewright.frontend.onnx.reference.texts import as_texts
 
         return [as_texts(v) for v in value] if self._texts[name] else as_texts(value)  # type: ignore[attr-defined]
 
