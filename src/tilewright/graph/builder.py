@@ -30,7 +30,7 @@ from tilewright.graph.folding import (
     require_possible,
 )
 from tilewright.graph.followed import tidied
-from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
+from tilewright.graph.ir import Array, Graph, Meeting, Node, Shape, TensorType, Value, array_type
 from tilewright.graph.ops import (
     Concat,
     Contract,
@@ -57,12 +57,14 @@ from tilewright.graph.sizes import (
     fixed,
     is_one_or_none,
     length_of,
+    never_exceeds,
     product,
     same_shape,
     sized,
     tidy,
     variables,
 )
+from tilewright.graph.spread import spread_shape, stretched
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
 from tilewright.tensor.visit import free_vars
@@ -79,8 +81,11 @@ MAX_JOINED: Final = 64
 class Builder:
     """Collects nodes in order; `label` names the operator of the model that they stand for.
 
-    What is folded is paid for from `purse`.
+    What is folded is paid for from `purse`. `spreads`: sizes that meet may differ, if one is one,
+    unless they are those of an operator that is `strict`, which are noted as `equal`.
     """
+
+    spreads = strict = False
 
     def __init__(self, name: str = "graph", purse: Purse | None = None) -> None:
         self.name = name
@@ -94,6 +99,7 @@ class Builder:
         self._long_sizes = 0
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
+        self.equal: set[Meeting] = set()
         self.purse = purse or Purse()
 
     # ---- values
@@ -159,6 +165,8 @@ class Builder:
             self._count_long(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
+            if self.strict:
+                self.equal.update(map(frozenset, op.meetings([v.type for v in inputs], types)))
             if fold and len(results) == 1:
                 self._follow(op, inputs, results[0])
         if fold:
@@ -252,9 +260,20 @@ class Builder:
         if dtype is None and body.dtype.is_float and inputs:
             like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
             result = like
-        shape = broadcast(*(value.shape for value in inputs))
-        wide = [self._widened(value, shape) for value in inputs]
+        known = [value.shape for value in inputs]
+        met = [self._stretched(value, *known) for value in inputs]
+        shape = broadcast(*(value.shape for value in met))
+        wide = [self._widened(value, shape) for value in met]
         return self.add(Map(body, len(inputs), result), *wide)
+
+    def broadcast(self, *shapes: Sequence[tir.Expr]) -> Shape:
+        """The shape of what these are broadcast to."""
+        plain = broadcast(*shapes)
+        return spread_shape(*shapes) if self.spreads else plain
+
+    def _stretched(self, x: Value, *others: Sequence[tir.Expr]) -> Value:
+        """A tensor as it is, unless sizes may be one."""
+        return stretched(self, x, others) if self.spreads and not self.strict else x
 
     def _widened(self, x: Value, shape: Shape) -> Value:
         """A tensor repeated where it has one element or none, and a result has any number."""
@@ -262,8 +281,10 @@ class Builder:
         one = [k for k, d in enumerate(x.shape) if is_one_or_none(d) and not dims_equal(d, own[k])]
         if not one:
             return x
-        dims = [own[k] if k in one else d for k, d in enumerate(x.shape)]
-        return self.remap(x, dims, lambda *o: [0 if k in one else i for k, i in enumerate(o)])
+        dims = as_shape(own[k] if k in one else d for k, d in enumerate(x.shape))
+        places = tuple(tir.Const(0) if k in one else axis(k) for k in range(x.rank))
+        unsure = (k for k in one if not never_exceeds(tir.Const(1), x.shape[k], (dims[k],)))
+        return self.add(Remap(dims, places, spread=tuple(unsure)), x)
 
     def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """The same elements in another shape."""
@@ -277,7 +298,7 @@ class Builder:
     def expand(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """Broadcast to a shape."""
         wanted = as_shape(shape)
-        x = self._widened(x, wanted)
+        x = self._widened(self._stretched(x, wanted), wanted)
         return x if same_shape(x.shape, wanted) else self.add(Expand(wanted), x)
 
     def remap(
@@ -370,6 +391,8 @@ class Builder:
             stacked = self.reshape(a, (rows, a.shape[-1]))
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
+        known = [(*x.shape[:-2], tir.Const(1), tir.Const(1)) for x in (a, b)]
+        a, b = (self._stretched(x, *known) for x in (a, b))
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         merged = merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
         if merged is not None:

@@ -17,6 +17,7 @@ import onnx
 from tilewright.dtypes import DType
 from tilewright.errors import InternalError, TilewrightError
 from tilewright.frontend.onnx import families
+from tilewright.frontend.onnx.broadcasting import broadcasts
 from tilewright.frontend.onnx.budget import Budget
 from tilewright.frontend.onnx.check import (
     Found,
@@ -67,6 +68,7 @@ from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
+from tilewright.graph.ir import Meeting
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
@@ -85,12 +87,14 @@ class Imported:
     """The graph of a model, and which of its nodes run on the reference implementation and why.
 
     `lengths` are those of outputs that are sequences, whose tensors are outputs of the graph;
-    NOTHING for an optional one without a value, None for a tensor.
+    NOTHING for an optional one without a value, None for a tensor. `equal` are sizes that meet and
+    are not broadcast.
     """
 
     graph: Graph
     by_reference: tuple[Unsupported, ...] = ()
     lengths: tuple[int | None, ...] = ()
+    equal: frozenset[Meeting] = frozenset()
 
 
 def import_model(model: onnx.ModelProto, settled: Settled | None = None) -> Imported:
@@ -114,7 +118,9 @@ class Importer:
         self.budget = Budget(model, self.nodes)
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
-        self.size_vars: dict[str, tir.Expr] = {}
+        known = settled or Settled()
+        self.builder.spreads = known.spreads
+        self.size_vars: dict[str, tir.Expr] = dict.fromkeys(known.ones, tir.Const(1))
 
     def run(self) -> Imported:
         """Import the whole model; raises with everything that is in the way."""
@@ -140,7 +146,8 @@ class Importer:
         flat = [pair for name, item in outputs for pair in _flat(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
         lengths = tuple(_length(item) for _, item in outputs)
-        return Imported(graph, tuple(self.notes.by_reference.values()), lengths)
+        equal = frozenset(self.builder.equal)
+        return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal)
 
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
@@ -226,7 +233,7 @@ class Importer:
         """Import a node; what is in the way is noted, and its results are lost then."""
         self.budget.import_node()
         found = Found(proto, self.inside, self.opsets)
-        builder, label = self.builder, self.builder.label
+        builder, label, strict = self.builder, self.builder.label, self.builder.strict
         results: Sequence[Item | Lost] = [Lost()] * len(proto.output)
         try:
             before = len(builder.nodes)
@@ -243,7 +250,8 @@ class Importer:
             self.notes.causes.append(problem)
             self.notes.add_broken(*self.notes.describe(found, scope, reason_of(problem)))
         finally:
-            self.inside, self.builder, builder.label = found.inside, builder, label
+            self.inside, self.builder = found.inside, builder
+            builder.label, builder.strict = label, strict
         for name, value in zip(proto.output, results, strict=False):
             if name:
                 scope[name] = value
@@ -266,6 +274,7 @@ class Importer:
             raise Refused(wrong)
         node = OnnxNode.of(proto, opset, self._building(found, scope))
         self.builder.label = node.label
+        self.builder.strict = not broadcasts(domain, proto.op_type)
         return self._results(found, node, inputs, scope)
 
     def _building(self, found: Found, scope: Scope) -> BuildGraph:

@@ -18,7 +18,7 @@ from tilewright.errors import Code, GraphError
 from tilewright.graph.folding import require_small
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.ends import ends, require_limits
-from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
+from tilewright.graph.ops.map import broadcast_index, broadcast_meetings, evaluate_expr
 from tilewright.graph.ops.op import Limit, Op, Role, SizeOf, computed_as
 from tilewright.graph.sizes import as_shape, dims_equal, fixed, never_exceeds, product, total
 from tilewright.tensor import ir as tir
@@ -167,10 +167,10 @@ class Expand(Op):
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.array(np.broadcast_to(arrays[0], [size_of(d) for d in self.shape]))]
 
-    def assumptions(
+    def meetings(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
-        yield from broadcast_assumptions(inputs[0].shape, self.shape)
+        yield from broadcast_meetings(inputs[0].shape, self.shape)
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         (source,) = inputs
@@ -185,7 +185,9 @@ class Expand(Op):
 class Remap(Op):
     """`out[o0, o1, …] = in[indices] if inside else fill`; `indices` are expressions over `axis(k)`.
 
-    Where `inside` does not hold the indices may lie anywhere; elsewhere they are inside.
+    Where `inside` does not hold the indices may lie anywhere; elsewhere they are inside. Along the
+    dimensions in `spread` the one element of the source is repeated: there must be one if there is
+    any in the result, also if other dimensions are empty.
     """
 
     role = Role.MOVE
@@ -194,6 +196,7 @@ class Remap(Op):
     indices: tuple[tir.Expr, ...]
     inside: tir.Expr = tir.TRUE
     fill: float | bool = 0
+    spread: tuple[int, ...] = ()
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         result = [TensorType(inputs[0].dtype, self.shape)]
@@ -213,6 +216,12 @@ class Remap(Op):
             else:
                 yield tir.Const(0), found[0], self.shape
                 yield as_shape([found[1] + 1])[0], dim, self.shape
+
+    def meetings(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        for k in self.spread:
+            yield product((inputs[0].shape[k], self.shape[k])), self.shape[k]
 
     def doubtful(self, source: Shape) -> Shape:
         """Dimensions of a source that may be zero although there is a result: all of it is `fill`.
@@ -283,7 +292,7 @@ class Remap(Op):
         shown: dict[str, object] = {"shape": self.shape, "indices": self.indices}
         if self.inside != tir.TRUE:
             shown |= {"inside": self.inside, "fill": self.fill}
-        return shown
+        return shown | ({"spread": self.spread} if self.spread else {})
 
 
 MAX_SYMBOLIC: Final = 16

@@ -42,7 +42,7 @@ def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
     if found is None or found[0].inside != tir.TRUE:
         return None
     first, node = found
-    if _size_joined(first, op) > MAX_PLACES:
+    if first.spread or op.spread or _size_joined(first, op) > MAX_PLACES:
         return None
     values = {axis(k): index for k, index in enumerate(op.indices)}
     indices = tuple(_simple(substitute(i, values), op.shape) for i in first.indices)

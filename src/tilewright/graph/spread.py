@@ -1,0 +1,82 @@
+"""Broadcasting where only a run tells which sizes are one.
+
+    x[n] + z[m]  is  x'[w] + z'[w],  w = m if n = 1 else n
+
+A graph takes two sizes that meet for equal, which is what they are, and what kernels can rely on:
+its checks refuse a run in which one of them is one. Such a run takes another version of the model
+(`model/spreading.py`), with that size known. Where no input has it (`x[1:]` of two rows, a number
+of places that data tell), the version is built with what is here: every element is looked up by a
+place that is brought inside of a dimension of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tilewright.graph.ir import Shape, Value
+from tilewright.graph.sizes import as_shape, dims_equal, fixed
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import select
+
+if TYPE_CHECKING:
+    from tilewright.graph.builder import Builder
+
+__all__ = ["onto", "spread_shape", "stretched"]
+
+
+def spread_shape(*shapes: Sequence[tir.Expr]) -> Shape:
+    """The shape of an elementwise result, whatever sizes are one."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    return as_shape(_widest(_at(shapes, axis)) for axis in range(-rank, 0))
+
+
+def stretched(b: Builder, x: Value, others: Iterable[Sequence[tir.Expr]]) -> Value:
+    """A tensor repeated where it has one element, and others that it is broadcast with have more.
+
+    Sizes that differ in another way are left as they are: it is for others to refuse them.
+    """
+    known = list(others)
+    wide = [_stretched(d, _at(known, k - x.rank)) for k, d in enumerate(x.shape)]
+    changed = [not dims_equal(d, w) for d, w in zip(x.shape, wide, strict=True)]
+    if not any(changed):
+        return x
+
+    def places(*o: tir.Expr) -> list[tir.Expr]:
+        found = zip(o, x.shape, changed, strict=True)
+        return [tir.minimum(at, size - 1) if moves else at for at, size, moves in found]
+
+    return b.remap(x, wide, places)
+
+
+def onto(b: Builder, x: Value, shape: Shape) -> Value:
+    """A tensor that is broadcast to a shape in one direction: what has one there has one here."""
+    own = (*[tir.Const(1)] * (x.rank - len(shape)), *shape[max(len(shape) - x.rank, 0) :])
+    ones = [fixed(wide) == 1 and fixed(dim) != 1 for dim, wide in zip(x.shape, own, strict=True)]
+    for dim, is_one in zip(x.shape, ones, strict=True):
+        if is_one and fixed(dim) is not None:
+            raise ValueError(f"{fixed(dim)} elements cannot be broadcast to one")
+    if not any(ones):
+        return x
+    return b.expand(x, [1 if o else d for d, o in zip(x.shape, ones, strict=True)])
+
+
+def _at(shapes: Iterable[Sequence[tir.Expr]], axis: int) -> list[tir.Expr]:
+    """The dimensions at a place that counts from the end."""
+    return [shape[axis] for shape in shapes if len(shape) >= -axis]
+
+
+def _stretched(dim: tir.Expr, others: Sequence[tir.Expr]) -> tir.Expr:
+    unlike = [d for d in others if fixed(d) != 1 and not dims_equal(d, dim)]
+    if fixed(dim) is not None or not unlike:
+        return dim
+    return select(dim.eq(1), _widest(unlike), dim)
+
+
+def _widest(dims: Sequence[tir.Expr]) -> tir.Expr:
+    """The first of some dimensions that is not one; a number if there is any other than one."""
+    several = [d for d in dims if fixed(d) != 1]
+    number = next((d for d in several if fixed(d) is not None), None)
+    if number is not None or not several:
+        return number or tir.Const(1)
+    return _stretched(several[0], several[1:])
