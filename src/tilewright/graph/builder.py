@@ -261,7 +261,7 @@ class Builder:
             like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
             result = like
         known = [value.shape for value in inputs]
-        met = [self._stretched(value, *known) for value in inputs]
+        met = [self.stretched(value, *known) for value in inputs]
         shape = broadcast(*(value.shape for value in met))
         wide = [self._widened(value, shape) for value in met]
         return self.add(Map(body, len(inputs), result), *wide)
@@ -271,8 +271,8 @@ class Builder:
         plain = broadcast(*shapes)
         return spread_shape(*shapes) if self.spreads else plain
 
-    def _stretched(self, x: Value, *others: Sequence[tir.Expr]) -> Value:
-        """A tensor as it is, unless sizes may be one."""
+    def stretched(self, x: Value, *others: Sequence[tir.Expr]) -> Value:
+        """A tensor as it is, unless sizes may be one where it meets these shapes."""
         return stretched(self, x, others) if self.spreads and not self.strict else x
 
     def _widened(self, x: Value, shape: Shape) -> Value:
@@ -298,7 +298,7 @@ class Builder:
     def expand(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """Broadcast to a shape."""
         wanted = as_shape(shape)
-        x = self._widened(self._stretched(x, wanted), wanted)
+        x = self._widened(self.stretched(x, wanted), wanted)
         return x if same_shape(x.shape, wanted) else self.add(Expand(wanted), x)
 
     def remap(
@@ -363,10 +363,25 @@ class Builder:
         return self.reshape(folded, kept)
 
     def contract(
-        self, left: str, right: str, result: str, a: Value, b: Value, dtype: DType | None = None
+        self,
+        left: str,
+        right: str,
+        result: str,
+        a: Value,
+        b: Value,
+        dtype: DType | None = None,
+        *,
+        broadcasts: bool = False,
     ) -> Value:
-        """A sum of products with dimensions named by letters; as `dtype`, or that of `a`."""
+        """A sum of products with dimensions named by letters; as `dtype`, or that of `a`.
+
+        What is summed over has one size, unless a letter that stands for one `broadcasts`.
+        """
         op = Contract(left, right, result, dtype or a.dtype)
+        both = (c for c in left if c in right and c not in result and not broadcasts)
+        self.equal.update(
+            frozenset((a.shape[left.index(c)], b.shape[right.index(c)])) for c in both
+        )
         summed = (*zip(left, a.shape, strict=True), *zip(right, b.shape, strict=True))
         if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
             (kind,) = op.infer([a.type, b.type])
@@ -392,7 +407,7 @@ class Builder:
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
         known = [(*x.shape[:-2], tir.Const(1), tir.Const(1)) for x in (a, b)]
-        a, b = (self._stretched(x, *known) for x in (a, b))
+        a, b = (self.stretched(x, *known) for x in (a, b))
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         merged = merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
         if merged is not None:

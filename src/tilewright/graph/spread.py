@@ -77,6 +77,6 @@ def _widest(dims: Sequence[tir.Expr]) -> tir.Expr:
     """The first of some dimensions that is not one; a number if there is any other than one."""
     several = [d for d in dims if fixed(d) != 1]
     number = next((d for d in several if fixed(d) is not None), None)
-    if number is not None or not several:
-        return number or tir.Const(1)
-    return _stretched(several[0], several[1:])
+    if number is not None:
+        return number
+    return _stretched(several[0], several[1:]) if several else tir.Const(1)

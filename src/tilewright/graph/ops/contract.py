@@ -62,21 +62,12 @@ class Contract(Op):
         product = np.einsum(f"{self.left},{self.right}->{self.result}", a, b, optimize=True)
         return [np.asarray(product).astype(self.dtype.numpy)]
 
-    def assumptions(
-        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
-    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
-        yield from ((a, b) for c, a, b in self._pairs(inputs) if c not in self.result)
-
     def meetings(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
-        yield from ((a, b) for c, a, b in self._pairs(inputs) if c in self.result)
-
-    def _pairs(self, inputs: Sequence[TensorType]) -> Iterator[tuple[str, tir.Expr, tir.Expr]]:
-        """What one letter names: the letter, its dimension, and that of an operand."""
         dims = self._dims(inputs[0].shape, inputs[1].shape)
         for letters, source in zip((self.left, self.right), inputs, strict=True):
-            yield from ((c, dims[c], d) for c, d in zip(letters, source.shape, strict=True))
+            yield from ((dims[c], d) for c, d in zip(letters, source.shape, strict=True))
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         a, b = inputs
