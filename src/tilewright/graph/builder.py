@@ -53,18 +53,15 @@ from tilewright.graph.sizes import (
     MAX_LONG,
     as_shape,
     broadcast,
-    dims_equal,
     fixed,
-    is_one_or_none,
     length_of,
-    never_exceeds,
     product,
     same_shape,
     sized,
     tidy,
     variables,
 )
-from tilewright.graph.spread import spread_shape, stretched
+from tilewright.graph.spread import met, stretched, stretched_batches, widened
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
 from tilewright.tensor.visit import free_vars
@@ -260,31 +257,7 @@ class Builder:
         if dtype is None and body.dtype.is_float and inputs:
             like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
             result = like
-        known = [value.shape for value in inputs]
-        met = [self.stretched(value, *known) for value in inputs]
-        shape = broadcast(*(value.shape for value in met))
-        wide = [self._widened(value, shape) for value in met]
-        return self.add(Map(body, len(inputs), result), *wide)
-
-    def broadcast(self, *shapes: Sequence[tir.Expr]) -> Shape:
-        """The shape of what these are broadcast to."""
-        plain = broadcast(*shapes)
-        return spread_shape(*shapes) if self.spreads else plain
-
-    def stretched(self, x: Value, *others: Sequence[tir.Expr]) -> Value:
-        """A tensor as it is, unless sizes may be one where it meets these shapes."""
-        return stretched(self, x, others) if self.spreads and not self.strict else x
-
-    def _widened(self, x: Value, shape: Shape) -> Value:
-        """A tensor repeated where it has one element or none, and a result has any number."""
-        own = shape[len(shape) - x.rank :]
-        one = [k for k, d in enumerate(x.shape) if is_one_or_none(d) and not dims_equal(d, own[k])]
-        if not one:
-            return x
-        dims = as_shape(own[k] if k in one else d for k, d in enumerate(x.shape))
-        places = tuple(tir.Const(0) if k in one else axis(k) for k in range(x.rank))
-        unsure = (k for k in one if not never_exceeds(tir.Const(1), x.shape[k], (dims[k],)))
-        return self.add(Remap(dims, places, spread=tuple(unsure)), x)
+        return self.add(Map(body, len(inputs), result), *met(self, inputs))
 
     def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """The same elements in another shape."""
@@ -298,7 +271,7 @@ class Builder:
     def expand(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """Broadcast to a shape."""
         wanted = as_shape(shape)
-        x = self._widened(self.stretched(x, wanted), wanted)
+        x = widened(self, stretched(self, x, [wanted]), wanted)
         return x if same_shape(x.shape, wanted) else self.add(Expand(wanted), x)
 
     def remap(
@@ -378,10 +351,8 @@ class Builder:
         What is summed over has one size, unless a letter that stands for one `broadcasts`.
         """
         op = Contract(left, right, result, dtype or a.dtype)
-        both = (c for c in left if c in right and c not in result and not broadcasts)
-        self.equal.update(
-            frozenset((a.shape[left.index(c)], b.shape[right.index(c)])) for c in both
-        )
+        for c in () if broadcasts else {*left}.intersection(right).difference(result):
+            self.equal.add(frozenset((a.shape[left.index(c)], b.shape[right.index(c)])))
         summed = (*zip(left, a.shape, strict=True), *zip(right, b.shape, strict=True))
         if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
             (kind,) = op.infer([a.type, b.type])
@@ -406,8 +377,7 @@ class Builder:
             stacked = self.reshape(a, (rows, a.shape[-1]))
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
-        known = [(*x.shape[:-2], tir.Const(1), tir.Const(1)) for x in (a, b)]
-        a, b = (self.stretched(x, *known) for x in (a, b))
+        a, b = stretched_batches(self, a, b)
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         merged = merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
         if merged is not None:
@@ -418,7 +388,7 @@ class Builder:
             product_ = self.matmul(left, right, dtype)
             return self.reshape(product_, (*batch, *product_.shape[-2:]))
         letters = BATCH_LETTERS[: len(batch)]
-        a, b = (self._widened(x, (*batch, *x.shape[-2:])) for x in (a, b))
+        a, b = (widened(self, x, (*batch, *x.shape[-2:])) for x in (a, b))
         own_a, a = self._batch(a, letters, batch)
         own_b, b = self._batch(b, letters, batch)
         return self.contract(f"{own_a}mk", f"{own_b}kn", f"{letters}mn", a, b, dtype)

@@ -1,4 +1,4 @@
-"""Broadcasting where only a run tells which sizes are one.
+"""Broadcasting: what is done to tensors whose sizes meet.
 
     x[n] + z[m]  is  x'[w] + z'[w],  w = m if n = 1 else n
 
@@ -12,17 +12,68 @@ place that is brought inside of a dimension of one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tilewright.graph.ir import Shape, Value
-from tilewright.graph.sizes import as_shape, dims_equal, fixed
+from tilewright.graph.ops import Remap, axis
+from tilewright.graph.sizes import (
+    as_shape,
+    broadcast,
+    dims_equal,
+    fixed,
+    is_one_or_none,
+    never_exceeds,
+)
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
 if TYPE_CHECKING:
     from tilewright.graph.builder import Builder
 
-__all__ = ["onto", "spread_shape", "stretched"]
+__all__ = [
+    "broadcast_shape",
+    "met",
+    "onto",
+    "spread_shape",
+    "stretched",
+    "stretched_batches",
+    "widened",
+]
+
+ZERO: Final = tir.Const(0)
+ONE: Final = tir.Const(1)
+
+
+def met(b: Builder, values: Sequence[Value]) -> list[Value]:
+    """Tensors that are broadcast together, such that only numbers of one are left to repeat."""
+    shapes = [value.shape for value in values]
+    wide = [stretched(b, value, shapes) for value in values]
+    shape = broadcast(*(value.shape for value in wide))
+    return [widened(b, value, shape) for value in wide]
+
+
+def stretched_batches(b: Builder, left: Value, right: Value) -> tuple[Value, Value]:
+    """The same for the dimensions along which products are stacked."""
+    shapes = [(*x.shape[:-2], ONE, ONE) for x in (left, right)]
+    return stretched(b, left, shapes), stretched(b, right, shapes)
+
+
+def widened(b: Builder, x: Value, shape: Shape) -> Value:
+    """A tensor repeated where it has one element or none, and a result has any number."""
+    own = shape[len(shape) - x.rank :]
+    one = [k for k, d in enumerate(x.shape) if is_one_or_none(d) and not dims_equal(d, own[k])]
+    if not one:
+        return x
+    dims = as_shape(own[k] if k in one else d for k, d in enumerate(x.shape))
+    places = tuple(ZERO if k in one else axis(k) for k in range(x.rank))
+    unsure = tuple(k for k in one if not never_exceeds(ONE, x.shape[k], (dims[k],)))
+    return b.add(Remap(dims, places, spread=unsure), x)
+
+
+def broadcast_shape(b: Builder, *shapes: Sequence[tir.Expr]) -> Shape:
+    """The shape of what these are broadcast to."""
+    plain = broadcast(*shapes)
+    return spread_shape(*shapes) if b.spreads else plain
 
 
 def spread_shape(*shapes: Sequence[tir.Expr]) -> Shape:
@@ -34,8 +85,11 @@ def spread_shape(*shapes: Sequence[tir.Expr]) -> Shape:
 def stretched(b: Builder, x: Value, others: Iterable[Sequence[tir.Expr]]) -> Value:
     """A tensor repeated where it has one element, and others that it is broadcast with have more.
 
-    Sizes that differ in another way are left as they are: it is for others to refuse them.
+    Sizes that differ in another way are left as they are: it is for others to refuse them. Mostly
+    sizes that meet are equal, and nothing is done.
     """
+    if not b.spreads or b.strict:
+        return x
     known = list(others)
     wide = [_stretched(d, _at(known, k - x.rank)) for k, d in enumerate(x.shape)]
     changed = [not dims_equal(d, w) for d, w in zip(x.shape, wide, strict=True)]
@@ -51,7 +105,7 @@ def stretched(b: Builder, x: Value, others: Iterable[Sequence[tir.Expr]]) -> Val
 
 def onto(b: Builder, x: Value, shape: Shape) -> Value:
     """A tensor that is broadcast to a shape in one direction: what has one there has one here."""
-    own = (*[tir.Const(1)] * (x.rank - len(shape)), *shape[max(len(shape) - x.rank, 0) :])
+    own = (*[ONE] * (x.rank - len(shape)), *shape[max(len(shape) - x.rank, 0) :])
     ones = [fixed(wide) == 1 and fixed(dim) != 1 for dim, wide in zip(x.shape, own, strict=True)]
     for dim, is_one in zip(x.shape, ones, strict=True):
         if is_one and fixed(dim) is not None:
@@ -79,4 +133,4 @@ def _widest(dims: Sequence[tir.Expr]) -> tir.Expr:
     number = next((d for d in several if fixed(d) is not None), None)
     if number is not None:
         return number
-    return _stretched(several[0], several[1:]) if several else tir.Const(1)
+    return _stretched(several[0], several[1:]) if several else ONE

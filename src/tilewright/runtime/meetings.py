@@ -37,7 +37,7 @@ class Meetings:
         self.program = program
         named = [(k, s) for k, s in enumerate(program.sizes) if s.name.endswith(OR_ONE)]
         self.checks = {k: sides for k, s in named if (sides := compared(s.value)) is not None}
-        self._known: dict[tuple[int, tuple[int, ...]], MeetsOneError | None] = {}
+        self._known: dict[tuple[int, tuple[int, ...]], tuple[MeetsOneError, ...]] = {}
 
     def require_not_one(self, which: int, sizes: tuple[int, ...]) -> None:
         """Raise `MeetsOneError` if a size that could not be computed is such a check.
@@ -46,28 +46,27 @@ class Meetings:
         """
         if which not in self.checks:
             return
-        key = which, sizes
-        if key not in self._known:
+        found = self._known.get((which, sizes))
+        if found is None:  # threads that meet here find the same
+            found = tuple(self._met(which, sizes))
             if len(self._known) >= KEPT:
                 self._known.clear()
-            self._known[key] = self._found(which, sizes)
-        known = self._known.get(key)
-        if known is not None:
-            error = MeetsOneError(known.code, known.facts, hint=known.hint)  # one for each thread
+            self._known[which, sizes] = found
+        for known in found:
+            error = MeetsOneError(known.code, known.facts, hint=known.hint)  # its traceback differs
             error.ones = known.ones
             raise error
 
-    def _found(self, which: int, sizes: Sequence[int]) -> MeetsOneError | None:
-        """Whether one of two sizes that differ is one in this run.
+    def _met(self, which: int, sizes: Sequence[int]) -> Iterator[MeetsOneError]:
+        """The error if one of two sizes that differ is one in this run.
 
         One that was known before, and has to be equal all the same, is not broadcast.
         """
-        if not any(_used(side) and _number(side, sizes) == 1 for side in self.checks[which]):
-            return None
-        told = failure(self.program, 1, Outcome.BAD_SIZE, which, 0)
-        error = MeetsOneError(told.code, told.facts, hint=told.hint)
-        error.ones = frozenset(self._ones(which, sizes))
-        return error
+        if any(_used(side) and _number(side, sizes) == 1 for side in self.checks[which]):
+            told = failure(self.program, 1, Outcome.BAD_SIZE, which, 0)
+            error = MeetsOneError(told.code, told.facts, hint=told.hint)
+            error.ones = frozenset(self._ones(which, sizes))
+            yield error
 
     def _ones(self, which: int, sizes: Sequence[int]) -> Iterator[str]:
         """The sizes of inputs that are one, and make a side of a check one that fails.

@@ -14,6 +14,7 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed
+from tilewright.graph.spread import stretched
 from tilewright.tensor import ir as tir
 
 __all__: list[str] = []
@@ -71,7 +72,7 @@ def _stretched(b: Builder, term: Term, terms: Sequence[Term]) -> Term:
     """An operand that may have one element along a letter where others have more."""
     sizes = [dict(zip(t.letters, t.value.shape, strict=True)) for t in terms]
     others = ([known.get(c, tir.Const(1)) for c in term.letters] for known in sizes)
-    return Term(term.letters, b.stretched(term.value, *others))
+    return Term(term.letters, stretched(b, term.value, others))
 
 
 def _without_ones(b: Builder, terms: Sequence[Term]) -> list[Term]:

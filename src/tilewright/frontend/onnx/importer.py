@@ -22,6 +22,7 @@ from tilewright.frontend.onnx.budget import Budget
 from tilewright.frontend.onnx.check import (
     Found,
     below,
+    captured_names,
     contradiction,
     domain_of,
     graphs_of,
@@ -323,7 +324,7 @@ class Importer:
         if len(values) < len(inputs):
             raise Unknown(f"{shown(node.op)} of a sequence: {why}")
         self._require_reference(found, scope, why)
-        names = [n for n in _captured_names(node.proto) if n in scope]
+        names = [n for n in captured_names(node.proto) if n in scope]
         captured = {n: v for n in names if isinstance(v := scope[n], Value)}
         results = reference_node(self.builder, node, domain, values, self.opsets, captured)
         place, noted = self.notes.describe(found, scope, why)
@@ -441,17 +442,3 @@ def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:
 
 def _length(item: Item) -> int | None:
     return len(item.items) if isinstance(item, Tensors) else NOTHING if item is None else None
-
-
-def _captured_names(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that graphs inside of a node read from around it, each once."""
-    free: dict[str, None] = {}
-    for _, graph in graphs_of(node):
-        own = {i.name for i in (*graph.input, *graph.initializer)}
-        own |= {tensor.values.name for tensor in graph.sparse_initializer}
-        for inner in graph.node:
-            read = (*inner.input, *_captured_names(inner))
-            free.update(dict.fromkeys(n for n in read if n and n not in own))
-            own.update(inner.output)
-        free.update(dict.fromkeys(o.name for o in graph.output if o.name not in own))
-    yield from free
