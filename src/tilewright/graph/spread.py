@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tilewright.graph.ir import Shape, Value
-from tilewright.graph.ops import Remap, axis
+from tilewright.graph.ops import Remap, Spread, axis
 from tilewright.graph.sizes import (
     as_shape,
     broadcast,
@@ -66,8 +66,9 @@ def widened(b: Builder, x: Value, shape: Shape) -> Value:
         return x
     dims = as_shape(own[k] if k in one else d for k, d in enumerate(x.shape))
     places = tuple(ZERO if k in one else axis(k) for k in range(x.rank))
-    unsure = tuple(k for k in one if not never_exceeds(ONE, x.shape[k], (dims[k],)))
-    return b.add(Remap(dims, places, spread=unsure), x)
+    unsure = (k for k in one if not never_exceeds(ONE, x.shape[k], (dims[k],)))
+    spread = Spread(tuple((x.shape[k], dims[k]) for k in unsure))
+    return b.add(Remap(dims, places, spread=spread), x)
 
 
 def broadcast_shape(b: Builder, *shapes: Sequence[tir.Expr]) -> Shape:

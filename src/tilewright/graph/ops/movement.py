@@ -28,7 +28,7 @@ from tilewright.tensor.printer import print_node
 from tilewright.tensor.same import always_the_same
 from tilewright.tensor.visit import substitute
 
-__all__ = ["Concat", "Expand", "Remap", "Reshape", "Transpose", "axis"]
+__all__ = ["Concat", "Expand", "Remap", "Reshape", "Spread", "Transpose", "axis"]
 
 G010 = Code("G010", "{elements} elements do not fill the shape [{shape}]")
 G011 = Code("G011", "tensors that are joined along axis {axis} differ in dimension {dimension}")
@@ -182,12 +182,21 @@ class Expand(Op):
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Dimensions of one element or none, and what they are repeated to.
+
+    There must be an element if there is any in the result, also if other dimensions are empty. That
+    is checked before anything runs: kernels know nothing of it, so it hides its expressions.
+    """
+
+    pairs: tuple[tuple[tir.Expr, tir.Expr], ...] = ()
+
+
+@dataclass(frozen=True)
 class Remap(Op):
     """`out[o0, o1, …] = in[indices] if inside else fill`; `indices` are expressions over `axis(k)`.
 
-    Where `inside` does not hold the indices may lie anywhere; elsewhere they are inside. Along the
-    dimensions in `spread` the one element of the source is repeated: there must be one if there is
-    any in the result, also if other dimensions are empty.
+    Where `inside` does not hold the indices may lie anywhere; elsewhere they are inside.
     """
 
     role = Role.MOVE
@@ -196,7 +205,7 @@ class Remap(Op):
     indices: tuple[tir.Expr, ...]
     inside: tir.Expr = tir.TRUE
     fill: float | bool = 0
-    spread: tuple[int, ...] = ()
+    spread: Spread = Spread()
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         result = [TensorType(inputs[0].dtype, self.shape)]
@@ -220,8 +229,7 @@ class Remap(Op):
     def meetings(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
-        for k in self.spread:
-            yield product((inputs[0].shape[k], self.shape[k])), self.shape[k]
+        yield from ((product(pair), pair[1]) for pair in self.spread.pairs)
 
     def doubtful(self, source: Shape) -> Shape:
         """Dimensions of a source that may be zero although there is a result: all of it is `fill`.
@@ -292,7 +300,7 @@ class Remap(Op):
         shown: dict[str, object] = {"shape": self.shape, "indices": self.indices}
         if self.inside != tir.TRUE:
             shown |= {"inside": self.inside, "fill": self.fill}
-        return shown | ({"spread": self.spread} if self.spread else {})
+        return shown | ({"spread": self.spread.pairs} if self.spread.pairs else {})
 
 
 MAX_SYMBOLIC: Final = 16

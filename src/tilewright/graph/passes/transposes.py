@@ -180,8 +180,8 @@ def _through_remap(b: Rewriter, op: Remap, x: Value) -> Value | None:
     names = {axis(d): axis(order[d]) for d in range(len(order))}
     indices = tuple(substitute(op.indices[back[k]], names) for k in range(len(order)))
     shape = tuple(op.shape[back[k]] for k in range(len(order)))
-    inside, spread = substitute(op.inside, names), tuple(order[k] for k in op.spread)
-    return b.transpose(b.add(Remap(shape, indices, inside, op.fill, spread), source), order)
+    inside = substitute(op.inside, names)
+    return b.transpose(b.add(Remap(shape, indices, inside, op.fill, op.spread), source), order)
 
 
 def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:
