@@ -30,7 +30,7 @@ from tilewright.graph.folding import (
     require_possible,
 )
 from tilewright.graph.followed import tidied
-from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
+from tilewright.graph.ir import Array, Graph, Meeting, Node, Shape, TensorType, Value, array_type
 from tilewright.graph.ops import (
     Concat,
     Contract,
@@ -53,9 +53,7 @@ from tilewright.graph.sizes import (
     MAX_LONG,
     as_shape,
     broadcast,
-    dims_equal,
     fixed,
-    is_one_or_none,
     length_of,
     product,
     same_shape,
@@ -63,6 +61,7 @@ from tilewright.graph.sizes import (
     tidy,
     variables,
 )
+from tilewright.graph.spread import met, stretched, stretched_batches, widened
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
 from tilewright.tensor.visit import free_vars
@@ -79,8 +78,11 @@ MAX_JOINED: Final = 64
 class Builder:
     """Collects nodes in order; `label` names the operator of the model that they stand for.
 
-    What is folded is paid for from `purse`.
+    What is folded is paid for from `purse`. `spreads`: sizes that meet may differ, if one is one,
+    unless they are those of an operator that is `strict`, which are noted as `equal`.
     """
+
+    spreads = strict = False
 
     def __init__(self, name: str = "graph", purse: Purse | None = None) -> None:
         self.name = name
@@ -94,6 +96,7 @@ class Builder:
         self._long_sizes = 0
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
+        self.equal: set[Meeting] = set()
         self.purse = purse or Purse()
 
     # ---- values
@@ -159,6 +162,8 @@ class Builder:
             self._count_long(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
+            if self.strict:
+                self.equal.update(map(frozenset, op.meetings([v.type for v in inputs], types)))
             if fold and len(results) == 1:
                 self._follow(op, inputs, results[0])
         if fold:
@@ -252,18 +257,7 @@ class Builder:
         if dtype is None and body.dtype.is_float and inputs:
             like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
             result = like
-        shape = broadcast(*(value.shape for value in inputs))
-        wide = [self._widened(value, shape) for value in inputs]
-        return self.add(Map(body, len(inputs), result), *wide)
-
-    def _widened(self, x: Value, shape: Shape) -> Value:
-        """A tensor repeated where it has one element or none, and a result has any number."""
-        own = shape[len(shape) - x.rank :]
-        one = [k for k, d in enumerate(x.shape) if is_one_or_none(d) and not dims_equal(d, own[k])]
-        if not one:
-            return x
-        dims = [own[k] if k in one else d for k, d in enumerate(x.shape)]
-        return self.remap(x, dims, lambda *o: [0 if k in one else i for k, i in enumerate(o)])
+        return self.add(Map(body, len(inputs), result), *met(self, inputs))
 
     def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """The same elements in another shape."""
@@ -277,7 +271,7 @@ class Builder:
     def expand(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """Broadcast to a shape."""
         wanted = as_shape(shape)
-        x = self._widened(x, wanted)
+        x = widened(self, stretched(self, x, [wanted]), wanted)
         return x if same_shape(x.shape, wanted) else self.add(Expand(wanted), x)
 
     def remap(
@@ -342,10 +336,23 @@ class Builder:
         return self.reshape(folded, kept)
 
     def contract(
-        self, left: str, right: str, result: str, a: Value, b: Value, dtype: DType | None = None
+        self,
+        left: str,
+        right: str,
+        result: str,
+        a: Value,
+        b: Value,
+        dtype: DType | None = None,
+        *,
+        broadcasts: bool = False,
     ) -> Value:
-        """A sum of products with dimensions named by letters; as `dtype`, or that of `a`."""
+        """A sum of products with dimensions named by letters; as `dtype`, or that of `a`.
+
+        What is summed over has one size, unless a letter that stands for one `broadcasts`.
+        """
         op = Contract(left, right, result, dtype or a.dtype)
+        for c in () if broadcasts else {*left}.intersection(right).difference(result):
+            self.equal.add(frozenset((a.shape[left.index(c)], b.shape[right.index(c)])))
         summed = (*zip(left, a.shape, strict=True), *zip(right, b.shape, strict=True))
         if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
             (kind,) = op.infer([a.type, b.type])
@@ -370,6 +377,7 @@ class Builder:
             stacked = self.reshape(a, (rows, a.shape[-1]))
             flat = self.contract("mk", "kn", "mn", stacked, b, dtype)
             return self.reshape(flat, (*a.shape[:-1], b.shape[-1]))
+        a, b = stretched_batches(self, a, b)
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         merged = merged_batch(a.shape[:-2], b.shape[:-2]) if len(batch) > MAX_BATCH else None
         if merged is not None:
@@ -380,7 +388,7 @@ class Builder:
             product_ = self.matmul(left, right, dtype)
             return self.reshape(product_, (*batch, *product_.shape[-2:]))
         letters = BATCH_LETTERS[: len(batch)]
-        a, b = (self._widened(x, (*batch, *x.shape[-2:])) for x in (a, b))
+        a, b = (widened(self, x, (*batch, *x.shape[-2:])) for x in (a, b))
         own_a, a = self._batch(a, letters, batch)
         own_b, b = self._batch(b, letters, batch)
         return self.contract(f"{own_a}mk", f"{own_b}kn", f"{letters}mn", a, b, dtype)

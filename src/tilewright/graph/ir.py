@@ -27,10 +27,12 @@ from tilewright.tensor.stored import Layout, stored_shape
 if TYPE_CHECKING:
     from tilewright.graph.ops.op import Op
 
-__all__ = ["Array", "Graph", "Node", "Shape", "TensorType", "Value"]
+__all__ = ["Array", "Graph", "Meeting", "Node", "Shape", "TensorType", "Value"]
 
 Array = NDArray[Any]
 Shape = tuple[tir.Expr, ...]
+Meeting = frozenset[tir.Expr]
+"""Two dimensions of which nobody knows whether they are equal before a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ class Inner(Builder):
 
     def __init__(self, outer: Builder, name: str, counters: Sequence[tir.Var] = ()) -> None:
         super().__init__(name, outer.purse)
-        self.outer = outer
+        self.outer, self.spreads = outer, outer.spreads
+        self.strict, self.equal = outer.strict, outer.equal
         self.counters = tuple(counters)
         self.label = outer.label
         self.captured: dict[Value, Value] = {}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.graph.groups import Group
-from tilewright.graph.ir import Array, Graph, Value
+from tilewright.graph.ir import Array, Graph, Meeting, Value
 from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
 from tilewright.graph.sizes import count, dims_equal, product, variables
@@ -63,10 +63,12 @@ def assemble(
     progress: Callable[[int, int], None] | None = None,
     *,
     in_place: bool = True,
+    equal: Collection[Meeting] = (),
 ) -> Assembled:
     """Compile all kernels of a graph and put them together.
 
     `in_place`: results are written over inputs that are not needed any more, where that is allowed.
+    `equal`: sizes that are never broadcast where they meet.
     """
     plan = plan_graph(graph)
     tasks = {
@@ -83,7 +85,7 @@ def assemble(
             progress(len(done), unique)
 
     compiled = compile_tasks(list(tasks.values()), target, store, report)
-    return _Assembler(graph, plan, tasks, compiled, in_place=in_place).run()
+    return _Assembler(graph, plan, tasks, compiled, in_place=in_place, equal=equal).run()
 
 
 def _threads_for(group: Group, threads: int) -> int:
@@ -106,9 +108,10 @@ class _Assembler:
         compiled: dict[str, Compiled],
         *,
         in_place: bool,
+        equal: Collection[Meeting],
     ) -> None:
         self.graph, self.plan, self.tasks, self.compiled = graph, plan, tasks, compiled
-        self.in_place = in_place
+        self.in_place, self.equal = in_place, frozenset(equal)
         self.kernels = {key: k for k, key in enumerate(compiled)}
         self.sizes = SizeTable(plan.segments)
         self.buffers: list[rt.Buffer] = []
@@ -170,6 +173,9 @@ class _Assembler:
             types = [v.type for v in node.inputs], [v.type for v in node.outputs]
             for a, b in node.op.assumptions(*types):
                 self.sizes.require_equal(a, b, segment)
+            for a, b in node.op.meetings(*types):
+                or_one = frozenset((a, b)) not in self.equal
+                self.sizes.require_equal(a, b, segment, or_one=or_one)
             for a, b, shape in node.op.limits(*types):
                 self.sizes.require_at_most(a, b, shape, segment)
         for own, first, segment in self.plan.alike:

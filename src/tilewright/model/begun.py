@@ -6,18 +6,22 @@ Like a model that runs by reference as a whole it cannot be saved.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilewright.errors import ArtefactError
 from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module
+from tilewright.model.origin import Origin
+from tilewright.model.sources import Sources
 from tilewright.model.whole import A121, info_of, inputs_of
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Event, Profile
 
 if TYPE_CHECKING:
+    import onnx
+
     from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.unsupported import Unsupported
 
@@ -29,8 +33,11 @@ class BegunModule(Module):
 
     defaults = None
 
-    def __init__(self, whole: WholeModel, front: WholeModel, rest: Module) -> None:
+    def __init__(
+        self, whole: WholeModel, front: WholeModel, rest: Module, source: onnx.ModelProto
+    ) -> None:
         self.whole, self.front, self.rest = whole, front, rest
+        self._source = source if rest.spreading is not None else None
         self.graph = rest.graph
         nodes: tuple[Unsupported, ...] = front.nodes
         self.by_reference = (*nodes, *rest.by_reference)
@@ -63,6 +70,14 @@ class BegunModule(Module):
     @property
     def meta(self) -> ModelMeta:
         return ModelMeta.of(self.whole.model)
+
+    def remember(self, origin: Callable[[], Origin]) -> None:
+        """Keep where the rest came from, if there may be other versions of it."""
+        if self._source is not None:
+            how = origin().how
+            sources = Sources((*how.sources.digests, "behind its texts"))
+            own = Origin.of(self._source, replace(how, sources=sources))
+            self.rest.remember(lambda: own)
 
     def run(self, feeds: Mapping[str, object]) -> list[Any]:
         """The outputs for these inputs, in order."""

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tilewright.errors import Code, TilewrightError, TilewrightWarning, UserError
-from tilewright.model.defaults import Origin, infos_of_defaults
+from tilewright.model.defaults import infos_of_defaults
 from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module, load_kept, parts_of, to_keep
+from tilewright.model.origin import Origin
 from tilewright.model.sources import Source, Sources
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import Parts, write
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tilewright.frontend.onnx.beginnings import Halves
     from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.frontend.onnx.settled import Needs, Settled
-    from tilewright.graph.ir import Graph
+    from tilewright.graph.ir import Graph, Meeting
     from tilewright.layouts.choose import Choice
     from tilewright.layouts.forms import Form
     from tilewright.layouts.sites import Settings
@@ -102,8 +103,7 @@ def compile_model(
 
         proto, values = settled_values(model, settled)
     made = compiling.module(proto, tell, values)
-    if made.defaults is not None:
-        made.defaults.origin = Origin.of(model, compiling, values)
+    made.remember(lambda: Origin.of(model, compiling, values))
     return made
 
 
@@ -182,6 +182,7 @@ class Chosen:
     lengths: Sequence[int | None] | None = None
     endings: Mapping[str, Ending] = field(default_factory=dict)
     defaults: Sequence[TensorInfo] = ()
+    equal: frozenset[Meeting] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class NotCompiled:
         if self.halves is None or self.compiled is None:
             return WholeModule(self.model)
         front = WholeModel(self.halves.front, self.model.reason, self.halves.nodes)
-        return BegunModule(self.model, front, self.compiled.module())
+        return BegunModule(self.model, front, self.compiled.module(), self.halves.rest)
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,10 @@ class Unsettled:
 
     def compiled(self, settled: Settled | None) -> Module:
         """The model for some values, or as it is: parts run by reference then."""
-        return self.how.module(self.model, lambda _: None, settled, final=True)
+        made = self.how.module(self.model, lambda _: None, settled, final=True)
+        if made.spreading is not None:
+            made.spreading.origin = Origin.of(self.model, self.how, settled)
+        return made
 
 
 def compile_parts(
@@ -280,6 +284,7 @@ def compile_parts(
             threads,
             store,
             lambda done, all_: tell(Progress("kernels", done, all_)),
+            equal=chosen.equal,
         )
         if not final:
             warn_of_reference(chosen.by_reference)
@@ -341,6 +346,7 @@ def choose_layouts(
     proto, told = split_endings(whole)
     tell(Progress("import"))
     graph: Graph | None = None
+    equal: frozenset[Meeting] = frozenset()
     lengths: Sequence[int | None] | None = None
     try:
         imported = import_model(proto, settled)
@@ -349,7 +355,7 @@ def choose_layouts(
         if not final and any(length is not None for length in imported.lengths):
             raise Unknown("an output is not a tensor")
         require_fit(imported.graph, told)
-        graph, by_reference = imported.graph, imported.by_reference
+        graph, by_reference, equal = imported.graph, imported.by_reference, imported.equal
         lengths = None if settled is None else imported.lengths
         obstacles = by_reference
     except Unknown as unknown:
@@ -380,7 +386,7 @@ def choose_layouts(
     meta = ModelMeta.of(proto)
     endings = {name: Ending(*what) for name, what in told.items()}
     defaults = infos_of_defaults(whole)
-    return Chosen(graph, settings, choice, by_reference, meta, lengths, endings, defaults)
+    return Chosen(graph, settings, choice, by_reference, meta, lengths, endings, defaults, equal)
 
 
 def warn_of_reference(nodes: Sequence[Unsupported]) -> None:

@@ -20,10 +20,12 @@ from tilewright.model.defaults import Defaults
 from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
+from tilewright.model.spreading import Spreading
 from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, read_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.image import Image
+from tilewright.runtime.meetings import MeetsOneError
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
 from tilewright.shown import shown
@@ -34,6 +36,7 @@ from tilewright.version import __version__
 if TYPE_CHECKING:
     from tilewright.graph.ir import Graph
     from tilewright.model.assemble import Assembled
+    from tilewright.model.origin import Origin
 
 __all__ = ["Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
 __all__ += ["stored_nodes", "to_keep", "tool"]
@@ -50,10 +53,12 @@ class Module:
     """`run` takes arrays by name and gives a list of arrays; threads may call it at once.
 
     `by_reference` are the nodes that run on the ONNX reference implementation. `defaults` are
-    inputs that may be left out: a run that gives some is one of another version of the model.
+    inputs that may be left out: a run that gives some is one of another version of the model. So
+    is one in which a size of one meets another, if the model has sizes that meet (`spreading`).
     """
 
     defaults: Defaults | None = None
+    spreading: Spreading | None = None
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class Module:
         self._artefact = artefact
         defaults = [TensorInfo.from_dict(data) for data in self._extra.get("defaults", ())]
         self.defaults = Defaults(executable.program.name, defaults) if defaults else None
+        self.spreading = Spreading() if executable.meetings.checks else None
         endings = self._extra.get("endings", {})
         self._endings = {name: Ending.from_dict(data) for name, data in endings.items()}
         if not self._endings.keys() <= {port.name for port in executable.program.outputs}:
@@ -140,8 +146,26 @@ class Module:
         """The outputs for these inputs, in order."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run(feeds)
-        found = self.executable.run(feeds)
-        return self._ended(found) if self._endings else found
+        try:
+            found = self.executable.run(feeds)
+        except MeetsOneError as problem:
+            met = problem
+        else:
+            return self._ended(found) if self._endings else found
+        return self._spread(met).run(feeds)
+
+    def remember(self, origin: Callable[[], Origin]) -> None:
+        """Keep where the model came from, if there may be other versions of it."""
+        versions = [v for v in (self.defaults, self.spreading) if v is not None]
+        found = origin() if versions else None
+        for one in versions:
+            one.origin = found
+
+    def _spread(self, met: MeetsOneError) -> Module:
+        """The version for a run that ended so; raises what it ended with if there is none."""
+        if self.spreading is None:
+            raise met
+        return self.spreading.version(met)
 
     def _ended(self, results: list[Array]) -> list[Array]:
         """With texts and maps where the model has them."""
@@ -160,7 +184,13 @@ class Module:
             self.defaults.version(feeds).run_into(feeds, outputs)
             return
         if self._endings.keys().isdisjoint(outputs):
-            self.executable.run_into(feeds, outputs)
+            try:
+                self.executable.run_into(feeds, outputs)
+            except MeetsOneError as problem:
+                met = problem
+            else:
+                return
+            self._spread(met).run_into(feeds, outputs)
             return
         names = [port.name for port in self.executable.program.outputs]
         leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
@@ -171,16 +201,19 @@ class Module:
 
     def profile(self, feeds: Mapping[str, object]) -> Profile:
         """Run once and note how long each kernel takes."""
-        if self.defaults is not None and self.defaults.are_given(feeds):
-            return self.defaults.version(feeds).profile(feeds)
-        return self.executable.profile(feeds)
+        return self.run_profiled(feeds)[1]
 
     def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
         """`run` and `profile` in one."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run_profiled(feeds)
-        found, profile = self.executable.run_profiled(feeds)
-        return (self._ended(found) if self._endings else found), profile
+        try:
+            found, profile = self.executable.run_profiled(feeds)
+        except MeetsOneError as problem:
+            met = problem
+        else:
+            return (self._ended(found) if self._endings else found), profile
+        return self._spread(met).run_profiled(feeds)
 
     def memory(self) -> MemoryUse:
         """Bytes of weights, code, arenas and scratch; calls under way are included."""

@@ -193,7 +193,8 @@ def _assumes(graph: Graph) -> bool:
         return True
     for node in graph.nodes:
         types = [v.type for v in node.inputs], [v.type for v in node.outputs]
-        if not all(dims_equal(a, b) for a, b in node.op.assumptions(*types)):
+        pairs = *node.op.assumptions(*types), *node.op.meetings(*types)
+        if not all(dims_equal(a, b) for a, b in pairs):
             return True
         if not all(never_exceeds(a, b, shape) for a, b, shape in node.op.limits(*types)):
             return True

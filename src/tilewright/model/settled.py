@@ -24,6 +24,7 @@ from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.into import leave
 from tilewright.model.module import Module
 from tilewright.model.sources import Source
+from tilewright.model.versions import KEPT_BYTES
 from tilewright.model.whole import info_of, inputs_of, outputs_of
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.profile import Profile
@@ -39,8 +40,6 @@ __all__ = ["SettledModule", "settled_values"]
 
 KEPT: Final = 32
 """Compiled versions of a model that are kept, the last ones used."""
-KEPT_BYTES: Final = 1 << 30
-"""Bytes of their weights, unless a single version has more."""
 FREE: Final = (4, 16)
 """Versions that are compiled whatever happens: few of a large model, more of a small one."""
 FREE_NODES: Final = 2048

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import ArtefactError, Code, UserError
-from tilewright.model.defaults import Origin
 from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, tool
+from tilewright.model.origin import Origin
 from tilewright.model.sources import Sources
 from tilewright.model.whole import A121
 from tilewright.runtime.artefact import Artefact, Parts, save
@@ -92,8 +92,7 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     sources = Sources((digest_of_bytes(content),))
     how = Compiling(Target.host(), count, accuracy, layouts, default_caches(), sources)
     module = Unsettled(model, Needs(tuple(values), tuple(forms)), how).module()
-    if module.defaults is not None:
-        module.defaults.origin = Origin.of(content, how)
+    module.remember(lambda: Origin.of(content, how))
     return module
 
 

@@ -9,7 +9,7 @@ from tilewright.errors import Code, InternalError
 from tilewright.graph.ir import Shape, Value
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy, variables
 from tilewright.model.exhaustion import TooLarge
-from tilewright.runtime.failures import ALIKE
+from tilewright.runtime.failures import ALIKE, OR_ONE
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -111,15 +111,18 @@ class SizeTable:
             self.sizes.append(Size(print_node(dim), value, segment))
         return self._late[dim, segment]
 
-    def require_equal(self, a: tir.Expr, b: tir.Expr, since: int = 0) -> None:
+    def require_equal(
+        self, a: tir.Expr, b: tir.Expr, since: int = 0, *, or_one: bool = False
+    ) -> None:
         """Refuse runs in which two dimensions differ when the segment `since` is entered.
 
-        The check is a size that cannot be computed then: one divided by their being equal.
+        The check is a size that cannot be computed then: one divided by their being equal. Its name
+        says whether another version of the model could take a run in which one of them is one.
         """
         if dims_equal(a, b):
             return
         first, second = sorted((tidy(a), tidy(b)), key=print_node)
-        name = f"{print_node(first)} = {print_node(second)}"
+        name = f"{print_node(first)} = {print_node(second)}{OR_ONE if or_one else ''}"
         self._require_same(name, first, second, since)
 
     def require_alike(self, own: tir.Expr, first: tir.Var, since: int) -> None:

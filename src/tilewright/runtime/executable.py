@@ -19,8 +19,9 @@ from tilewright.dtypes import DType, dtype_of, u8
 from tilewright.errors import ArtefactError, CallError
 from tilewright.runtime import _native, pool
 from tilewright.runtime.arrays import empty
-from tilewright.runtime.failures import A204, C025, WRONGLY, failure
+from tilewright.runtime.failures import A204, C025, WRONGLY, Outcome, failure
 from tilewright.runtime.feeds import FeedReader
+from tilewright.runtime.meetings import Meetings
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Host, Operand, Port, Program
 from tilewright.runtime.sizes import extents
@@ -75,7 +76,8 @@ class Executable(_native.Program):
         self.program, self.image, self.functions = program, image, tuple(functions)
         self.threads = pool.default_threads() if threads is None else threads
         self.weights = _aligned(weights)
-        self._reader = FeedReader(program)
+        self.meetings = Meetings(program)
+        self._reader = FeedReader(program, self.meetings)
         if not is_verified:
             verify(program)
         self._require_functions()
@@ -188,8 +190,12 @@ class Executable(_native.Program):
         facts = {"model": self.program.name, "problem": problem}
         return CallError(C025, facts, hint="export the model with types that fit its results")
 
-    def _raise_failure(self, outcome: int, which: int, value: int) -> NoReturn:
+    def _raise_failure(
+        self, outcome: int, which: int, value: int, sizes: tuple[int, ...]
+    ) -> NoReturn:
         """Called from C when a run failed."""
+        if outcome == Outcome.BAD_SIZE:
+            self.meetings.require_not_one(which, sizes)
         raise failure(self.program, self.threads, outcome, which, value)
 
 

@@ -10,7 +10,7 @@ from tilewright.runtime.kernel import C013, C014, C015, Status
 from tilewright.runtime.program import Call, Place, Program
 from tilewright.shown import quoted, shown
 
-__all__ = ["ALIKE", "Outcome", "failure"]
+__all__ = ["ALIKE", "OR_ONE", "Outcome", "failure"]
 
 C025 = Code("C025", "`{model}` cannot run with these sizes: {problem}")
 C026 = Code("C026", "`{model}` cannot get its memory")
@@ -18,6 +18,8 @@ A204 = Code("A204", "the program `{model}` contradicts itself: {problem}")
 
 ALIKE = " in every iteration"
 """How the name of a size ends that exists if all iterations of a loop agree about it."""
+OR_ONE = ", or 1"
+"""How the name of a size ends that exists if two are equal, which would be broadcast otherwise."""
 MAX = (1 << 63) - 1
 TOO_MANY = "more bytes than there are addresses"
 WRONGLY = "compile the model again; if that does not help, it is a bug of tilewright"
@@ -92,7 +94,8 @@ def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> s
     name = program.sizes[which].name
     first, is_equation, second = name.partition(" = ")
     if outcome is Outcome.BAD_SIZE and is_equation:
-        return f"{quoted(first)} and {quoted(second)} must be equal"
+        both = f"{quoted(first)} and {quoted(second.removesuffix(OR_ONE))}"
+        return f"{both} must be equal{', or one of them 1' if second.endswith(OR_ONE) else ''}"
     smaller, is_limit, larger = name.partition(" ≤ ")
     if outcome is Outcome.BAD_SIZE and is_limit:
         return f"{quoted(smaller)} must not exceed {quoted(larger)}"

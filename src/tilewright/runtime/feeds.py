@@ -17,6 +17,7 @@ from tilewright.abi import ParamSpec, Shape
 from tilewright.errors import CallError, Code, Lines
 from tilewright.runtime.arguments import C009
 from tilewright.runtime.checks import Checker, Sizes, is_plain
+from tilewright.runtime.meetings import Meetings
 from tilewright.runtime.program import Port, Program
 from tilewright.runtime.sizes import evaluate
 from tilewright.shown import listed, quoted
@@ -32,10 +33,14 @@ C024 = Code("C024", "`{param}` of `{model}` has a size that does not follow from
 
 
 class FeedReader:
-    """Checks and converts the feeds of one program."""
+    """Checks and converts the feeds of one program.
 
-    def __init__(self, program: Program) -> None:
+    Sizes of one that meet others are told before anything else: outputs may be for that.
+    """
+
+    def __init__(self, program: Program, meetings: Meetings) -> None:
         self.program = program
+        self.meetings = meetings
         self.labels = dict(_labels(program))
 
     def read(self, feeds: Mapping[str, object]) -> dict[str, Array]:
@@ -117,6 +122,8 @@ class FeedReader:
                 try:
                     value = evaluate(size.value, values)
                 except ZeroDivisionError:  # the native side refuses it by name
+                    rest = [0] * (len(self.program.sizes) - number)
+                    self.meetings.require_not_one(number, (*values, *rest))
                     return
                 yield number, value
             values.append(value)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.runtime.program import SizeExpr, SizeOp
 
-__all__ = ["BINARY", "constant", "depth_of", "evaluate", "extents", "taken_by"]
+__all__ = ["BINARY", "compared", "constant", "depth_of", "evaluate", "extents", "taken_by"]
 
 BINARY: dict[SizeOp, Callable[[int, int], int]] = {
     SizeOp.ADD: operator.add,
@@ -67,6 +67,17 @@ def evaluate(expression: SizeExpr, sizes: Sequence[int]) -> int:
             right = stack.pop()
             stack.append(int(BINARY[op](stack.pop(), right)))
     return stack[-1]
+
+
+def compared(expression: SizeExpr | None) -> tuple[SizeExpr, SizeExpr] | None:
+    """Both sides of a check that they are equal, one divided by that; None for other sizes."""
+    if not expression or [op for op, _ in expression[-2:]] != [SizeOp.EQ, SizeOp.FLOORDIV]:
+        return None
+    sides, start, wanted = expression[1:-2], len(expression) - 3, 1
+    while wanted and start:  # the second side ends here; back to where it begins
+        start -= 1
+        wanted += taken_by(sides[start][0]) - 1
+    return sides[:start], sides[start:]
 
 
 def extents(dims: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from tilewright.frontend.onnx.functions import LocalFunctions
 from tilewright.frontend.onnx.registry import HANDLERS
 from tilewright.shown import quoted
 
-__all__ = ["Found", "below", "contradiction", "domain_of", "graphs_of"]
+__all__ = ["Found", "below", "captured_names", "contradiction", "domain_of", "graphs_of"]
 __all__ += ["left_out", "mismatch", "nested", "opsets_of", "sweep", "unknown"]
 
 
@@ -312,3 +312,17 @@ def _first_opsets() -> Mapping[tuple[str, str], int]:
 def _domains() -> frozenset[str]:
     defined = {schema.domain for schema in defs.get_all_schemas()}
     return frozenset(defined | {domain for domain, _ in HANDLERS})
+
+
+def captured_names(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that graphs inside of a node read from around it, each once."""
+    free: dict[str, None] = {}
+    for _, graph in graphs_of(node):
+        own = {i.name for i in (*graph.input, *graph.initializer)}
+        own |= {tensor.values.name for tensor in graph.sparse_initializer}
+        for inner in graph.node:
+            read = (*inner.input, *captured_names(inner))
+            free.update(dict.fromkeys(n for n in read if n and n not in own))
+            own.update(inner.output)
+        free.update(dict.fromkeys(o.name for o in graph.output if o.name not in own))
+    yield from free

@@ -14,6 +14,7 @@ from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed
+from tilewright.graph.spread import stretched
 from tilewright.tensor import ir as tir
 
 __all__: list[str] = []
@@ -33,7 +34,7 @@ def einsum(b: Builder, node: OnnxNode, *inputs: Value) -> Value:
     equation = node.string("equation").replace(" ", "")
     named, result = _parsed(equation, [v.rank for v in inputs])
     terms = [_diagonal(b, Term(*pair)) for pair in zip(named, inputs, strict=True)]
-    terms = _without_ones(b, terms)
+    terms = _without_ones(b, [_stretched(b, term, terms) for term in terms])
     while len(terms) > 1:
         first, second, *rest = terms
         needed = dict.fromkeys([*result, *(c for t in rest for c in t.letters)])
@@ -67,6 +68,13 @@ def _diagonal(b: Builder, term: Term) -> Term:
     return Term(own, taken)
 
 
+def _stretched(b: Builder, term: Term, terms: Sequence[Term]) -> Term:
+    """An operand that may have one element along a letter where others have more."""
+    sizes = [dict(zip(t.letters, t.value.shape, strict=True)) for t in terms]
+    others = ([known.get(c, tir.Const(1)) for c in term.letters] for known in sizes)
+    return Term(term.letters, stretched(b, term.value, others))
+
+
 def _without_ones(b: Builder, terms: Sequence[Term]) -> list[Term]:
     """Dimensions of size one that meet a larger one are dropped: they are broadcast."""
     pairs = [pair for t in terms for pair in zip(t.letters, t.value.shape, strict=True)]
@@ -96,7 +104,8 @@ def _multiplied(b: Builder, first: Term, second: Term, needed: Collection[str]) 
     both = "".join(dict.fromkeys(first.letters + second.letters))
     result = "".join(c for c in needed if c in both)
     if len(result) < len(both):
-        made = b.contract(first.letters, second.letters, result, first.value, second.value)
+        letters = first.letters, second.letters, result
+        made = b.contract(*letters, first.value, second.value, broadcasts=True)
         return Term(result, made)
     x, y = (_spread(b, t, result) for t in (first, second))
     return Term(result, b.map(lambda v, w: v * w, x, y))

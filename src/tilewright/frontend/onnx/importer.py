@@ -17,10 +17,12 @@ import onnx
 from tilewright.dtypes import DType
 from tilewright.errors import InternalError, TilewrightError
 from tilewright.frontend.onnx import families
+from tilewright.frontend.onnx.broadcasting import broadcasts
 from tilewright.frontend.onnx.budget import Budget
 from tilewright.frontend.onnx.check import (
     Found,
     below,
+    captured_names,
     contradiction,
     domain_of,
     graphs_of,
@@ -67,6 +69,7 @@ from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
+from tilewright.graph.ir import Meeting
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
@@ -85,12 +88,14 @@ class Imported:
     """The graph of a model, and which of its nodes run on the reference implementation and why.
 
     `lengths` are those of outputs that are sequences, whose tensors are outputs of the graph;
-    NOTHING for an optional one without a value, None for a tensor.
+    NOTHING for an optional one without a value, None for a tensor. `equal` are sizes that meet and
+    are not broadcast.
     """
 
     graph: Graph
     by_reference: tuple[Unsupported, ...] = ()
     lengths: tuple[int | None, ...] = ()
+    equal: frozenset[Meeting] = frozenset()
 
 
 def import_model(model: onnx.ModelProto, settled: Settled | None = None) -> Imported:
@@ -114,7 +119,9 @@ class Importer:
         self.budget = Budget(model, self.nodes)
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
-        self.size_vars: dict[str, tir.Expr] = {}
+        known = settled or Settled()
+        self.builder.spreads = known.spreads
+        self.size_vars: dict[str, tir.Expr] = dict.fromkeys(known.ones, tir.Const(1))
 
     def run(self) -> Imported:
         """Import the whole model; raises with everything that is in the way."""
@@ -140,7 +147,8 @@ class Importer:
         flat = [pair for name, item in outputs for pair in _flat(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
         lengths = tuple(_length(item) for _, item in outputs)
-        return Imported(graph, tuple(self.notes.by_reference.values()), lengths)
+        equal = frozenset(self.builder.equal)
+        return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal)
 
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
@@ -226,7 +234,7 @@ class Importer:
         """Import a node; what is in the way is noted, and its results are lost then."""
         self.budget.import_node()
         found = Found(proto, self.inside, self.opsets)
-        builder, label = self.builder, self.builder.label
+        builder, label, strict = self.builder, self.builder.label, self.builder.strict
         results: Sequence[Item | Lost] = [Lost()] * len(proto.output)
         try:
             before = len(builder.nodes)
@@ -243,7 +251,8 @@ class Importer:
             self.notes.causes.append(problem)
             self.notes.add_broken(*self.notes.describe(found, scope, reason_of(problem)))
         finally:
-            self.inside, self.builder, builder.label = found.inside, builder, label
+            self.inside, self.builder = found.inside, builder
+            builder.label, builder.strict = label, strict
         for name, value in zip(proto.output, results, strict=False):
             if name:
                 scope[name] = value
@@ -266,6 +275,7 @@ class Importer:
             raise Refused(wrong)
         node = OnnxNode.of(proto, opset, self._building(found, scope))
         self.builder.label = node.label
+        self.builder.strict = not broadcasts(domain, proto.op_type)
         return self._results(found, node, inputs, scope)
 
     def _building(self, found: Found, scope: Scope) -> BuildGraph:
@@ -314,7 +324,7 @@ class Importer:
         if len(values) < len(inputs):
             raise Unknown(f"{shown(node.op)} of a sequence: {why}")
         self._require_reference(found, scope, why)
-        names = [n for n in _captured_names(node.proto) if n in scope]
+        names = [n for n in captured_names(node.proto) if n in scope]
         captured = {n: v for n in names if isinstance(v := scope[n], Value)}
         results = reference_node(self.builder, node, domain, values, self.opsets, captured)
         place, noted = self.notes.describe(found, scope, why)
@@ -432,17 +442,3 @@ def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:
 
 def _length(item: Item) -> int | None:
     return len(item.items) if isinstance(item, Tensors) else NOTHING if item is None else None
-
-
-def _captured_names(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that graphs inside of a node read from around it, each once."""
-    free: dict[str, None] = {}
-    for _, graph in graphs_of(node):
-        own = {i.name for i in (*graph.input, *graph.initializer)}
-        own |= {tensor.values.name for tensor in graph.sparse_initializer}
-        for inner in graph.node:
-            read = (*inner.input, *_captured_names(inner))
-            free.update(dict.fromkeys(n for n in read if n and n not in own))
-            own.update(inner.output)
-        free.update(dict.fromkeys(o.name for o in graph.output if o.name not in own))
-    yield from free

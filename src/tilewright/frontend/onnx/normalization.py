@@ -18,6 +18,7 @@ from tilewright.frontend.onnx.spending import pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
 from tilewright.graph.sizes import fixed
+from tilewright.graph.spread import onto
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -46,6 +47,7 @@ def _scaled(
     b: Builder, x: Value, factor: Value, scale: Value, bias: Value | None, dtype: DType
 ) -> Value:
     """x·factor·scale + bias, stored as `dtype`."""
+    scale = onto(b, scale, x.shape)
     if bias is None:
         return b.map(lambda v, f, s: v * f * s.to(v.dtype), x, factor, scale, dtype=dtype)
     return b.map(
@@ -53,7 +55,7 @@ def _scaled(
         x,
         factor,
         scale,
-        bias,
+        onto(b, bias, x.shape),
         dtype=dtype,
     )
 

@@ -9,6 +9,7 @@ from tilewright.frontend.onnx.quantization import QuantizedPair, requantized
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
+from tilewright.graph.spread import onto
 from tilewright.tensor import ir as tir
 
 __all__ = ["combined", "integer_product", "product"]
@@ -43,7 +44,9 @@ def combined(b: Builder, x: Value, c: Value | None, alpha: float, beta: float) -
     if c is None or beta == 0:
         return x if alpha == 1 else b.map(lambda v: v * alpha, x)
     return b.map(
-        lambda v, w: (v if alpha == 1 else v * alpha) + (w if beta == 1 else w * beta), x, c
+        lambda v, w: (v if alpha == 1 else v * alpha) + (w if beta == 1 else w * beta),
+        x,
+        onto(b, c, x.shape),
     )
 
 

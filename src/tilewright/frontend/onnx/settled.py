@@ -120,15 +120,22 @@ class Needs:
 
 @dataclass(frozen=True)
 class Settled:
-    """What is known of inputs: contents, or forms."""
+    """What is known of inputs: contents, or forms.
+
+    `ones` are sizes that are one. If the model `spreads`, any others that meet may be one, too.
+    """
 
     values: Mapping[str, Array] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)
+    ones: frozenset[str] = frozenset()
+    spreads: bool = False
 
     def digest(self) -> str:
         """The same for equal ones, and for no others."""
         facts = [(n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(self.values.items())]
-        text = repr((facts, sorted(self.forms.items(), key=lambda item: item[0])))
+        forms = sorted(self.forms.items(), key=lambda item: item[0])
+        sizes = (sorted(self.ones), self.spreads) if self.ones or self.spreads else ()
+        text = repr((facts, forms, *sizes))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

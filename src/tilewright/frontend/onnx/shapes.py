@@ -10,7 +10,8 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Shape
-from tilewright.graph.sizes import broadcast, fixed, product, tidy
+from tilewright.graph.sizes import fixed, product, tidy
+from tilewright.graph.spread import broadcast_shape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
@@ -129,7 +130,7 @@ def expand(b: Builder, node: OnnxNode, x: Value, wanted: Value) -> Value:
     """Broadcast with a shape; dimensions of both may be one."""
     dims = known_integers(b, node, "shape", wanted) or []
     x = _repeated(b, x, dims)
-    return b.expand(x, broadcast(dims, x.shape))
+    return b.expand(x, broadcast_shape(b, dims, x.shape))
 
 
 def _repeated(b: Builder, x: Value, dims: Sequence[tir.Expr]) -> Value:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright.errors import Code, GraphError
 from tilewright.graph.ir import Array, Shape, TensorType
-from tilewright.graph.ops.map import broadcast_assumptions
+from tilewright.graph.ops.map import broadcast_meetings
 from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.graph.sizes import dims_equal, fixed, never_exceeds
 from tilewright.tensor import ir as tir
@@ -85,8 +85,15 @@ class Attend(Op):
         q, k, v = self._operands(inputs)
         yield from ((k["h"], v["h"]), (k["s"], v["s"]), (q["b"], k["b"]), (q["b"], v["b"]))
         yield q["d"], k["d"]
+
+    def meetings(
+        self,
+        inputs: Sequence[TensorType],
+        outputs: Sequence[TensorType],
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        q, k, _ = self._operands(inputs)
         for mask in inputs[3:]:
-            yield from broadcast_assumptions(mask.shape, _scores(q, k))
+            yield from broadcast_meetings(mask.shape, _scores(q, k))
 
     def doubtful(self, inputs: Sequence[TensorType]) -> Shape:
         """The number of keys, if it may be zero though there is a result, which is zero then."""

@@ -62,7 +62,7 @@ class Contract(Op):
         product = np.einsum(f"{self.left},{self.right}->{self.result}", a, b, optimize=True)
         return [np.asarray(product).astype(self.dtype.numpy)]
 
-    def assumptions(
+    def meetings(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
         dims = self._dims(inputs[0].shape, inputs[1].shape)

@@ -23,7 +23,7 @@ from tilewright.tensor.evaluate import Evaluator
 from tilewright.tensor.same import always_the_same
 from tilewright.tensor.visit import substitute, walk
 
-__all__ = ["Map", "argument", "broadcast_assumptions", "broadcast_index", "evaluate_expr"]
+__all__ = ["Map", "argument", "broadcast_meetings", "broadcast_index", "evaluate_expr"]
 
 
 @always_the_same
@@ -92,17 +92,17 @@ class Map(Op):
 
         return [compute(names[0], shape, element, self.dtype)]
 
-    def assumptions(
+    def meetings(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
         for source in inputs:
-            yield from broadcast_assumptions(source.shape, outputs[0].shape)
+            yield from broadcast_meetings(source.shape, outputs[0].shape)
 
     def attributes(self) -> dict[str, object]:
         return {"body": self.body, "dtype": self.dtype}
 
 
-def broadcast_assumptions(
+def broadcast_meetings(
     shape: Sequence[tir.Expr], result: Sequence[tir.Expr]
 ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
     """What must hold for a tensor to be broadcast to a result: its dimensions are ones or equal."""

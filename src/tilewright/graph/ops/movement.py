@@ -18,7 +18,7 @@ from tilewright.errors import Code, GraphError
 from tilewright.graph.folding import require_small
 from tilewright.graph.ir import Array, Shape, TensorType
 from tilewright.graph.ops.ends import ends, require_limits
-from tilewright.graph.ops.map import broadcast_assumptions, broadcast_index, evaluate_expr
+from tilewright.graph.ops.map import broadcast_index, broadcast_meetings, evaluate_expr
 from tilewright.graph.ops.op import Limit, Op, Role, SizeOf, computed_as
 from tilewright.graph.sizes import as_shape, dims_equal, fixed, never_exceeds, product, total
 from tilewright.tensor import ir as tir
@@ -28,7 +28,7 @@ from tilewright.tensor.printer import print_node
 from tilewright.tensor.same import always_the_same
 from tilewright.tensor.visit import substitute
 
-__all__ = ["Concat", "Expand", "Remap", "Reshape", "Transpose", "axis"]
+__all__ = ["Concat", "Expand", "Remap", "Reshape", "Spread", "Transpose", "axis"]
 
 G010 = Code("G010", "{elements} elements do not fill the shape [{shape}]")
 G011 = Code("G011", "tensors that are joined along axis {axis} differ in dimension {dimension}")
@@ -167,10 +167,10 @@ class Expand(Op):
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         return [np.array(np.broadcast_to(arrays[0], [size_of(d) for d in self.shape]))]
 
-    def assumptions(
+    def meetings(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
-        yield from broadcast_assumptions(inputs[0].shape, self.shape)
+        yield from broadcast_meetings(inputs[0].shape, self.shape)
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         (source,) = inputs
@@ -179,6 +179,17 @@ class Expand(Op):
             return source[broadcast_index(source.shape, indices)]
 
         return [_copied(names[0], self.shape, element, source)]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Dimensions of one element or none, and what they are repeated to.
+
+    There must be an element if there is any in the result, also if other dimensions are empty. That
+    is checked before anything runs: kernels know nothing of it, so it hides its expressions.
+    """
+
+    pairs: tuple[tuple[tir.Expr, tir.Expr], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,6 +205,7 @@ class Remap(Op):
     indices: tuple[tir.Expr, ...]
     inside: tir.Expr = tir.TRUE
     fill: float | bool = 0
+    spread: Spread = Spread()
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         result = [TensorType(inputs[0].dtype, self.shape)]
@@ -213,6 +225,11 @@ class Remap(Op):
             else:
                 yield tir.Const(0), found[0], self.shape
                 yield as_shape([found[1] + 1])[0], dim, self.shape
+
+    def meetings(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        yield from ((product(pair), pair[1]) for pair in self.spread.pairs)
 
     def doubtful(self, source: Shape) -> Shape:
         """Dimensions of a source that may be zero although there is a result: all of it is `fill`.
@@ -283,7 +300,7 @@ class Remap(Op):
         shown: dict[str, object] = {"shape": self.shape, "indices": self.indices}
         if self.inside != tir.TRUE:
             shown |= {"inside": self.inside, "fill": self.fill}
-        return shown
+        return shown | ({"spread": self.spread.pairs} if self.spread.pairs else {})
 
 
 MAX_SYMBOLIC: Final = 16

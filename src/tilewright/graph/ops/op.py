@@ -82,6 +82,12 @@ class Op(abc.ABC):
         """Dimensions that must be equal when the model runs, because the lowering relies on it."""
         yield from ()
 
+    def meetings(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+    ) -> Iterator[tuple[tir.Expr, tir.Expr]]:
+        """More of these, which would be broadcast if one of them were known to be one."""
+        yield from ()
+
     def limits(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
     ) -> Iterator[Limit]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tilewright.graph.ir import Node, Shape, Value
-from tilewright.graph.ops import Expand, Map, Remap, axis
+from tilewright.graph.ops import Expand, Map, Remap, Spread, axis
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.sizes import filled, fixed, same_shape, tidy, variables
 from tilewright.tensor import ir as tir
@@ -46,7 +46,8 @@ def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
         return None
     values = {axis(k): index for k, index in enumerate(op.indices)}
     indices = tuple(_simple(substitute(i, values), op.shape) for i in first.indices)
-    return b.add(Remap(op.shape, indices), node.inputs[0])
+    spread = Spread((*first.spread.pairs, *op.spread.pairs))
+    return b.add(Remap(op.shape, indices, spread=spread), node.inputs[0])
 
 
 def _size_joined(first: Remap, second: Remap) -> int:

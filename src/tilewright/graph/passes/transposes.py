@@ -181,7 +181,7 @@ def _through_remap(b: Rewriter, op: Remap, x: Value) -> Value | None:
     indices = tuple(substitute(op.indices[back[k]], names) for k in range(len(order)))
     shape = tuple(op.shape[back[k]] for k in range(len(order)))
     inside = substitute(op.inside, names)
-    return b.transpose(b.add(Remap(shape, indices, inside, op.fill), source), order)
+    return b.transpose(b.add(Remap(shape, indices, inside, op.fill, op.spread), source), order)
 
 
 def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:

@@ -121,12 +121,15 @@ static PyObject *tuple_of_sizes(const tw_seat *seat) {
     return sizes;
 }
 
-/* Raises what the Python class says; always NULL. */
-static PyObject *fail(PyObject *object, tw_trouble trouble) {
-    PyObject *nothing = PyObject_CallMethod(
-        object, "_raise_failure", "iLL", (int)trouble.outcome, (long long)trouble.which,
-        (long long)trouble.value
-    );
+/* Raises what the Python class says, which is given all sizes so far; always NULL. */
+static PyObject *fail(PyObject *object, const tw_seat *seat, tw_trouble trouble) {
+    PyObject *sizes = tuple_of_sizes(seat), *nothing = NULL;
+    if (sizes != NULL)
+        nothing = PyObject_CallMethod(
+            object, "_raise_failure", "iLLO", (int)trouble.outcome, (long long)trouble.which,
+            (long long)trouble.value, sizes
+        );
+    Py_XDECREF(sizes);
     if (nothing != NULL) {
         Py_DECREF(nothing);
         PyErr_SetString(PyExc_SystemError, "a failed program raised no error");
@@ -222,7 +225,7 @@ static int run_host(PyObject *object, tw_seat *seat) {
 static int walk(PyObject *object, tw_seat *seat) {
     tw_frame *frame = seat->frame;
     if (frame->trouble.outcome != TW_DONE) {
-        fail(object, frame->trouble);
+        fail(object, seat, frame->trouble);
         return -1;
     }
     for (;;) {
@@ -234,7 +237,7 @@ static int walk(PyObject *object, tw_seat *seat) {
             return 1;
         int good = outcome == TW_AT_HOST ? run_host(object, seat) : 0;
         if (good == 0)
-            fail(object, frame->trouble);
+            fail(object, seat, frame->trouble);
         if (good != 1)
             return -1;
     }
@@ -268,11 +271,11 @@ static PyObject *shape_of(const tw_param *param, const int64_t *sizes, int64_t *
 /* The memory of an output is there and has so many bytes; false with an exception. */
 static bool has_memory(PyObject *object, const tw_seat *seat, int64_t buffer, int64_t bytes) {
     if (bytes == TOO_MANY)
-        fail(object, (tw_trouble){TW_BAD_BYTES, buffer, bytes});
+        fail(object, seat, (tw_trouble){TW_BAD_BYTES, buffer, bytes});
     else if (seat->frame->pointers[buffer] == NULL)
-        fail(object, (tw_trouble){TW_NO_BUFFER, -1, buffer});
+        fail(object, seat, (tw_trouble){TW_NO_BUFFER, -1, buffer});
     else if (bytes > seat->frame->bytes[buffer])
-        fail(object, (tw_trouble){TW_BAD_BOUNDS, buffer, bytes});
+        fail(object, seat, (tw_trouble){TW_BAD_BOUNDS, buffer, bytes});
     else
         return true;
     return false;
@@ -318,7 +321,7 @@ static int copy_outputs(PyObject *object, tw_seat *seat) {
         const Py_buffer *view = &seat->outputs[i];
         for (int d = 0; d < param->rank; d++)
             if (view->shape[d] != extent_of(param, d, seat->frame->sizes)) {
-                fail(object, (tw_trouble){TW_BAD_OUTPUT, i, d});
+                fail(object, seat, (tw_trouble){TW_BAD_OUTPUT, i, d});
                 return -1;
             }
         if (!has_memory(object, seat, buffer, view->len))

@@ -1,0 +1,63 @@
+"""What a run that ends with a size of one says about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.dtypes import f32
+from tilewright.runtime.failures import OR_ONE
+from tilewright.runtime.meetings import Meetings, MeetsOneError
+from tilewright.runtime.program import Port, Program, Size, SizeExpr, SizeOp
+from tilewright.runtime.sizes import compared
+
+ONE = ((SizeOp.CONST, 1),)
+CHECK = ((SizeOp.EQ, 0), (SizeOp.FLOORDIV, 0))
+
+
+def size(number: int) -> SizeExpr:
+    return ((SizeOp.SIZE, number),)
+
+
+LESS: SizeExpr = (*size(0), *ONE, (SizeOp.SUB, 0))
+
+
+def program(*checks: tuple[SizeExpr, SizeExpr], name: str = f"a = b{OR_ONE}") -> Program:
+    sizes = [Size(name) for name in "nmk"]
+    sizes += [Size(name, (*ONE, *a, *b, *CHECK)) for a, b in checks]
+    inputs = [Port(name, f32, (-1 - k,), (name,), k) for k, name in enumerate("nmk")]
+    return Program("p", tuple(inputs), (), tuple(sizes), (), (), ())
+
+
+def ones(found: Program, which: int, *sizes: int) -> frozenset[str] | None:
+    known = (*sizes, *[0] * (len(found.sizes) - len(sizes)))
+    try:
+        Meetings(found).require_not_one(which, known)
+    except MeetsOneError as met:
+        return met.ones
+    return None
+
+
+@pytest.mark.parametrize("second", [size(1), LESS, (*LESS, *size(2), (SizeOp.MAX, 0))])
+def test_both_sides_of_a_check(second: SizeExpr) -> None:
+    assert compared((*ONE, *size(0), *second, *CHECK)) == (size(0), second)
+    assert compared(second) is None
+    assert compared(None) is None
+
+
+def test_only_what_is_one_and_meets_another_is_said() -> None:
+    found = program((size(0), size(1)), (size(1), size(2)))
+    assert ones(found, 3, 1, 3, 3) == {"n"}
+    assert ones(found, 3, 3, 1, 3) == {"m"}
+    assert ones(found, 3, 1, 3, 1) == {"n", "k"}
+    assert ones(found, 3, 2, 3, 1) is None
+
+
+def test_what_no_input_has_is_said_by_nothing() -> None:
+    found = program((LESS, size(1)))
+    assert ones(found, 3, 2, 3) == frozenset()
+    assert ones(found, 3, 3, 3) is None
+
+
+def test_other_checks_and_numbers_are_not_broadcast() -> None:
+    assert ones(program((size(0), size(1)), name="a = b"), 3, 1, 3) is None
+    assert ones(program((size(0), ONE)), 3, 3) is None
