@@ -95,6 +95,14 @@ def test_corners_of_a_length_that_is_no_whole_number() -> None:
         resize(image(3, 5), scales=(0.5, 0.7), mode=mode, **corners)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_single_element_is_one_whatever_the_exact_length(mode: str) -> None:
+    """0.6 of three elements are one: onnxruntime and the text agree, the reference does not."""
+    words = {"coordinate_transformation_mode": "pytorch_half_pixel", "mode": mode}
+    inputs = [image(3, 3), None, np.float32([1, 1, 0.6, 0.6])]
+    beside("Resize", inputs, domain="", known=[2], version=18, **words)
+
+
 def test_symbolic_sizes() -> None:
     x = RNG.normal(size=(2, 3, BATCH, BATCH)).astype(np.float32)
     for scales in ((2.0, 2.0), (0.5, 1.5)):
