@@ -264,6 +264,10 @@ KNOWN: Final[tuple[Known, ...]] = (
         Known("reference", "squares of integers are those of i64 or u64", _overflows(op, 2))
         for op in ("ReduceL2", "ReduceSumSquare")
     ),
+    *(
+        Known("reference", f"{op} moves by the zero point before it rounds", _is_there(op))
+        for op in ("QLinearConv", "QLinearMatMul")
+    ),
     Known("reference", "LRN goes over the batch instead of the channels", _is_there("LRN")),
 )
 """The attribute `stash_type` of normalisations says f32 by default; tilewright keeps 64 bits.

@@ -177,7 +177,7 @@ def evaluate_node(
         except Exception as problem:  # noqa: BLE001  (the next one is asked)
             problems.append(problem)
         else:
-            return found
+            return [Nothing(inferred)] if node.op_type == "SequenceEmpty" else found
     raise problems[0]
 
 
@@ -257,7 +257,17 @@ def _single(
     )
 
 
+class Nothing(list[Array]):
+    """A sequence of no tensors, which alone would not say of which type they are."""
+
+    def __init__(self, inferred: onnx.ModelProto) -> None:
+        super().__init__()
+        self.type: onnx.TypeProto = inferred.graph.output[0].type
+
+
 def _type(value: Value) -> onnx.TypeProto:
+    if isinstance(value, Nothing):
+        return value.type
     if isinstance(value, list):
         return helper.make_sequence_type_proto(_type(value[0]))
     return helper.make_tensor_type_proto(onnx_type(np.asarray(value)), np.asarray(value).shape)

@@ -1,4 +1,4 @@
-"""Operators of sound, of bent convolutions, of caches and of a few networks, each with its rule."""
+"""Operators of sound, bent convolutions, regions, caches, states and a few networks, with rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from fuzz.case import Array
-from fuzz.grow import Dim, Growth, require
+from fuzz.grow import Dim, Growth, Value, require
 from fuzz.values import numpy_type
 
 __all__ = ["RULES"]
@@ -88,8 +88,96 @@ def tensor_scatter(g: Growth, op: str) -> None:
     g.add(op, [cache, update, where], axis=2 if g.draw.random() < 0.3 else None, **attributes)
 
 
+def causal_conv(g: Growth, op: str) -> None:
+    """A convolution over what was before; inputs may be shorter than the state, or empty."""
+    kind = g.choose_type(g.types(op))
+    batch, channels, width = g.draw.randint(1, 3), g.draw.randint(1, 4), g.draw.randint(1, 4)
+    length: Dim = g.dim() if g.draw.random() < 0.6 else g.draw.choice((0, 1, 2))
+    given = [
+        g.new(kind, [batch, channels, length]),
+        g.new(kind, [channels, 1, width]),
+        g.new(kind, [channels]) if g.draw.random() < 0.5 else None,
+        g.new(kind, [batch, channels, width - 1]) if g.draw.random() < 0.5 else None,
+    ]
+    require(all(v is None or v.all(_is_finite) for v in given), "zero times infinity")
+    ends = g.draw.choice((None, "none", "silu", "swish"))
+    g.add(op, given, 2, activation=ends)
+
+
+def linear_attention(g: Growth, op: str) -> None:
+    """All rules; heads that share keys; decay and rate for each head, each key, or all."""
+    kind = g.choose_type(g.types(op))
+    state_kind = g.choose_type(g.types(op, "S"))
+    rule = g.draw.choice((None, "linear", "gated", "delta", "gated_delta"))
+    batch, heads, shared = g.draw.randint(1, 2), g.draw.randint(1, 3), g.draw.choice((1, 1, 2))
+    keys, values = g.draw.choice((1, 2, 4)), g.draw.choice((1, 3, 4))
+    steps: Dim = g.dim() if g.draw.random() < 0.5 else g.draw.choice((1, 2, 5))
+
+    def part(width: int, low: float, high: float) -> Value:
+        def make(shape: tuple[int, ...]) -> Array:
+            rng = np.random.default_rng(g.draw.getrandbits(63))
+            return rng.uniform(low, high, shape).astype(numpy_type(kind))
+
+        return g.new(kind, [batch, steps, width], make=make)
+
+    named = rule or "gated_delta"
+    decay = heads * g.draw.choice((1, keys))
+    inputs = [
+        part(heads * shared * keys, -1, 1),
+        part(heads * keys, -0.5, 0.5),
+        part(heads * values, -1, 1),
+        g.new(state_kind, [batch, heads, keys, values]) if g.draw.random() < 0.5 else None,
+        part(decay, -2, 0) if "gated" in named else None,
+        part(g.draw.choice((1, heads)), 0, 1) if "delta" in named else None,
+    ]
+    require(inputs[3] is None or inputs[3].all(_is_finite), "not finite")
+    counts = {"q_num_heads": heads * shared, "kv_num_heads": heads}
+    scale = g.draw.choice((None, 0.0, 0.5))
+    hint = g.draw.choice((None, 2))
+    g.add(op, inputs, 2, update_rule=rule, scale=scale, chunk_size=hint, **counts)
+
+
+def max_roi_pool(g: Growth, op: str) -> None:
+    """Regions inside of images, beyond them, turned round, and of one element."""
+    kind = g.choose_type([t for t in g.types(op) if t in WIDE])
+    batch, size = g.draw.randint(1, 2), [g.draw.randint(2, 9), g.draw.randint(2, 9)]
+    x = g.new(kind, [batch, g.draw.randint(1, 3), *size])
+    require(x.all(_is_finite), "an order among NaN")
+
+    def regions(shape: tuple[int, ...]) -> Array:
+        rng = np.random.default_rng(g.draw.getrandbits(63))
+        boxes = rng.integers(-2, 12, (shape[0], 4))
+        which = rng.integers(0, batch, (shape[0], 1))
+        return np.concatenate([which, boxes], 1).astype(numpy_type(kind))
+
+    boxes = g.new(kind, [g.draw.randint(1, 4), 5], make=regions)
+    shape = [g.draw.randint(1, 4), g.draw.randint(1, 4)]
+    g.add(op, [x, boxes], pooled_shape=shape, spatial_scale=g.draw.choice((None, 1.0, 0.5)))
+
+
+def max_unpool(g: Growth, op: str) -> None:
+    """Back to where a pooling took elements from; to the same size, or to a larger one."""
+    require(g.opset >= 9)
+    kind = g.choose_type([t for t in g.types(op) if t in WIDE])
+    space = g.draw.choice((1, 2, 2, 3))
+    window = [g.draw.randint(2, 3) for _ in range(space)]
+    size: list[Dim] = [w * g.draw.randint(1, 3) for w in window]
+    images: list[Dim] = [g.draw.randint(1, 2), g.draw.randint(1, 3)]
+    whole = g.new(kind, [*images, *size])
+    require(whole.all(_is_finite), "an order among NaN")
+    same = {"kernel_shape": window, "strides": window}
+    pooled, places = g.add("MaxPool", [whole], 2, **same)
+    wanted = g.draw.random() < 0.4
+    shape = g.parameter(np.array(whole.shape, np.int64)) if wanted else None
+    g.add(op, [pooled, places, shape], **same)
+
+
 RULES: Final = {
+    "CausalConvWithState": causal_conv,
     "DeformConv": deform_conv,
+    "LinearAttention": linear_attention,
+    "MaxRoiPool": max_roi_pool,
+    "MaxUnpool": max_unpool,
     "MelWeightMatrix": mel_weights,
     "STFT": stft,
     "SwiGLU": swiglu,

@@ -48,6 +48,17 @@ def built(g: Growth, op: str) -> None:
         _back(g, made, g.draw.randrange(x.rank))
 
 
+def empty(g: Growth, op: str) -> None:
+    """Nothing at first: how long that is, or tensors that are put into it."""
+    x = g.pick(KINDS, low=1, high=3)
+    kind = None if x.type == TensorProto.FLOAT and g.draw.random() < 0.5 else x.type
+    made = g.add_hidden(op, [], dtype=kind)
+    for _ in range(g.draw.randint(0, 2)):
+        place = _number(g, 0) if g.draw.random() < 0.5 else None
+        made = g.add_hidden("SequenceInsert", [made, g.like(x), place])
+    _back(g, made, g.draw.randrange(x.rank))
+
+
 def split(g: Growth, op: str) -> None:
     """Pieces of one size, of sizes that are given, or single ones with or without their axis."""
     x = g.pick(KINDS, low=1, high=4, where=lambda v: v.all(lambda a: a.size))
@@ -158,6 +169,7 @@ RULES: Final = {
     "Optional": optional,
     "RegexFullMatch": regex,
     "SequenceConstruct": built,
+    "SequenceEmpty": empty,
     "SequenceErase": erased,
     "SequenceMap": mapped,
     "SplitToSequence": split,

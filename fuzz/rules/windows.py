@@ -150,6 +150,7 @@ def resize(g: Growth, op: str) -> None:
         return
     attributes: dict[str, Any] = {"mode": mode}
     ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
+    ways += ["half_pixel_symmetric"] if g.opset >= 19 else []
     attributes["coordinate_transformation_mode"] = g.draw.choice(ways)
     if mode == "nearest":
         ways = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
@@ -170,6 +171,11 @@ def resize(g: Growth, op: str) -> None:
         return
     require(g.runs == 1, "sizes of the batch vary")
     sizes = [*x.shape[:2], *(g.draw.randint(1, 9) for _ in range(x.rank - 2))]
+    if g.opset >= 18 and g.draw.random() < 0.3:  # only what grows or shrinks is named
+        sizes = sizes[2:]
+        attributes["axes"] = list(range(2, x.rank))
+        kept = ("stretch", "not_larger", "not_smaller")
+        attributes["keep_aspect_ratio_policy"] = g.draw.choice(kept)
     none = g.parameter(np.zeros(0, np.float32), always_constant=True) if g.opset < 13 else None
     g.add(op, [x, roi, none, g.parameter(np.array(sizes, np.int64))], **attributes)
 

@@ -103,3 +103,24 @@ def test_another_precision_is_left_to_the_reference(rng: np.random.Generator) ->
     inputs = [normal(rng, 3, 4), np.float32(0.5)]
     model, _ = one_node("QuantizeLinear", inputs, opset=23, attributes=attributes)
     assert import_model(model).by_reference
+
+
+@pytest.mark.parametrize("zero", [0, 1, 6])
+def test_halves_are_rounded_before_they_are_moved(zero: int) -> None:
+    """The zero point, even or odd, does not change which way they go, in any operator."""
+    whole, half, one = np.arange(64, dtype=np.uint8), np.float32(0.5), np.float32(1)
+    nothing, moved = np.uint8(0), np.uint8(zero)
+    wanted = (np.rint(whole / 2) + zero).astype(np.uint8)
+    data, unit = [half, nothing], [one, nothing]
+    column, row = whole.reshape(64, 1), whole.reshape(1, 1, 64)
+    filters = np.ones((1, 1, 1), np.uint8)
+    cases = {
+        "QuantizeLinear": ([whole / np.float32(2), one, moved], wanted),
+        "QLinearMatMul": (
+            [column, *data, np.ones((1, 1), np.uint8), *unit, one, moved],
+            wanted.reshape(64, 1),
+        ),
+        "QLinearConv": ([row, *data, filters, *unit, one, moved], wanted.reshape(1, 1, 64)),
+    }
+    for op, (inputs, expected) in cases.items():
+        check_node(op, inputs, expected=[expected], compiled=True)

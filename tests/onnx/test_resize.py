@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 import tilewright
@@ -67,6 +68,39 @@ def test_cubic_without_what_is_outside() -> None:
 def test_other_types(dtype: str) -> None:
     resize(image(4, 5, dtype), scales=(2.0, 0.5), mode="linear")  # exact weights
     resize(image(4, 5, dtype), scales=(2.0, 2.0), mode="nearest")
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8"])
+@pytest.mark.parametrize("how", [{"mode": "cubic"}, {"mode": "linear", "antialias": 1}])
+def test_integers_are_rounded_and_stay_in_range(dtype: str, how: dict[str, object]) -> None:
+    """Beside a jump from one end of a type to the other, a cubic lies beyond both."""
+    ends = np.array([np.iinfo(dtype).min, min(np.iinfo(dtype).max, 1 << 40)], dtype)
+    x = np.concatenate([np.tile(ends, 8), RNG.integers(0, 100, 16).astype(dtype)])
+    resize(x.reshape(1, 2, 4, 4), scales=(2.0, 0.5), **how)
+
+
+def test_neighbours_of_integers_are_cut_off_as_in_onnxruntime() -> None:
+    for dtype in (np.uint8, np.int8, np.int32):
+        x = RNG.integers(0, 100, (1, 2, 4, 5)).astype(dtype)
+        inputs = [x, None, np.float32([1, 1, 2, 2])]
+        kind = [onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))]
+        beside("Resize", inputs, kind, domain="", known=[2], version=18, mode="linear")
+
+
+def test_corners_of_a_length_that_is_no_whole_number() -> None:
+    """Half of three is one and a half: coordinates are those of the exact length (onnx #2462)."""
+    corners = {"coordinate_transformation_mode": "align_corners"}
+    for mode in ("nearest", "linear", "cubic"):
+        resize(image(4, 7), scales=(0.6, 1.3), mode=mode, **corners)
+        resize(image(3, 5), scales=(0.5, 0.7), mode=mode, **corners)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_single_element_is_one_whatever_the_exact_length(mode: str) -> None:
+    """0.6 of three elements are one: onnxruntime and the text agree, the reference does not."""
+    words = {"coordinate_transformation_mode": "pytorch_half_pixel", "mode": mode}
+    inputs = [image(3, 3), None, np.float32([1, 1, 0.6, 0.6])]
+    beside("Resize", inputs, domain="", known=[2], version=18, **words)
 
 
 def test_symbolic_sizes() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
+import tilewright
 from tests.onnx.small_models import BATCH, check_node, close, make_model, one_node, run
 from tilewright.frontend.onnx import import_model
 from tilewright.graph import interpret
@@ -213,6 +214,21 @@ def test_global_pools(op, dtype):
 def test_global_sums_of_narrow_floats_do_not_overflow():
     x = np.full((1, 1, 64, 64), 100.0, np.float16)
     check_node("GlobalAveragePool", [x], expected=[np.full((1, 1, 1, 1), 100.0, np.float16)])
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("op", ["Conv", "ConvInteger", "AveragePool", "LpPool"])
+def test_windows_without_a_place_give_nothing(op, stride):
+    """Whether the size is known or symbolic."""
+    kind = np.uint8 if op == "ConvInteger" else np.float32
+    weights = [np.ones((8, 8, 3, 3), kind)] if op.startswith("Conv") else []
+    attributes = {"kernel_shape": [3, 3], "strides": [stride, stride]}
+    few = np.ones((2, 8, 2, 5), kind)
+    for height in (2, BATCH):
+        options = {"known": [1] if weights else [], "attributes": attributes}
+        model, _ = one_node(op, [np.ones((2, 8, height, 5), kind), *weights], **options)
+        (found,) = tilewright.compile(model, cache=False, threads=1).run({"in0": few})
+        assert found.shape == (2, 8, 0, {1: 3, 2: 2}[stride])
 
 
 def test_channels_are_last_inside_and_the_bias_is_added_there():

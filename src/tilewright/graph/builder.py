@@ -159,6 +159,8 @@ class Builder:
         if results is None:
             types = op.infer([value.type for value in inputs])
             require_possible(types)
+            if fold and op.folds and all(is_empty(t) for t in types):
+                return tuple(self._empty(t, op.name) for t in types)
             self._count_long(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
@@ -169,6 +171,11 @@ class Builder:
         if fold:
             self._shared[key] = results
         return results
+
+    def _empty(self, kind: TensorType, name: str) -> Value:
+        """Nothing, which is known whatever it would be computed from: no kernel has to mind it."""
+        shape = [fixed(d) for d in kind.shape]
+        return self.constant(np.zeros([d or 0 for d in shape], kind.dtype.numpy), name)
 
     def _follow(self, op: Op, inputs: tuple[Value, ...], result: Value) -> None:
         """Remember how a few floats are computed from sizes: they may become sizes again."""
@@ -437,6 +444,12 @@ def constant_scalar(value: float, dtype: DType) -> tir.Const:
     """A literal in the type in which values of `dtype` are computed."""
     wide = computed_as(dtype)
     return tir.const(value if wide.is_float or math.isfinite(value) else 0, wide)
+
+
+def is_empty(kind: TensorType) -> bool:
+    """Whether all sizes are known, and one of them is zero."""
+    sizes = [fixed(d) for d in kind.shape]
+    return 0 in sizes and None not in sizes
 
 
 def type_of(array: Array) -> DType:

@@ -33,6 +33,19 @@ def element(b: Builder, x: Value, index: int) -> Value:
     return b.add(Gather(as_shape((1,)), ((1, (axis(0),)),), (picked(0),)), x, place)
 
 
+# ---- nothing
+
+
+def test_what_has_no_elements_is_known_and_needs_no_node(b):
+    x = b.input("x", f32, (3, 0, 5))
+    product = b.contract("abc", "cd", "abd", x, b.input("w", f32, (5, 4)))
+    powers = b.map(lambda v: call("exp", v), product)
+    assert not b.nodes
+    assert b.constants[powers].shape == (3, 0, 4)
+    b.map(lambda v: call("exp", v), b.input("y", f32, (N, 0)))
+    assert len(b.nodes) == 1  # how many rows of nothing there are, only a run tells
+
+
 # ---- contents
 
 

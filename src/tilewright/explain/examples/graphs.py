@@ -104,10 +104,10 @@ w = b.input("w", tw.f32, (5, 6))
     ),
     example(
         "G031",
-        """A window is larger than the data with their border: there is not even one place for
-        it.""",
+        """A window is larger than the data with their border, and has no place in them. If no
+        more than a step is missing for one, the result is empty instead.""",
         given=CONV,
-        wrong='b.add(conv, image, b.input("w", tw.f32, (16, 3, 9, 9)))',
+        wrong='b.add(conv, image, b.input("w", tw.f32, (16, 3, 12, 12)))',
         right='b.add(conv, image, b.input("w", tw.f32, (16, 3, 8, 8)))',
     ),
     example(

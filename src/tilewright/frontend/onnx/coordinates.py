@@ -54,18 +54,22 @@ class Along:
 
 
 def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
-    """Where in the source the element `place` of the result lies."""
+    """Where in the source the element `place` of the result lies.
+
+    The length of the result in a formula is the exact product of a length and its scale, as in the
+    node tests of ONNX; a result of one element is one whatever that product is, as the text says.
+    """
     x, n, scale, width = place.to(f32), along.before.to(f32), along.scale, along.width
-    half = (x + 0.5) / scale - 0.5
+    half, single = (x + 0.5) / scale - 0.5, along.after <= 1
     match mode:
         case "half_pixel":
             return half
         case "asymmetric":
             return x / scale
         case "align_corners":
-            return select(width <= 1.0, x * 0.0, x * (n - 1.0) / (width - 1.0))
+            return select(single, x * 0.0, x * (n - 1.0) / (width - 1.0))
         case "pytorch_half_pixel":
-            return select(width <= 1.0, x * 0.0, half)
+            return select(single, x * 0.0, half)
         case "half_pixel_symmetric":
             return half + n / 2.0 * (1.0 - along.after.to(f32) / width)
         case "tf_half_pixel_for_nn":
@@ -74,7 +78,7 @@ def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
             start, end = along.roi
             middle = x * 0.0 + 0.5 * (start + end) * (n - 1.0)
             spread = x * ((end - start) * (n - 1.0)) / (width - 1.0) + start * (n - 1.0)
-            return select(width <= 1.0, middle, spread)
+            return select(single, middle, spread)
     raise ValueError(f"the coordinates are those of `{mode}`, which has no meaning")
 
 

@@ -182,11 +182,12 @@ def quantized_dynamically(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def requantized(b: Builder, x: Value, factor: Value, zero: Value | None, dtype: DType) -> Value:
-    """Sums of integer products, scaled and rounded to a small type."""
-    if zero is None:
-        return b.map(lambda v, f: saturated(call("round", v.to(f32) * f), dtype), x, factor)
+    """Sums of integer products, scaled and rounded to a small type.
 
-    def body(v: tir.Expr, f: tir.Expr, z: tir.Expr) -> tir.Expr:
-        return saturated(call("round", v.to(f32) * f + z.to(f32)), dtype)
+    As all quantisation: what is halfway between two numbers is rounded before it is moved.
+    """
 
-    return b.map(body, x, factor, zero)
+    def body(v: tir.Expr, f: tir.Expr, z: tir.Expr | None = None) -> tir.Expr:
+        return _moved(v.to(f32) * f, z, dtype)
+
+    return b.map(body, x, factor) if zero is None else b.map(body, x, factor, zero)

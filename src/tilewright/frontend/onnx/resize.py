@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import f32, i64
+from tilewright.dtypes import DType, boolean, f32, f64, i8, i32, i64, u8
 from tilewright.frontend.onnx.coordinates import (
     COORDINATES,
     ROUNDINGS,
@@ -28,6 +28,7 @@ from tilewright.frontend.onnx.coordinates import (
 )
 from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.quantization import saturated
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import MANY_DIMS, known_axes
 from tilewright.frontend.onnx.spending import pay_elements
@@ -38,6 +39,7 @@ from tilewright.graph.ops.gather import Gather
 from tilewright.graph.sizes import fixed, product, tidy
 from tilewright.shown import shown
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call
 
 __all__: list[str] = []
 
@@ -46,6 +48,10 @@ MAX_SCALE: Final = 1 << 32
 
 KINDS: Final = ("nearest", "linear", "cubic")
 """What a result is made of, since opset 11."""
+
+CUT: Final = (boolean, i8, u8, i32)
+"""Where onnxruntime cuts off fractions, between two neighbours without smoothing. ONNX does not say
+what happens to fractions; its reference rounds, which is right for all other integers."""
 
 TABLES: Final = 4
 """Tables of the size of the weights that computing them takes."""
@@ -223,11 +229,24 @@ def _repeat(along: Along, mode: str, rounding: str) -> int | None:
 
 def _interpolated(b: Builder, x: Value, plan: Sequence[Along], how: Interpolation) -> Value:
     """A weighted sum of neighbours along one dimension after another."""
-    dtype = x.dtype
-    wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
+    cuts = how.kind == "linear" and x.dtype in CUT
+    wide = _wide(b, x, f32 if cuts or x.dtype.bits <= 16 else f64)
     for along in plan:
         wide = _along(b, wide, along, partial(_interpolated_along, b, how))
-    return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
+    return _narrow(b, wide, x.dtype, cuts=cuts)
+
+
+def _wide(b: Builder, x: Value, dtype: DType) -> Value:
+    """Floats, as they are or of a type that holds the integers of an image."""
+    return x if x.dtype.is_float else b.map(lambda v: v.to(dtype), x, dtype=dtype)
+
+
+def _narrow(b: Builder, x: Value, dtype: DType, *, cuts: bool = False) -> Value:
+    """Results as they are stored; cubic ones may lie beyond what integers hold."""
+    if x.dtype == dtype:
+        return x
+    change = (lambda v: v.to(dtype)) if cuts else (lambda v: saturated(call("round", v), dtype))
+    return b.map(change, x, dtype=dtype)
 
 
 def _interpolated_along(b: Builder, how: Interpolation, x: Value, along: Along) -> Value:
@@ -269,8 +288,7 @@ def _smoothed(
 
     What grows needs no mean: its neighbours are as many as without smoothing.
     """
-    dtype = x.dtype
-    wide = x if dtype.is_float else b.map(lambda v: v.to(f32), x, dtype=f32)
+    wide = _wide(b, x, f32 if x.dtype.bits <= 16 else f64)
     how = _interpolation(node, mode, kind)
     for along in plan:
         n, m, scale = fixed(along.before), fixed(along.after), along.scale
@@ -288,7 +306,7 @@ def _smoothed(
         places, shares = _shares(at.astype(np.float64), n, float(scale.value), node, kind)
         table = shares.astype(wide.dtype.numpy)
         wide = _along(b, wide, along, partial(_weighted, b, places, table))
-    return wide if wide.dtype == dtype else b.map(lambda v: v.to(dtype), wide, dtype=dtype)
+    return _narrow(b, wide, x.dtype)
 
 
 def _first(kind: str, scale: float) -> int:

@@ -201,13 +201,17 @@ def window_counts(
     dilations: Sequence[int],
     pads: Sequence[int],
 ) -> list[tir.Expr]:
-    """How many windows there are along each dimension of space."""
+    """How many windows there are along each dimension of space.
+
+    None, and an empty result, if less than a step is missing for one: so the formula says, also
+    where sizes are symbolic.
+    """
     counts: list[tir.Expr] = []
     for d, size in enumerate(sizes):
         reach = (kernel[d] - 1) * dilations[d] + 1
         bordered = size + pads[d] + pads[len(kernel) + d]
         known = fixed(as_shape([bordered])[0])
-        if known is not None and known < reach:
+        if known is not None and known < reach - strides[d]:
             hint = "make the border wider or the window smaller"
             raise GraphError(G031, {"window": reach, "size": known}, hint=hint)
         counts.append((bordered - reach) // strides[d] + 1)
