@@ -30,6 +30,28 @@ class Inner(Builder):
         self.label = outer.label
         self.captured: dict[Value, Value] = {}
         self._known: dict[Value, Value] = {}
+        self.facts: dict[Value | tir.Expr, bool] = {}
+
+    def assume(self, condition: Value, *, holds: bool) -> None:
+        """What is known of a condition of the outside wherever this graph runs."""
+        self.facts[condition] = holds
+        told = self.outer.integers(condition)
+        if told is not None:
+            self.facts[told[0]] = holds
+
+    def truth(self, condition: Value) -> bool | None:
+        """Whether a condition holds: also one on which the graph itself, or one around it, runs."""
+        known = super().truth(condition)
+        told = self.integers(condition) if known is None else None
+        builder: Builder = self
+        while known is None and isinstance(builder, Inner):
+            outside = next((v for v, own in builder.captured.items() if own is condition), None)
+            if outside is not None:
+                condition, known = outside, builder.facts.get(outside)
+            if known is None and told is not None:
+                known = builder.facts.get(told[0])
+            builder = builder.outer
+        return known
 
     def capture(self, value: Value) -> Value:
         """What stands inside for a value of the outside."""
