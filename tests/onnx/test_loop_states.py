@@ -160,16 +160,23 @@ def flattened(name: str) -> str:
             else_branch = b{name} () => (float[p, q] {name}_no) {{ {name}_no = Neg(x) }}>"""
 
 
+def summed(count: int) -> str:
+    """Results whose ranks depend on `single`, again and again."""
+    names = [f"v{k}" for k in range(count)]
+    every = "".join(flattened(name) for name in names)
+    return f"""{every}
+        total = Sum({", ".join(names)})
+        y = ReduceSum <keepdims = 0> (total)"""
+
+
 @pytest.mark.parametrize("count", [2, 12])
 def test_a_condition_is_known_where_it_has_been_asked(count):
-    """Ranks depend on it, again and again: all that follows is there twice, not 2¹² times."""
-    names = [f"v{k}" for k in range(count)]
-    nodes = FLAT_OR_NOT + "".join(flattened(name) for name in names)
-    made = parsed(
-        "(float[n, 4] x) => (float y)",
-        nodes
-        + f"""
-        total = Sum({", ".join(names)})
-        y = ReduceSum <keepdims = 0> (total)""",
-    )
+    """All that follows is there twice, not 2¹² times."""
+    made = parsed("(float[n, 4] x) => (float y)", FLAT_OR_NOT + summed(count))
     check(made, *({"x": ramp(4 * n).reshape(n, 4)} for n in (1, 3)))
+
+
+def test_a_flag_is_known_where_it_has_been_asked():
+    made = parsed("(float[1, 4] x, bool single) => (float y)", summed(12))
+    x = ramp(4).reshape(1, 4)
+    check(made, *({"x": x, "single": np.array(flag)} for flag in (True, False)))

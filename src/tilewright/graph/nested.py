@@ -29,6 +29,7 @@ class Inner(Builder):
         self.counters = tuple(counters)
         self.label = outer.label
         self.captured: dict[Value, Value] = {}
+        self.origins: dict[Value, Value] = {}
         self._known: dict[Value, Value] = {}
         self.facts: dict[Value | tir.Expr, bool] = {}
 
@@ -45,9 +46,9 @@ class Inner(Builder):
         told = self.integers(condition) if known is None else None
         builder: Builder = self
         while known is None and isinstance(builder, Inner):
-            outside = next((v for v, own in builder.captured.items() if own is condition), None)
-            if outside is not None:
-                condition, known = outside, builder.facts.get(outside)
+            if condition in builder.origins:
+                condition = builder.origins[condition]
+                known = builder.facts.get(condition)
             if known is None and told is not None:
                 known = builder.facts.get(told[0])
             builder = builder.outer
@@ -62,6 +63,7 @@ class Inner(Builder):
             if held is None:
                 inside = self.input(value.name, value.dtype, value.shape)
                 self.captured[value] = inside
+                self.origins[inside] = value
                 return inside
             if held.dtype == object:
                 flat = self.sizes(list(held.flat), value.dtype)
