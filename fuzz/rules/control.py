@@ -17,6 +17,8 @@ UNARY: Final = ("Abs", "Neg", "Identity")
 FLOAT_UNARY: Final = ("Tanh", "Sigmoid", "Relu", "Sqrt", "Floor")
 BINARY: Final = ("Add", "Sub", "Mul", "Max", "Min")
 MAX_TURNS: Final = 4
+MANY_TURNS: Final = (1, 3, 20, 40)
+"""Turns of a loop without a limit: rows that fit at first, and ones that must move."""
 
 
 def _chain(
@@ -89,7 +91,7 @@ def _count(g: Growth) -> Value:
 
 def _type(nodes: list[onnx.NodeProto], value: Value) -> int:
     """The element type of what `_resized` gives."""
-    return TensorProto.INT64 if nodes[-1].op_type == "NonZero" else value.type
+    return TensorProto.INT64 if nodes[-1].op_type in {"NonZero", "Size"} else value.type
 
 
 def if_(g: Growth, op: str) -> None:
@@ -105,26 +107,57 @@ def if_(g: Growth, op: str) -> None:
 
 
 def loop(g: Growth, op: str) -> None:
-    """A carried value, and what it is in each turn; a condition may end the loop early."""
+    """A carried value, which may grow, and what it is in each turn; a condition may end the loop.
+
+    One without a limit goes on until then. A second value is handed on as it came, if there is one.
+    """
     x = g.pick(KINDS, high=3)
-    count = _count(g)
+    endless = g.draw.random() < 0.3
+    count = None if endless else _count(g)
     require(g.opset >= 11)
     turn, going, carried = (g.name("b") for _ in range(3))
-    nodes, last = _chain(g, carried, x.type, [g.like(x).name])
+    other = g.like(x)
+    handed = [g.name("b")] if g.draw.random() < 0.4 else []
+    grows = x.rank > 0 and g.draw.random() < 0.25
+    nodes, last = _chain(g, carried, x.type, [] if grows else handed or [other.name])
     more = g.name("b")
-    if g.draw.random() < 0.5:
+    if not endless and g.draw.random() < 0.5:
         nodes.append(helper.make_node("Identity", [going], [more]))
     else:
-        limit = g._constant(np.array(g.draw.randint(0, 3), np.int64))
-        nodes.append(helper.make_node("Less", [turn, limit.name], [more]))
-    collecting, seen = _resized(g, x, turn, last)
-    inputs = {turn: TensorProto.INT64, going: TensorProto.BOOL, carried: x.type}
-    outputs = {more: TensorProto.BOOL, last: x.type, seen: _type(collecting, x)}
+        turns = g.draw.choice(MANY_TURNS) if endless else g.draw.randint(0, 3)
+        nodes.append(_before(g, turn, turns, more))
+    if grows:
+        nodes, last, collecting = _longer(g, nodes, last, other)
+    else:
+        collecting, _ = _resized(g, x, None if endless else turn, last)
+    seen = collecting[-1].output[0]
+    given_back = [g.name("b") for _ in handed]
+    nodes += [
+        helper.make_node("Identity", [a], [b]) for a, b in zip(handed, given_back, strict=True)
+    ]
+    kinds = {turn: TensorProto.INT64, going: TensorProto.BOOL, carried: x.type}
+    inputs = {**kinds, **dict.fromkeys(handed, x.type)}
+    states = {last: x.type, **dict.fromkeys(given_back, x.type)}
+    outputs = {more: TensorProto.BOOL, **states, seen: _type(collecting, x)}
     body = _body([*nodes, *collecting], inputs, outputs)
     for info in (*body.input[:2], body.output[0]):  # onnxruntime wants to know
         info.type.tensor_type.shape.SetInParent()
     start = g.parameter(np.array(1, np.bool_)) if g.draw.random() < 0.7 else None
-    g.add(op, [count, start, x], 2, body=body)
+    g.add(op, [count, start, x, *([other] * len(handed))], 2 + len(handed), body=body)
+
+
+def _before(g: Growth, turn: str, turns: int, result: str) -> onnx.NodeProto:
+    limit = g._constant(np.array(turns, np.int64))
+    return helper.make_node("Less", [turn, limit.name], [result])
+
+
+def _longer(
+    g: Growth, nodes: list[onnx.NodeProto], last: str, other: Value
+) -> tuple[list[onnx.NodeProto], str, list[onnx.NodeProto]]:
+    """A state that grows in each turn, which collects how many elements it has."""
+    longer, size = g.name("b"), g.name("b")
+    joined = helper.make_node("Concat", [last, other.name], [longer], axis=0)
+    return [*nodes, joined], longer, [helper.make_node("Size", [longer], [size])]
 
 
 def scan(g: Growth, op: str) -> None:

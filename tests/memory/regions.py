@@ -67,6 +67,7 @@ def _regions() -> Iterator[Places]:
         inputs = ["data 1 2 5 6", roi, None, np.array([1, 2, 7, 9])]
         name = f"Resize {mode} of region {region}"
         yield Places(name, "Resize", inputs, attributes, known=(1, 3), **ANYTHING)
+        yield Places(f"{name}, told", "Resize", inputs, attributes, known=(3,), **ANYTHING)
     boxes = ["boxes 1 9 4", "data 1 2 9"]
     for number in extremes(9, np.int64):
         inputs = [*boxes, np.array([number]), np.array([0.5], np.float32)]

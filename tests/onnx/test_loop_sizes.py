@@ -199,8 +199,8 @@ def test_no_iteration_leaves_nothing():
 
 @pytest.mark.parametrize("backward", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_scans_by_reference_walk_along_any_axis_in_both_directions(axis, backward):
-    """Of a model that has no plan, since a loop carries what grows."""
+def test_scans_that_carry_what_grows_walk_along_any_axis_in_both_directions(axis, backward):
+    """Natively, and by reference."""
     nodes = f"""
         last, w = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}], body = b
             (float[q] h, float[p] r) => (float[q1] h1, float[p] u) {{
@@ -209,14 +209,14 @@ def test_scans_by_reference_walk_along_any_axis_in_both_directions(axis, backwar
             scan_output_axes = [{axis}], scan_output_directions = [{1 - backward}]> (start, x)
         z = Identity(last)"""
     made = parsed("(float[t, n] x, float[k] start) => (float[a] z, float[b, c] w)", nodes)
-    with pytest.warns(tw.TilewrightWarning, match="shape of what it carries"):
-        module = tw.compile(made, cache=False)
+    module, reference = natively(made, 1), evaluator_of(made)
     x, start = floats(3, 4), floats(2)
-    z, w = module.run({"x": x, "start": start})
     rows = np.moveaxis(x, axis, 0)[:: -1 if backward else 1]
-    assert np.array_equal(z, np.concatenate([start, *rows]))
-    assert np.array_equal(w, -np.flip(x, axis))  # either what is read or what is written
-    nothing = {"x": floats(0, 4) if axis == 0 else floats(3, 0), "start": floats(2)}
-    z, w = module.run(nothing)
-    assert np.array_equal(z, nothing["start"])
-    assert w.shape == nothing["x"].shape
+    nothing = {"x": floats(0, 4) if axis == 0 else floats(3, 0), "start": start}
+    for run in (module.run, lambda feeds: reference.run(None, feeds)):
+        z, w = run({"x": x, "start": start})
+        assert np.array_equal(z, np.concatenate([start, *rows]))
+        assert np.array_equal(w, -np.flip(x, axis))  # either what is read or what is written
+        z, w = run(nothing)
+        assert np.array_equal(z, start)
+        assert w.shape == nothing["x"].shape

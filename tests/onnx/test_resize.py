@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from onnx import parser
 
 import tilewright
-from tests.onnx.beside_ort import IR_VERSION, beside, onnxruntime_results
+from tests.onnx.beside_ort import IR_VERSION, assert_alike, beside, onnxruntime_results
 from tests.onnx.small_models import BATCH, check, check_node, one_node
 from tilewright.errors import ModelError
 from tilewright.graph.ir import Array
@@ -208,3 +209,57 @@ def test_grid_sample_of_a_volume() -> None:
     x = RNG.normal(size=(2, 1, 3, 4, 5)).astype(np.float32)
     grid = RNG.uniform(-1.2, 1.2, (2, 2, 3, 2, 3)).astype(np.float32)
     check_node("GridSample", [x, grid], attributes={"mode": "linear"}, compiled=True)
+
+
+BOXES = """
+    <ir_version: 9, opset_import: ["" : 17]>
+    g (float[n, c, h, w] x, float[k, 4] boxes, int64[k] numbers) => (float[k, m, c, 5, 7] y) {
+        yes = Constant <value = bool {1}> ()
+        zero = Constant <value_ints = [0]> ()
+        one = Constant <value_ints = [1]> ()
+        two = Constant <value_ints = [2]> ()
+        four = Constant <value_ints = [4]> ()
+        size = Constant <value_ints = [5, 7]> ()
+        whole = Constant <value_floats = [0.0, 0.0]> ()
+        edges = Constant <value_floats = [1.0, 1.0]> ()
+        dims = Shape(boxes)
+        count = Gather(dims, zero)
+        turns = Squeeze(count)
+        y = Loop(turns, yes) <body = b (int64 i, bool c) => (bool go, float[p, q, r, s] part) {
+            go = Identity(c)
+            begin = Unsqueeze(i, zero)
+            end = Add(begin, one)
+            number = Slice(numbers, begin, end, zero)
+            behind = Add(number, one)
+            picture = Slice(x, number, behind, zero)
+            box = Slice(boxes, begin, end, zero)
+            flat = Reshape(box, four)
+            starts = Slice(flat, zero, two)
+            ends = Slice(flat, two, four)
+            roi = Concat <axis = 0> (whole, starts, edges, ends)
+            shape = Shape <end = 2> (picture)
+            sizes = Concat <axis = 0> (shape, size)
+            part = Resize <mode = "MODE", coordinate_transformation_mode = "tf_crop_and_resize",
+                extrapolation_value = 3.0> (picture, roi, "", sizes) }>
+    }"""
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_parts_of_images_that_boxes_tell(mode: str) -> None:
+    """Each turn takes a picture whose number is data, and resizes a part of it that data tells.
+
+    Ends that lie on the last pixel are inside: a place beside it would be extrapolated.
+    """
+    model = parser.parse_model(BOXES.replace("MODE", mode))
+    module = tilewright.compile(model, cache=False)
+    assert not module.by_reference
+    ends = RNG.uniform(0, 1, (9, 2, 2)).astype(np.float32)
+    boxes = np.concatenate([np.sort(ends, axis=1).reshape(9, 4), 1.4 * ends.reshape(9, 4) - 0.2])
+    boxes[::3, 2:] = 1.0
+    boxes = boxes.astype(np.float32)
+    for shape, count in (((3, 2, 12, 15), 18), ((1, 3, 9, 8), 5), ((2, 1, 1, 6), 1)):
+        x = RNG.standard_normal(shape).astype(np.float32)
+        numbers = RNG.integers(0, shape[0], count)
+        feeds = {"x": x, "boxes": boxes[:count], "numbers": numbers}
+        for found, wanted in zip(module.run(feeds), onnxruntime_results(model, feeds), strict=True):
+            assert_alike(found, wanted)

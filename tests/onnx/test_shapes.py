@@ -177,8 +177,28 @@ SIGNS = """
     r = Div (less, n)
     wanted = Max (d, r)"""
 
+LIMITED = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 1> (s)
+    k = Constant <value = float[2] {3.0, 2.0}> ()
+    part = Div (f, k)
+    low = Constant <value = float[2] {7.5, 4.0}> ()
+    some = Max (part, low)
+    top = Constant <value = float[2] {15.0, 20.25}> ()
+    few = Min (some, top)
+    wanted = Cast <to = 7> (few)"""
+COMPARED = """
+    s = Shape <start = 1> (x)
+    f = Cast <to = 1> (s)
+    k = Constant <value = float[2] {0.5, 1.0}> ()
+    half = Mul (f, k)
+    end = Constant <value = float[2] {9.5, 20.0}> ()
+    few = Less (half, end)
+    other = Constant <value_ints = [5, 6]> ()
+    wanted = Where (few, s, other)"""
 
-@pytest.mark.parametrize("nodes", [HALVES, CEILINGS, TRUNCATED, SIGNS])
+
+@pytest.mark.parametrize("nodes", [HALVES, CEILINGS, TRUNCATED, SIGNS, LIMITED, COMPARED])
 def test_sizes_that_models_compute_as_exporters_write_it(nodes: str) -> None:
     """With floats in between, or with divisions that are rounded toward zero."""
     model = onnx.parser.parse_model(

@@ -143,6 +143,11 @@ class Builder:
         found = [fixed(e) for e in held] if held is not None else [None]
         return None if None in found else [n for n in found if n is not None]
 
+    def truth(self, condition: Value) -> bool | None:
+        """Whether a condition (a tensor of one element) holds, None if only a run tells."""
+        known = self.numbers(condition)
+        return None if known is None else bool(known[0])
+
     # ---- nodes
 
     def add(self, op: Op, *inputs: Value) -> Value:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.dtypes import i64
 from tilewright.graph.folding import WORK_OF_SIZE, Purse, TooLarge
-from tilewright.graph.fractions import whole_part
+from tilewright.graph.fractions import compared, whole_part
 from tilewright.graph.ir import Array
 from tilewright.graph.sizes import length_of, tidy
 from tilewright.tensor import ir as tir
@@ -55,6 +55,9 @@ def _without_casts(expr: tir.Expr) -> tir.Expr | None:
             return None if whole is None else _without_casts(whole)
         if isinstance(part, tir.Cast) and part.dtype.is_integer and part.value.dtype.is_bool:
             return tir.Select(part.value, tir.Const(1), tir.Const(0))
+        if isinstance(part, tir.Compare) and part.a.dtype.is_float:
+            plain = compared(part)
+            return None if plain is None else _without_casts(plain)
         if isinstance(part, tir.Const) and part.dtype.is_integer and part.dtype != i64:
             return tir.Const(int(part.value))
         return None

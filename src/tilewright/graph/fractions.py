@@ -24,7 +24,7 @@ from tilewright.dtypes import f32, f64
 from tilewright.graph.sizes import never_exceeds
 from tilewright.tensor import ir as tir
 
-__all__ = ["whole_part"]
+__all__ = ["compared", "whole_part"]
 
 MOST: Final = 1 << 12
 """Denominators above this are not those of a factor that someone wrote down."""
@@ -48,6 +48,14 @@ def whole_part(expr: tir.Expr) -> tir.Expr | None:
     found = _ratio(expr)
     rounded = None if found is None else _truncated(found)
     return None if rounded is None else rounded.over
+
+
+def compared(expr: tir.Compare) -> tir.Expr | None:
+    """A comparison of floats over sizes as one of integers; None if one is no exact fraction."""
+    first, second = _ratio(expr.a), _ratio(expr.b)
+    if first is None or second is None or first.rounds or second.rounds:
+        return None
+    return type(expr)(first.over * second.under, second.over * first.under)
 
 
 def _ratio(expr: tir.Expr) -> Ratio | None:
@@ -157,10 +165,28 @@ def _quotient(p: Ratio, q: Ratio) -> Ratio | None:
     return _product(p, Ratio(tir.Const(sign * q.under), abs(by), q.rounds, -q.drift))
 
 
+def _greatest(p: Ratio, q: Ratio) -> Ratio | None:
+    return _chosen(tir.Max, p, q)
+
+
+def _least(p: Ratio, q: Ratio) -> Ratio | None:
+    return _chosen(tir.Min, p, q)
+
+
+def _chosen(which: type[tir.Binary], p: Ratio, q: Ratio) -> Ratio | None:
+    """One of two: what lies near a ratio lies on its side of others with small denominators."""
+    if p.drift or q.drift:
+        return None
+    over = which(p.over * q.under, q.over * p.under)
+    return Ratio(over, p.under * q.under, p.rounds or q.rounds)
+
+
 _ROUNDED: Final = {"floor": _floor, "ceil": _ceil, "trunc": _truncated}
 _COMBINED: Final = {
     tir.Add: _sum,
     tir.Sub: _difference,
     tir.Mul: _product,
     tir.Div: _quotient,
+    tir.Max: _greatest,
+    tir.Min: _least,
 }

@@ -180,10 +180,12 @@ def _kept(before: TensorType, after: TensorType, changing: set[tir.Expr]) -> Ten
 
 def branch(b: Builder, condition: Value, then: Way, otherwise: Way) -> list[Value]:
     """The results of one of two ways to compute them."""
-    known = b.numbers(condition)
+    known = b.truth(condition)
     if known is not None:
-        return list((then if known[0] else otherwise)(b, lambda v: v))
+        return list((then if known else otherwise)(b, lambda v: v))
     ways = [Inner(b, "then"), Inner(b, "else")]
+    for way, holds in zip(ways, (True, False), strict=True):
+        way.assume(condition, holds=holds)
     outputs = [make(way, way.capture) for make, way in zip((then, otherwise), ways, strict=True)]
     results = [_either(p.type, q.type, b) for p, q in zip(*outputs, strict=True)]
     captured = list(dict.fromkeys(v for way in ways for v in way.captured))

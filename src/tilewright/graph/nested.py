@@ -30,7 +30,30 @@ class Inner(Builder):
         self.counters = tuple(counters)
         self.label = outer.label
         self.captured: dict[Value, Value] = {}
+        self.origins: dict[Value, Value] = {}
         self._known: dict[Value, Value] = {}
+        self.facts: dict[Value | tir.Expr, bool] = {}
+
+    def assume(self, condition: Value, *, holds: bool) -> None:
+        """What is known of a condition of the outside wherever this graph runs."""
+        self.facts[condition] = holds
+        told = self.outer.integers(condition)
+        if told is not None:
+            self.facts[told[0]] = holds
+
+    def truth(self, condition: Value) -> bool | None:
+        """Whether a condition holds: also one on which the graph itself, or one around it, runs."""
+        known = super().truth(condition)
+        told = self.integers(condition) if known is None else None
+        builder: Builder = self
+        while known is None and isinstance(builder, Inner):
+            if condition in builder.origins:
+                condition = builder.origins[condition]
+                known = builder.facts.get(condition)
+            if known is None and told is not None:
+                known = builder.facts.get(told[0])
+            builder = builder.outer
+        return known
 
     def capture(self, value: Value) -> Value:
         """What stands inside for a value of the outside."""
@@ -41,6 +64,7 @@ class Inner(Builder):
             if held is None:
                 inside = self.input(value.name, value.dtype, value.shape)
                 self.captured[value] = inside
+                self.origins[inside] = value
                 return inside
             if held.dtype == object:
                 flat = self.sizes(list(held.flat), value.dtype)

@@ -337,7 +337,6 @@ def choose_layouts(
     from tilewright.layouts.costs import Machine
     from tilewright.layouts.sites import Settings
     from tilewright.model.endings import Ending
-    from tilewright.model.plan import can_plan
     from tilewright.model.whole import host_graph, reason_of
 
     form = require_layouts(layouts)
@@ -350,8 +349,6 @@ def choose_layouts(
     lengths: Sequence[int | None] | None = None
     try:
         imported = import_model(proto, settled)
-        for problem in can_plan(imported.graph):
-            raise Unknown(problem)
         if not final and any(length is not None for length in imported.lengths):
             raise Unknown("an output is not a tensor")
         require_fit(imported.graph, told)

@@ -7,7 +7,7 @@ carries is copied back at the end of each iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,11 +20,11 @@ from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.size_tensor import Sizes
-from tilewright.graph.sizes import dims_equal, never_exceeds, product, same_shape, variables
+from tilewright.graph.sizes import dims_equal, never_exceeds, product, variables
 from tilewright.model.cuts import cuts_of
 from tilewright.model.empties import MAX_DOUBTS, Doubt, doubts_of, without_source
 from tilewright.model.joins import joins_of
-from tilewright.model.plan_loop import is_true, plan_loop
+from tilewright.model.plan_loop import plan_loop
 from tilewright.model.sizing import is_plain
 from tilewright.model.steps import (
     Assign,
@@ -37,7 +37,7 @@ from tilewright.model.steps import (
 )
 from tilewright.tensor import ir as tir
 
-__all__ = ["can_plan", "plan_graph"]
+__all__ = ["plan_graph"]
 
 MAX_ROWS: Final = 4096
 """Iterations that there is room for, of a loop that may end earlier and collects."""
@@ -82,7 +82,8 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
             case If():
                 _plan_if(plan, first, first.op)
             case Loop():
-                plan_loop(plan, first, first.op, _plan_into)
+                limited = _is_limited(graph, first.inputs[0])
+                plan_loop(plan, first, first.op, _plan_into, limited=limited)
             case _:
                 if isinstance(first.op, Compact | Count):
                     size, number = first.op.size, first.inputs[-1]
@@ -209,26 +210,3 @@ def _is_limited(graph: Graph, limit: Value) -> bool:
     if limit in graph.constants:
         return int(graph.constants[limit].item()) <= MAX_ROWS
     return limit in makers and isinstance(makers[limit].op, Sizes)
-
-
-def can_plan(graph: Graph) -> Iterator[str]:
-    """Why a graph cannot run natively: loops whose sizes change, or are known too late."""
-    for node in graph.nodes:
-        if isinstance(node.op, Loop):
-            loop = node.op
-            first = 1 if loop.tested else 0
-            pairs = zip(loop.body.inputs[: loop.carried], loop.body.outputs[first:], strict=False)
-            starts = zip(loop.body.inputs[: loop.carried], node.inputs[2:], strict=False)
-            if not all(same_shape(a.shape, b.shape) for a, b in (*pairs, *starts)):
-                yield f"a loop changes the shape of what it carries ({node.label})"
-            collects = len(node.outputs) > loop.carried
-            if (
-                collects
-                and (loop.tested or not is_true(node.inputs[1], graph.constants))
-                and not _is_limited(graph, node.inputs[0])
-            ):
-                yield f"a loop without a small limit may end early, and collects ({node.label})"
-            yield from can_plan(loop.body)
-        elif isinstance(node.op, If):
-            yield from can_plan(node.op.then)
-            yield from can_plan(node.op.otherwise)

@@ -183,18 +183,11 @@ def test_a_loop_that_may_end_early_collects(limit):
     check(collecting(limit), *feeds, oracle=by_meaning)
 
 
-def test_a_loop_without_a_small_limit_collects_by_reference():
-    """Nobody knows how much room it needs; the reference stacks rows, and may have none."""
-    made = collecting("")
-    meaning = by_meaning(made)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = tw.compile(made, cache=False)
-        for c in (True, False):
-            arrays = {"c": np.array(c), "x": 1 + floats(1, COLUMNS) ** 2}
-            for found, wanted in zip(module.run(arrays), meaning(arrays), strict=True):
-                close(found, np.asarray(wanted))
-    assert module.by_reference
+def test_a_loop_without_a_small_limit_collects():
+    """There is room for a few rows at first, and twice as much whenever they are full."""
+    starts = (np.full((1, COLUMNS), start, np.float32) for start in (20, 5, 4e-3, 4e-6, 1e-10))
+    feeds = [{"c": np.array(c), "x": x} for x in starts for c in (True, False)]
+    check(collecting(""), *feeds, oracle=by_meaning)
 
 
 def flags(go: str):

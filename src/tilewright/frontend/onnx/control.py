@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -33,9 +33,9 @@ Following = Callable[[Builder, Outside, Sequence[Item]], Sequence[Item]]
 def if_(b: Builder, node: OnnxNode, condition: Value) -> Sequence[Item]:
     """One of two graphs; a condition that is known now leaves only one of them."""
     ways = node.graph("then_branch"), node.graph("else_branch")
-    known = b.numbers(condition)
+    known = b.truth(condition)
     if known is not None:
-        return node.build(ways[0] if known[0] else ways[1], b, lambda v: v, [])
+        return node.build(ways[0] if known else ways[1], b, lambda v: v, [])
 
     def way(graph: onnx.GraphProto) -> Way:
         return lambda inner, outside: tensors(node.build(graph, inner, outside, []))
@@ -63,6 +63,7 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
         for number, way in enumerate(ways):
             try:
                 scratch = Inner(self.b, "trial")
+                scratch.assume(self.condition, holds=number == 0)
                 kinds.append([only_visible(v.type, self.b) for v in way(scratch, scratch.capture)])
             except (Unknown, Declined, GraphError, *MODEL_PROBLEMS) as problem:
                 # these are ranks for which the model was not made
@@ -107,14 +108,46 @@ def loop_(
             return _growing(b, node, limit, condition, carried)
     graph = node.graph("body")
     initial = tensors(carried)
+    handed = _handed_on(graph, len(initial))
+    states = [v for k, v in enumerate(initial) if k not in handed]
 
     def body(inner: Builder, step: Value, values: Sequence[Value], outside: Outside) -> Turn:
-        always = inner.constant(np.bool_(1))
-        found = tensors(node.build(graph, inner, outside, [step, always, *values]))
-        carried, collected = found[1 : 1 + len(values)], found[1 + len(values) :]
-        return Turn(carried, collected, found[0], _declared(graph, collected))
+        always, left = inner.constant(np.bool_(1)), iter(values)
+        own = [outside(v) if k in handed else next(left) for k, v in enumerate(initial)]
+        found = tensors(node.build(graph, inner, outside, [step, always, *own]))
+        after, collected = found[1 : 1 + len(own)], found[1 + len(own) :]
+        changed = [v for k, v in enumerate(after) if k not in handed]
+        return Turn(changed, collected, found[0], _declared(graph, collected))
 
-    return _looped(b, node, body, limit, initial, condition)
+    results = _looped(b, node, body, limit, states, condition)
+    last = iter(results[: len(states)])
+    return [
+        *(v if k in handed else next(last) for k, v in enumerate(initial)),
+        *results[len(states) :],
+    ]
+
+
+def _handed_on(graph: onnx.GraphProto, count: int) -> set[int]:
+    """Which of the carried values a body gives back as they came: these are values of the outside.
+
+    Exporters carry the weights of a loop and the length of what it reads.
+    """
+    same = {node.output[0]: node.input[0] for node in graph.node if _is_identity(node)}
+    pairs = zip(graph.input[2 : 2 + count], graph.output[1 : 1 + count], strict=False)
+    return {k for k, (own, after) in enumerate(pairs) if _origin(after.name, same) == own.name}
+
+
+def _is_identity(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Identity" and not node.domain and len(node.input) == 1
+
+
+def _origin(name: str, same: Mapping[str, str]) -> str:
+    """Where a value comes from, through nodes that do nothing."""
+    seen = set[str]()
+    while name in same and name not in seen:
+        seen.add(name)
+        name = same[name]
+    return name
 
 
 def _declared(graph: onnx.GraphProto, collected: Sequence[Value]) -> list[list[int]]:

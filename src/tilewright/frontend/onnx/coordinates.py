@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from tilewright.dtypes import f32, index
+from tilewright.graph import Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -35,14 +36,19 @@ ROUNDINGS: Final = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 @dataclass(frozen=True)
 class Along:
-    """How one dimension is resized: `scale` and `width`, the exact new length, are f32."""
+    """How one dimension is resized: `scale` and `width`, the exact new length, are f32.
+
+    `told` is the part of the source that is resized, where only data tells it: it takes the place
+    of `roi` when tables are made.
+    """
 
     axis: int
     before: tir.Expr
     after: tir.Expr
     scale: tir.Expr
     width: tir.Expr
-    roi: tuple[float, float] = (0.0, 1.0)
+    roi: tuple[float | tir.Expr, float | tir.Expr] = (0.0, 1.0)
+    told: tuple[Value, Value] | None = None
 
     @property
     def factor(self) -> Fraction | None:
@@ -77,7 +83,8 @@ def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
         case "tf_crop_and_resize":
             start, end = along.roi
             middle = x * 0.0 + 0.5 * (start + end) * (n - 1.0)
-            spread = x * ((end - start) * (n - 1.0)) / (width - 1.0) + start * (n - 1.0)
+            # as others round: the last place is the end of the part, not one beside it
+            spread = x * (end - start) * (n - 1.0) / (width - 1.0) + start * (n - 1.0)
             return select(single, middle, spread)
     raise ValueError(f"the coordinates are those of `{mode}`, which has no meaning")
 
@@ -120,20 +127,20 @@ class Interpolation:
         """The elements that take part, counted from the one before the coordinate."""
         return (0, 1) if self.kind == "linear" else (-1, 0, 1, 2)
 
-    def place(self, along: Along, offset: int, o: tir.Expr) -> tir.Expr:
+    def place(self, offset: int, along: Along, o: tir.Expr) -> tir.Expr:
         """Where the element at an offset is; at the border the last one stands for others."""
         near = call("floor", coordinate(self.mode, along, o)).to(index)
         return held(near + offset, along.before)
 
-    def weight(self, along: Along, offset: int, o: tir.Expr) -> tir.Expr:
+    def weight(self, offset: int, along: Along, o: tir.Expr) -> tir.Expr:
         """Its share of the result."""
-        own = self._weight(along, offset, o)
+        own = self._weight(offset, along, o)
         if not self.inside_only:
             return own
-        shares = [self._weight(along, other, o) for other in self.offsets]
+        shares = [self._weight(other, along, o) for other in self.offsets]
         return own / sum(shares[1:], shares[0])
 
-    def _weight(self, along: Along, offset: int, o: tir.Expr) -> tir.Expr:
+    def _weight(self, offset: int, along: Along, o: tir.Expr) -> tir.Expr:
         at = coordinate(self.mode, along, o)
         place = call("floor", at) + float(offset)
         linear = self.kind == "linear"

@@ -34,7 +34,7 @@ from tilewright.frontend.onnx.shapes import MANY_DIMS, known_axes
 from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
-from tilewright.graph.ops import axis, picked
+from tilewright.graph.ops import Concat, axis, picked
 from tilewright.graph.ops.gather import Gather
 from tilewright.graph.sizes import fixed, product, tidy
 from tilewright.shown import shown
@@ -85,7 +85,7 @@ def resize(
         else _by_scales(b, node, x, axes, scales)
     )
     if coordinates == "tf_crop_and_resize":
-        return _cropped(b, node, x, plan, _region(b, node, roi, len(axes)), mode)
+        return _cropped(b, node, x, _parts(b, plan, roi), mode)
     plan = [a for a in plan if tidy(a.before) != tidy(a.after)]
     if node.int("antialias") and mode != "nearest":
         return _smoothed(b, node, x, plan, coordinates, mode)
@@ -207,13 +207,27 @@ def _nearest(b: Builder, x: Value, plan: Sequence[Along], mode: str, rounding: s
     tables, reads = [], []
     for number, along in enumerate(plan):
 
-        def place(o: tir.Expr, a: Along = along) -> tir.Expr:
+        def place(a: Along, o: tir.Expr) -> tir.Expr:
             return rounded(rounding, coordinate(mode, a, o), a)
 
-        tables.append(b.tabulate((along.after,), place, i64))
+        tables.append(_table(b, along, place, i64))
         reads.append((number + 1, (axis(along.axis),)))
         places[along.axis] = picked(number)
     return b.add(Gather(tuple(shape), tuple(reads), tuple(places)), x, *tables)
+
+
+def _table(
+    b: Builder, along: Along, function: Callable[[Along, tir.Expr], tir.Expr], dtype: DType
+) -> Value:
+    """A number for each place of the result; computed by a run where data tells a part."""
+    if along.told is None:
+        return b.tabulate((along.after,), partial(function, along), dtype)
+    places = b.tabulate((along.after,), lambda o: o, i64)
+
+    def number(o: tir.Expr, start: tir.Expr, end: tir.Expr) -> tir.Expr:
+        return function(replace(along, roi=(start, end)), o)
+
+    return b.map(number, places, *along.told, dtype=dtype)
 
 
 def _repeat(along: Along, mode: str, rounding: str) -> int | None:
@@ -253,8 +267,8 @@ def _interpolated_along(b: Builder, how: Interpolation, x: Value, along: Along) 
     parts: list[Value] = []
     weights: list[Value] = []
     for offset in how.offsets:
-        table = b.tabulate((along.after,), partial(how.place, along, offset), i64)
-        weight = b.tabulate((along.after,), partial(how.weight, along, offset), f32)
+        table = _table(b, along, partial(how.place, offset), i64)
+        weight = _table(b, along, partial(how.weight, offset), f32)
         parts.append(take(b, x, table, along.axis))
         weights.append(b.reshape(weight, _column(along, x)))
     return b.map(_weighted_sum, *parts, *weights, dtype=x.dtype)
@@ -350,12 +364,39 @@ def _shares(at: Array, n: int, scale: float, node: OnnxNode, kind: str) -> tuple
     return np.clip(places, 0, n - 1).astype(np.int64), weights
 
 
-def _region(b: Builder, node: OnnxNode, roi: Value | None, rank: int) -> list[tuple[float, float]]:
-    held = b.contents(roi) if roi is not None else None
-    if held is None:
-        return node.decline("roi depends on data")
-    numbers = [float(v) for v in held.flat]
-    return list(zip(numbers[:rank], numbers[rank:], strict=True))
+def _parts(b: Builder, plan: Sequence[Along], roi: Value | None) -> list[Along]:
+    """Which part of each dimension is resized: the starts, then the ends, known or told by data."""
+    numbers = [] if roi is None else _elements(b, roi)
+    pairs = list(zip(numbers[: len(plan)], numbers[len(plan) :], strict=True))
+    if len(pairs) < len(plan):
+        raise ValueError(f"its region has {len(numbers)} numbers for {len(plan)} dimensions")
+    made: list[Along] = []
+    for along, (start, end) in zip(plan, pairs, strict=True):
+        if isinstance(start, Value) or isinstance(end, Value):
+            first, last = (v if isinstance(v, Value) else _single(b, v) for v in (start, end))
+            made.append(replace(along, told=(first, last)))
+        elif (start, end) != (0.0, 1.0) or tidy(along.before) != tidy(along.after):
+            made.append(replace(along, roi=(start, end)))
+    return made
+
+
+def _single(b: Builder, number: float) -> Value:
+    return b.constant([number], dtype=f32)
+
+
+def _elements(b: Builder, vector: Value) -> list[float | Value]:
+    """The elements of a vector: numbers as far as they are known, also in one that joins them."""
+    held = b.contents(vector)
+    if held is not None:
+        return [float(v) for v in held.flat]
+    maker = next((n for n in reversed(b.nodes) if vector in n.outputs), None)
+    if maker is not None and isinstance(maker.op, Concat):
+        return [element for part in maker.inputs for element in _elements(b, part)]
+    count = fixed(vector.shape[0])
+    if count is None:
+        raise ValueError("the length of its region is not known")
+    ones = (b.remap(vector, (1,), lambda _, k=k: (k,)) for k in range(count))
+    return [b.map(lambda v: v.to(f32), one, dtype=f32) for one in ones]
 
 
 def _cropped(
@@ -363,16 +404,10 @@ def _cropped(
     node: OnnxNode,
     x: Value,
     plan: Sequence[Along],
-    regions: Sequence[tuple[float, float]],
     kind: str,
 ) -> Value:
     """A part of the source is resized; outside of the source there is a constant."""
     mode = "tf_crop_and_resize"
-    plan = [
-        Along(a.axis, a.before, a.after, a.scale, a.width, region)
-        for a, region in zip(plan, regions, strict=True)
-    ]
-    plan = [a for a in plan if a.roi != (0.0, 1.0) or tidy(a.before) != tidy(a.after)]
     if node.int("antialias"):
         node.decline("antialias of a part")
     if kind == "nearest":
@@ -382,11 +417,11 @@ def _cropped(
     beyond = node.float("extrapolation_value")
     for along in plan:
 
-        def outside(o: tir.Expr, a: Along = along) -> tir.Expr:
+        def outside(a: Along, o: tir.Expr) -> tir.Expr:
             at = coordinate(mode, a, o)
-            return (at < 0.0) | (a.before.to(f32) - 1.0 < at)
+            return ((at < 0.0) | (a.before.to(f32) - 1.0 < at)).to(i64)
 
-        where = b.tabulate((along.after,), lambda o: outside(o).to(i64), i64)
+        where = _table(b, along, outside, i64)
         table = b.reshape(where, _column(along, x))
         made = b.map(
             lambda v, w: tir.Select(w.ne(0), tir.const(beyond, v.dtype), v),

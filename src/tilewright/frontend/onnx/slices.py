@@ -42,7 +42,7 @@ def slice_(
     # The second step of more elements than there can be leads outside, whatever its size.
     by = [max(-MAX_ELEMENTS, min(step, MAX_ELEMENTS)) for step in by or ()]
     if starts is not None and ends is not None and (_is_told(b, starts) or _is_told(b, ends)):
-        count = _count_of(node, starts)
+        count = _count_of(node, [fixed(v.shape[0]) for v in (starts, ends)], along, by)
         return _cut_by_data(b, x, starts, ends, along or range(count), by or [1] * count)
     first = known_integers(b, node, "starts", starts) or []
     last = known_integers(b, node, "ends", ends) or []
@@ -58,9 +58,10 @@ def _is_told(b: Builder, ends: Value | None) -> bool:
     return ends is not None and b.integers(ends) is None
 
 
-def _count_of(node: OnnxNode, ends: Value) -> int:
-    count = fixed(ends.shape[0])
-    return node.decline("the number of axes depends on data") if count is None else count
+def _count_of(node: OnnxNode, told: Sequence[int | None], *lists: Sequence[int] | None) -> int:
+    """How many axes there are: all inputs of a slice have one length, of which one may be known."""
+    known = [n for n in (*told, *(len(numbers) for numbers in lists if numbers)) if n is not None]
+    return known[0] if known else node.decline("the number of axes depends on data")
 
 
 def _cut_by_data(
