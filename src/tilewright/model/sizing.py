@@ -122,7 +122,9 @@ class SizeTable:
         if dims_equal(a, b):
             return
         first, second = sorted((tidy(a), tidy(b)), key=print_node)
-        name = f"{print_node(first)} = {print_node(second)}{OR_ONE if or_one else ''}"
+        is_known = 1 in (tir.int_value(first), tir.int_value(second))  # and not repeated
+        name = f"{print_node(first)} = {print_node(second)}"
+        name += OR_ONE if or_one and not is_known else ""
         self._require_same(name, first, second, since)
 
     def require_alike(self, own: tir.Expr, first: tir.Var, since: int) -> None:

@@ -146,3 +146,15 @@ def test_a_negative_dimension_beside_one_that_may_be_zero_is_looked_at(table):
     assert evaluate(asked.value, [1, 0]) == 1
     with pytest.raises(ZeroDivisionError):
         evaluate(asked.value, [0, 0])
+
+
+def test_a_check_says_whether_another_version_could_broadcast() -> None:
+    table = SizeTable({N: 0, M: 0})
+    table.bind(N)
+    table.bind(M)
+    table.require_equal(N, M, or_one=True)
+    table.require_equal(N * 2, M, or_one=False)
+    table.require_equal(N, tir.Const(1), or_one=True)
+    table.require_equal(N, tir.Const(3), or_one=True)
+    names = [size.name for size in table.sizes[2:]]
+    assert names == ["m = n, or 1", "m = n * 2", "1 = n", "3 = n, or 1"]

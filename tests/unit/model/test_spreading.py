@@ -12,6 +12,7 @@ import pytest
 from onnx import parser
 
 import tilewright as tw
+from tests.background import wait_for_writers
 from tests.expect import raises_code
 from tilewright.model import origin, spreading
 from tilewright.model.begun import BegunModule
@@ -124,9 +125,7 @@ def test_versions_are_kept_in_the_cache(tmp_path):
     for again in (False, True):
         module = tw.compile(path, cache=tmp_path / "cache", threads=1)
         check(module.run)
-        for thread in threading.enumerate():
-            if thread.name == "tilewright-cache-writer":
-                thread.join()
+        wait_for_writers()
         assert module.spreading is not None
         versions = module.spreading._versions._made.values()
         assert len(versions) == 2

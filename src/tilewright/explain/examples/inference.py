@@ -75,10 +75,9 @@ model = model_of(y, sizes=[twice], inputs=[Port("y", tw.f32, (-2,), ("2n",), 1)]
     example(
         "C025",
         """With the shapes of these inputs, something inside of the model would have a size below
-        zero, or beyond what a computer can address, or sizes that have to be equal are not. The
-        text names them. Sizes that are broadcast may also be one: a run that has such a size needs
-        a version of the model, which is compiled from the ONNX model when it is first asked for. A
-        compiled file does not have that, and it must not have changed since.""",
+        zero, or beyond what a computer can address, or sizes differ that must be equal. The text
+        names it. Where sizes are broadcast, one may also be 1, if the ONNX model is at hand: a
+        compiled file has none to compile for that.""",
         given=f"""{GIVEN}
 rest = Size("n - 2", ((SizeOp.SIZE, 0), (SizeOp.CONST, 2), (SizeOp.SUB, 0)))
 model = model_of(Buffer("rest", Place.OUTPUT, ((SizeOp.SIZE, 1),)), sizes=[rest])

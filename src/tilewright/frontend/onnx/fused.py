@@ -15,6 +15,7 @@ from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
+from tilewright.graph.spread import onto
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -73,7 +74,7 @@ def skip_layer_normalization(
     """The normalised sum of two tensors and a bias; the sum is the last output."""
     simplified = node.op == "SkipSimplifiedLayerNormalization"
     shift, bias = (*((None,) if simplified else ()), *optional, None, None)[:2]
-    total = b.map(lambda v, w: v + w, x, skip)
+    total = b.map(lambda v, w: v + w, x, onto(b, skip, x.shape))
     if bias is not None:
         total = b.map(lambda v, w: v + w, total, bias)
     epsilon = node.float("epsilon", 1e-12)
