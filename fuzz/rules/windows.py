@@ -148,6 +148,9 @@ def resize(g: Growth, op: str) -> None:
         factors = [1.0, 1.0, *(g.draw.choice((0.5, 1.0, 2.0, 3.0)) for _ in range(x.rank - 2))]
         g.add(op, [x, g.parameter(np.array(factors, np.float32))], mode=mode)
         return
+    if g.opset >= 13 and g.runs == 1 and x.rank == 4 and mode != "cubic" and g.draw.random() < 0.3:
+        _resized_part(g, op, x, mode)
+        return
     attributes: dict[str, Any] = {"mode": mode}
     ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
     ways += ["half_pixel_symmetric"] if g.opset >= 19 else []
@@ -178,6 +181,18 @@ def resize(g: Growth, op: str) -> None:
         attributes["keep_aspect_ratio_policy"] = g.draw.choice(kept)
     none = g.parameter(np.zeros(0, np.float32), always_constant=True) if g.opset < 13 else None
     g.add(op, [x, roi, none, g.parameter(np.array(sizes, np.int64))], **attributes)
+
+
+def _resized_part(g: Growth, op: str, x: Value, mode: str) -> None:
+    """A part of a picture, which the model or the caller says: ends in eighths, also outside."""
+    starts = [0, 0, *(g.draw.randint(-1, 4) / 8 for _ in range(2))]
+    ends = [1, 1, *(g.draw.randint(5, 9) / 8 for _ in range(2))]
+    sizes = [*x.shape[:2], *(g.draw.randint(1, 9) for _ in range(2))]
+    part = g.parameter(np.array([*starts, *ends], np.float32))
+    wanted = g.parameter(np.array(sizes, np.int64))
+    beyond = {"extrapolation_value": g.draw.choice((0.0, 3.0))}
+    ways = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
+    g.add(op, [x, part, None, wanted], **ways, **beyond)
 
 
 def upsample(g: Growth, op: str) -> None:
