@@ -190,7 +190,7 @@ class Builder:
 
     def _count_long(self, types: Sequence[TensorType]) -> None:
         """Refuse a graph of many dimensions that depend on many sizes each (`TooLarge`)."""
-        for dim, kind in ((dim, kind) for kind in types for dim in kind.shape):
+        for dim, whole in ((dim, kind) for kind in types for dim in kind.shape):
             length = len(free_vars(dim))
             if length <= LONG:
                 continue
@@ -199,7 +199,7 @@ class Builder:
                 self._long.add(dim)
                 self._long_sizes += (NEW_LONG - 1) * length
                 # It is long in bytes, too, which would be found when everything else is done.
-                length_of(product((*kind.shape, tir.Const(kind.dtype.size_bytes))))
+                length_of(product((*whole.shape, tir.Const(whole.dtype.size_bytes))))
             if self._long_sizes > MAX_LONG:
                 raise TooLarge("many of its dimensions depend on many sizes each")
 

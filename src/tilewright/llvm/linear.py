@@ -89,9 +89,9 @@ def _collect(expr: Any, scale: int, terms: Terms, emit: Callable[[tir.Expr], Val
             return _collect(expr.b, scale * int(expr.a.value), terms, emit) if expr.a.value else 0
         factors = _factors(expr)
         if factors is not None:
-            values = [emit(factor) for factor in factors if type(factor) is not tir.Const]
+            emitted = [emit(factor) for factor in factors if type(factor) is not tir.Const]
             numbers = (int(factor.value) for factor in factors if type(factor) is tir.Const)
-            _add(terms, tuple(sorted(values, key=_by_depth)), scale * math.prod(numbers))
+            _add(terms, tuple(sorted(emitted, key=_by_depth)), scale * math.prod(numbers))
             return 0
         a, b = linear(expr.a, emit), linear(expr.b, emit)
         if (len(a.terms) + 1) * (len(b.terms) + 1) <= MAX_TERMS:

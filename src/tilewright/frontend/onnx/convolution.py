@@ -77,7 +77,7 @@ MAX_STEPS: Final = 512
 """Steps of a transposed convolution whose windows do not cover all of them alike."""
 MAX_PHASES: Final = 16
 """… and such that windows reach, each of which is compiled for itself; real ones have eight."""
-MOST_ZEROS: Final = 4
+MOST_ZEROS: Final = 16
 """How much larger windows may become, so that one kernel serves all steps."""
 
 
@@ -104,7 +104,8 @@ def conv_transpose(
     pads = _transposed_pads(node, last.shape[1:-1], kernel, strides, dilations, extra)
     require_near(*kernel, *strides, *dilations, *extra, *pads)
     if phases > MAX_PHASES:
-        w, more = _evened(b, w, kernel, strides)
+        w, more = _evened(b, w, kernel, strides, dilations)
+        dilations = [1] * rank
         pads = [*pads[:rank], *(p + m for p, m in zip(pads[rank:], more, strict=True))]
     extra = [e - min(end, 0) for e, end in zip(extra, pads[rank:], strict=True)]
     pads = [*pads[:rank], *(max(end, 0) for end in pads[rank:])]
@@ -126,24 +127,36 @@ def _phases(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[i
 
 
 def _can_be_even(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> bool:
-    even = math.prod(k + -k % s for k, s in zip(kernel, strides, strict=True))
-    return max(dilations) == 1 and even <= MOST_ZEROS * math.prod(kernel)
+    lines = zip(kernel, strides, dilations, strict=True)
+    return math.prod(_even(*line) for line in lines) <= MOST_ZEROS * math.prod(kernel)
+
+
+def _even(kernel: int, stride: int, dilation: int) -> int:
+    """Elements of a window without gaps that covers all steps alike."""
+    reach = (kernel - 1) * dilation + 1
+    return reach + -reach % stride
 
 
 def _evened(
-    b: Builder, w: Value, kernel: Sequence[int], strides: Sequence[int]
+    b: Builder, w: Value, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> tuple[Value, list[int]]:
-    """Weights with zeros behind them, so that each step has as many; how many zeros there are.
+    """Weights with zeros between and behind them, so that each step has as many; how many behind.
 
     Infinite data then give NaN where they are multiplied with them, as in other algorithms.
     """
-    more = [-k % s for k, s in zip(kernel, strides, strict=True)]
-    shape = [*w.shape[:2], *(k + m for k, m in zip(kernel, more, strict=True))]
+    lines = list(zip(kernel, strides, dilations, strict=True))
+    sizes = [_even(*line) for line in lines]
 
     def inside(*o: tir.Expr) -> tir.Expr:
-        return reduce(tir.BitAnd, (i < k for i, k in zip(o[2:], kernel, strict=True)))
+        parts = ((i < k * d) & (i % d).eq(0) for i, (k, _, d) in zip(o[2:], lines, strict=True))
+        return reduce(tir.BitAnd, parts)
 
-    return b.remap(w, shape, lambda *o: o, inside=inside), more
+    def places(*o: tir.Expr) -> tuple[tir.Expr, ...]:
+        return (*o[:2], *(i // d for i, d in zip(o[2:], dilations, strict=True)))
+
+    shape: list[int | tir.Expr] = [*w.shape[:2], *sizes]
+    more = [size - (k - 1) * d - 1 for size, (k, _, d) in zip(sizes, lines, strict=True)]
+    return b.remap(w, shape, places, inside=inside), more
 
 
 def _transposed_pads(
