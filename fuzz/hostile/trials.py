@@ -164,12 +164,14 @@ class Workshop:
         feeds = fed(module)
         if feeds is None or module.by_reference or would_be_long(module):
             return "compiled", ""
-        from tilewright.errors import CallError
+        from tilewright.errors import ArtefactError, CallError
 
         try:
             module.run(feeds)
         except CallError as error:
             return "ran", error.code.id
+        except ArtefactError as error:
+            raise AssertionError("a run says that its program is wrong, not its inputs") from error
         return "ran", ""
 
     def _try_exchanged(self, path: Path) -> tuple[str, str]:

@@ -91,6 +91,15 @@ def joined_one_by_one(count: int) -> onnx.ModelProto:
     return model(nodes, inputs, [info(f"c{count - 1}", "q")])
 
 
+def joined_and_used(count: int, times: int) -> onnx.ModelProto:
+    """Tensors of as many sizes, joined, and a chain of operators on the result."""
+    names = [f"x{k}" for k in range(count)]
+    nodes = [helper.make_node("Concat", names, ["c0"], axis=0)]
+    nodes += [helper.make_node("Softmax", [f"c{k}"], [f"c{k + 1}"]) for k in range(times)]
+    inputs = [info(name, f"n{k}") for k, name in enumerate(names)]
+    return model(nodes, inputs, [info(f"c{times}", "q")])
+
+
 def cut(count: int) -> onnx.ModelProto:
     """A tensor of a symbolic size in many parts."""
     names = [f"y{k}" for k in range(count)]
@@ -158,12 +167,16 @@ LONG: dict[str, Callable[[], onnx.ModelProto]] = {
     "joined again": lambda: joined_again(400),
     "joined at once": lambda: joined_at_once(200),
     "joined inside": lambda: joined_at_once(100, "m"),
+    "joined inside, too many": lambda: joined_at_once(1000, "m"),
+    "joined and used": lambda: joined_and_used(800, 200),
     "joined, very many": lambda: joined_at_once(800),
     "joined, too many": lambda: joined_at_once(5000),
     "joined one by one": lambda: joined_one_by_one(120),
+    "joined one by one, many": lambda: joined_one_by_one(300),
     "joined one by one, too many": lambda: joined_one_by_one(600),
     "cut": lambda: cut(256),
     "softmax of many dimensions": lambda: of_rank("Softmax"),
+    "places along many dimensions": lambda: of_rank("Hardmax"),
     "map of many dimensions": lambda: of_rank("Neg"),
     "border of many dimensions": lambda: bordered(10),
     "border of all dimensions": lambda: bordered(32),

@@ -28,7 +28,10 @@ REFUSED = {
     "joined, too many": "M005",
     "sequences that overlap": "M004",
     "pairs of classes": "M004",
+    "joined one by one, many": "M005",
     "joined one by one, too many": "M005",
+    "joined inside, too many": "M005",
+    "joined and used": "M005",
 }
 
 

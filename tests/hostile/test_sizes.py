@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from typing import Any
@@ -101,6 +102,30 @@ def test_a_transposed_convolution_of_huge_strides_is_compiled_at_once():
         warnings.simplefilter("ignore")
         compiled(model)
     assert time.process_time() - start < 5.0
+
+
+@pytest.mark.parametrize("op", ["Range", "HannWindow", "ConstantOfShape", "Tile", "Pad", "If"])
+def test_a_vector_where_one_number_is_read_is_an_error_of_the_call(op):
+    """That a length was read from no memory was an error of the artefact."""
+    texts = {
+        "Range": "m (int64[k] s) => (int64[q] y) { y = Range (s, s, s) }",
+        "HannWindow": "m (int64[k] s) => (float[q] y) { y = HannWindow (s) }",
+        "ConstantOfShape": "m (int64[k] s) => (float[q] y) { y = ConstantOfShape (s) }",
+        "Tile": "m (int64[2] x, int64[k] s) => (int64[q] y) { y = Tile (x, s) }",
+        "Pad": "m (int64[2] x, int64[k] s) => (int64[q] y) { y = Pad (x, s) }",
+        "If": """m (int64[2] x, int64[k] s) => (int64[q] y) { c = Cast <to = 9> (s) y = If (c) <
+            then_branch = t () => (int64[q] a) { a = Neg (x) },
+            else_branch = e () => (int64[q] b) { b = Abs (x) }> }""",
+    }
+    model = parser.parse_model(HEAD + texts[op])
+    try:
+        module = tw.compile(model, cache=False, threads=1)
+    except ModelError:
+        return
+    for length in range(4):
+        feeds = {"x": np.ones(2, np.int64), "s": np.ones(length, np.int64)}
+        with contextlib.suppress(CallError, ModelError):  # one is compiled for its values
+            module.run({i.name: feeds[i.name] for i in module.inputs})
 
 
 def test_more_bytes_than_can_be_counted_whatever_is_given():

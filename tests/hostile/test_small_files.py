@@ -122,6 +122,27 @@ def _places() -> onnx.ModelProto:
     return _model([node], {"t": ("f", [1, 2, 3])}, {"s": [1, 1, 9000, 9000]})
 
 
+def _grid(rank: int) -> onnx.ModelProto:
+    space = [f"n{k}" for k in range(rank)]
+    inputs: dict[str, tuple[str, Dims]] = {
+        "x": ("f", ["n", "c", *space]),
+        "g": ("f", ["n", *space, rank]),
+    }
+    return _model([_node("GridSample", "x g")], inputs)
+
+
+def _steps(kernel: int, *strides: int) -> onnx.ModelProto:
+    node = _node("ConvTranspose", "x w", strides=list(strides))
+    weights = {"w": np.ones((2, 2, *[kernel] * len(strides)), np.float32)}
+    return _model([node], {"x": ("f", ["n", 2, *(f"n{k}" for k in strides)])}, weights)
+
+
+def _far(gap: int) -> onnx.ModelProto:
+    more = {"strides": [gap, gap], "pads": [gap] * 4, "dilations": [gap, 1]}
+    weights = {"w": np.ones((4, 4, 3, 3), np.float32)}
+    return _model([_node("Conv", "x w", **more)], {"x": ("f", [1, 4, 64, 64])}, weights)
+
+
 def _local(channels: int) -> onnx.ModelProto:
     return _model([_node("LRN", "x", size=channels)], {"x": ("f", [1, channels, 8, 8])})
 
@@ -190,6 +211,10 @@ FILES: dict[str, Callable[[], onnx.ModelProto]] = {
     "pieces of a sequence": _pieces,
     "runs of tokens": lambda: _repeats(10**9),
     "channels around": lambda: _local(1 << 30),
+    "corners of many dimensions": lambda: _grid(30),
+    "uneven steps": lambda: _steps(9, 7, 8),
+    "uneven steps of space": lambda: _steps(3, 5, 4, 6),
+    "far apart": lambda: _far(1 << 39),
     "huge scale": lambda: _resized([1, 1, 4.4e20, 1]),
     "negative scale": lambda: _resized([1, 1, 1, -2]),
     "no scale": lambda: _resized([1, 1, 0, 1]),
@@ -205,6 +230,7 @@ FILES: dict[str, Callable[[], onnx.ModelProto]] = {
 }  # fmt: skip
 
 REFUSED = {
+    "far apart": "M005",
     "runs of tokens": "M004",
     "huge scale": "M004",
     "negative scale": "M004",
@@ -222,6 +248,7 @@ BY_REFERENCE = {
     "transforms of a prime",
     "pieces of a sequence",
     "channels around",
+    "corners of many dimensions",
 }
 
 

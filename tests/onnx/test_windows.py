@@ -104,6 +104,23 @@ def test_conv_transpose(geometry, seed):
     check_node("ConvTranspose", [x, w, np.ones(2, np.float32)], known=[1], attributes=attributes)
 
 
+@given(
+    kernel=st.tuples(st.integers(5, 9), st.integers(5, 9)),
+    strides=st.tuples(st.integers(4, 7), st.integers(5, 8)),
+    pads=st.lists(st.integers(0, 4), min_size=4, max_size=4),
+    groups=st.integers(1, 2),
+    gap=st.integers(1, 3),
+)
+def test_conv_transpose_of_many_uneven_steps(kernel, strides, pads, groups, gap):
+    """More steps than kernels are made for have zeros behind their windows, and one kernel."""
+    rng = np.random.default_rng(sum(kernel))
+    x = rng.standard_normal((1, 2, 3, 2)).astype(np.float32)
+    w = rng.standard_normal((2, 2 // groups, *kernel)).astype(np.float32)
+    options = {"strides": list(strides), "pads": pads, "group": groups, "output_padding": [1, 0]}
+    options["dilations"] = [1, gap]
+    check_node("ConvTranspose", [x, w], known=[1], attributes=options)
+
+
 def test_conv_transpose_in_groups_is_one_for_each_group():
     rng = np.random.default_rng(1)
     x = rng.standard_normal((1, 4, 5, 5)).astype(np.float32)

@@ -26,6 +26,8 @@ from tilewright.tensor.visit import children, free_vars, map_children
 __all__ = ["SizeNames", "abstract_sizes", "expressions"]
 
 ONE: Final = tir.Const(1)
+SUMS: Final = tir.Add.kinds | tir.Sub.kinds | tir.Mul.kinds | tir.Const.kinds | tir.Var.kinds
+CHOICES: Final = tir.Min.kinds | tir.Max.kinds | tir.Select.kinds | tir.Compare.kinds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +125,8 @@ def _chosen(
 
 def _is_taken_otherwise(dim: tir.Expr) -> bool:
     """Whether a dimension means something else to a kernel, which takes sizes to be positive."""
+    if not dim.inside & ~SUMS:  # sums of products are the same whatever the sizes are
+        return False
     some = (tir.Const(1) <= var for var in variables([dim]))
     return Analyzer().assume(*some).simplify(dim) != tidy(dim)
 
@@ -133,6 +137,8 @@ def _choices(exprs: Iterable[tir.Expr], dims: Iterable[tir.Expr]) -> list[tir.Ex
     sizes = set(variables(dims))
 
     def visit(part: Part) -> None:
+        if not part.inside & CHOICES:
+            return
         if isinstance(part, tir.Min | tir.Max | tir.Select | tir.Compare):
             used = variables([part])
             if used and sizes.issuperset(used):

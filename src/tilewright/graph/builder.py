@@ -51,6 +51,7 @@ from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
     LONG,
     MAX_LONG,
+    NEW_LONG,
     as_shape,
     broadcast,
     fixed,
@@ -206,13 +207,18 @@ class Builder:
 
     def _count_long(self, types: Sequence[TensorType]) -> None:
         """Refuse a graph of many dimensions that depend on many sizes each (`TooLarge`)."""
-        for dim in (dim for kind in types for dim in kind.shape):
+        for dim, whole in ((dim, kind) for kind in types for dim in kind.shape):
             length = len(free_vars(dim))
-            if length > LONG and dim not in self._long:
+            if length <= LONG:
+                continue
+            self._long_sizes += length
+            if dim not in self._long:
                 self._long.add(dim)
-                self._long_sizes += length
-                if self._long_sizes > MAX_LONG:
-                    raise TooLarge("many of its dimensions depend on many sizes each")
+                self._long_sizes += (NEW_LONG - 1) * length
+                # It is long in bytes, too, which would be found when everything else is done.
+                length_of(product((*whole.shape, tir.Const(whole.dtype.size_bytes))))
+            if self._long_sizes > MAX_LONG:
+                raise TooLarge("many of its dimensions depend on many sizes each")
 
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
         held = [self._followed(value) for value in inputs]

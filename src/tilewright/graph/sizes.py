@@ -42,10 +42,13 @@ ZERO: Final = tir.Const(0)
 
 MAX_WORK: Final = 256
 """Operations of a size other than sums and products. Those of networks have a dozen."""
-MAX_PARTS: Final = 8192
+MAX_PARTS: Final = 4096
 """Operations and operands of a size: the sum of as many sizes as are ever joined."""
 MAX_LONG: Final = 1 << 16
-"""Sizes in all long dimensions of a graph together: a few hundred, joined one by one."""
+"""Sizes in the long dimensions of all results of a graph: more than a hundred, joined one by one,
+or as many parts of a tensor that several hundred nodes then deal with."""
+NEW_LONG: Final = 4
+"""How often those of a dimension count that no result before had: all its forms are found then."""
 LONG: Final = 32
 """Sizes that a dimension depends on if it is long; those of networks do on a handful."""
 MAX_KEPT: Final = 1 << 18
@@ -56,12 +59,12 @@ MAX_LITERAL: Final = (1 << 63) - 1
 
 def variables(exprs: Iterable[tir.Expr]) -> tuple[tir.Var, ...]:
     """The size variables in expressions, in order of first appearance."""
-    found: dict[tir.Var, None] = {}
-    for expr in exprs:
-        for part in walk(expr):
-            if isinstance(part, tir.Var):
-                found.setdefault(part)
-    return tuple(found)
+    return tuple(dict.fromkeys(var for expr in exprs for var in _variables(expr)))
+
+
+@lru_cache(maxsize=256)
+def _variables(expr: tir.Expr) -> tuple[tir.Var, ...]:
+    return tuple(dict.fromkeys(part for part in walk(expr) if isinstance(part, tir.Var)))
 
 
 class _Tidied:

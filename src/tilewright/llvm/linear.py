@@ -62,8 +62,7 @@ class Linear:
         for p, c in (*self.terms.items(), ((), self.constant)):
             for q, d in (*other.terms.items(), ((), other.constant)):
                 if (p or q) and c * d:
-                    by_depth = sorted(p + q, key=lambda value: (value.depth, value.text))
-                    _add(terms, tuple(by_depth), c * d)
+                    _add(terms, tuple(sorted(p + q, key=_by_depth)), c * d)
         return Linear(self.constant * other.constant, terms)
 
 
@@ -88,6 +87,12 @@ def _collect(expr: Any, scale: int, terms: Terms, emit: Callable[[tir.Expr], Val
             return _collect(expr.a, scale * int(expr.b.value), terms, emit) if expr.b.value else 0
         if type(expr.a) is tir.Const:
             return _collect(expr.b, scale * int(expr.a.value), terms, emit) if expr.a.value else 0
+        factors = _factors(expr)
+        if factors is not None:
+            emitted = [emit(factor) for factor in factors if type(factor) is not tir.Const]
+            numbers = (int(factor.value) for factor in factors if type(factor) is tir.Const)
+            _add(terms, tuple(sorted(emitted, key=_by_depth)), scale * math.prod(numbers))
+            return 0
         a, b = linear(expr.a, emit), linear(expr.b, emit)
         if (len(a.terms) + 1) * (len(b.terms) + 1) <= MAX_TERMS:
             product = a.times(b)
@@ -96,6 +101,29 @@ def _collect(expr: Any, scale: int, terms: Terms, emit: Callable[[tir.Expr], Val
             return scale * product.constant
     _add(terms, (emit(expr),), scale)
     return 0
+
+
+def _factors(expr: tir.Mul) -> list[tir.Expr] | None:
+    """What a product multiplies, from left to right; None if there are sums among it.
+
+    The strides of thirty dimensions are products of up to thirty sizes: step by step, each of
+    them would be put in order thirty times.
+    """
+    found: list[tir.Expr] = []
+    left: list[tir.Expr] = [expr]
+    while left:
+        part = left.pop()
+        if isinstance(part, tir.Mul):
+            left += (part.b, part.a)
+        elif isinstance(part, tir.Add | tir.Sub) or tir.int_value(part) == 0:
+            return None
+        else:
+            found.append(part)
+    return found
+
+
+def _by_depth(value: Value) -> tuple[int, str]:
+    return value.depth, value.text
 
 
 def _add(terms: Terms, product: tuple[Value, ...], coefficient: int) -> None:

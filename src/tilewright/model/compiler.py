@@ -201,7 +201,8 @@ class Compilation:
 
     def module(self) -> Module:
         """The model, ready to run on this machine."""
-        return Module.of(self.made, self.parts, self.threads, self.graph)
+        with told_as_too_large(self.graph.name):  # a program is verified when it is loaded
+            return Module.of(self.made, self.parts, self.threads, self.graph)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Final
 
 from tilewright.errors import Code, InternalError
 from tilewright.graph.ir import Shape, Value
-from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy, variables
+from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy
 from tilewright.model.exhaustion import TooLarge
 from tilewright.runtime.failures import ALIKE, OR_ONE
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
-from tilewright.tensor.visit import walk
+from tilewright.tensor.visit import free_vars, walk
 
 __all__ = ["SizeTable", "is_plain"]
 
@@ -77,6 +77,7 @@ class SizeTable:
     def __init__(self, segments: Mapping[tir.Var, int]) -> None:
         self.sizes: list[Size] = []
         self._segments = dict(segments)
+        self._entered: dict[tir.Expr, int] = {}
         self._numbers: dict[tir.Expr, int] = {}
         self._late: dict[tuple[tir.Expr, int], int] = {}
         self._required: set[tuple[tir.Expr, tir.Expr, int]] = set()
@@ -180,8 +181,16 @@ class SizeTable:
         A branch that is not taken may have sizes that make no sense: `since` is its segment.
         """
         every = list(dims)
-        known = max((self._segments[v] for v in variables(every)), default=0)
+        known = max(map(self._known, every), default=0)
         return known if since <= known or all(map(is_plain, every)) else since
+
+    def _known(self, dim: tir.Expr) -> int:
+        """When all sizes of a dimension are known; long ones are asked for again and again."""
+        found = self._entered.get(dim)
+        if found is None:
+            found = max((self._segments[var] for var in free_vars(dim)), default=0)
+            self._entered[dim] = found
+        return found
 
     def bytes_of(self, value: Value) -> SizeExpr:
         """How much memory a value takes."""

@@ -78,8 +78,8 @@ def _along(b: Builder, shape: Value, k: int, rank: int) -> Value:
 
 
 def _counted_by(b: Builder, length: Value) -> Value:
-    """The numbers below one that data tells."""
-    return b.add(Count(tir.Var("length")), converted(b, length, i64))
+    """The numbers below one that data tells; a run in which it is not a single one is refused."""
+    return b.add(Count(tir.Var("length")), b.reshape(converted(b, length, i64), ()))
 
 
 @onnx_op("EyeLike")
@@ -102,6 +102,7 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
     parts = [p for v in (start, limit, step) if (p := b.integers(v)) is not None]
     if len(parts) == 3:
         return _counted(b, parts[0][0], parts[1][0], parts[2][0], start.dtype)
+    start, limit, step = (b.reshape(v, ()) for v in (start, limit, step))
     length = b.map(_steps, start, limit, step, dtype=i64)
     return b.map(
         lambda i, first, by: first + i.to(first.dtype) * by,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from tilewright.dtypes import DType, i32
@@ -72,8 +73,12 @@ def _with_bias(b: Builder, y: Value, bias: Value | None) -> Value:
     return b.map(lambda v, c: v + c, y, bias)
 
 
-MAX_PHASES: Final = 512
-"""Kernels of a transposed convolution whose windows do not cover all of its steps alike."""
+MAX_STEPS: Final = 512
+"""Steps of a transposed convolution whose windows do not cover all of them alike."""
+MAX_PHASES: Final = 16
+"""… and such that windows reach, each of which is compiled for itself; real ones have eight."""
+MOST_ZEROS: Final = 16
+"""How much larger windows may become, so that one kernel serves all steps."""
 
 
 @onnx_op("ConvTranspose")
@@ -90,12 +95,18 @@ def conv_transpose(
     dilations = node.ints("dilations") or [1] * rank
     if min(*kernel, *strides, *dilations) < 1:
         raise ValueError("windows, strides and dilations are 1 or more")
-    even = all(k % s == 0 and d == 1 for k, s, d in zip(kernel, strides, dilations, strict=True))
-    if not even and math.prod(strides) > MAX_PHASES:
-        node.decline(f"strides of {strides}, each step of which is a kernel of its own")
+    phases = _phases(kernel, strides, dilations)
+    if phases > MAX_PHASES and not _can_be_even(kernel, strides, dilations):
+        node.decline(f"strides of {strides}, {phases} steps of which are kernels of their own")
+    if phases > 1 and math.prod(strides) > MAX_STEPS:
+        node.decline(f"strides of {strides}, each step of which is looked at")
     extra = (node.ints("output_padding") or [0] * rank)[:rank]
     pads = _transposed_pads(node, last.shape[1:-1], kernel, strides, dilations, extra)
     require_near(*kernel, *strides, *dilations, *extra, *pads)
+    if phases > MAX_PHASES:
+        w, more = _evened(b, w, kernel, strides, dilations)
+        dilations = [1] * rank
+        pads = [*pads[:rank], *(p + m for p, m in zip(pads[rank:], more, strict=True))]
     extra = [e - min(end, 0) for e, end in zip(extra, pads[rank:], strict=True)]
     pads = [*pads[:rank], *(max(end, 0) for end in pads[rank:])]
     if min(pads) < 0:
@@ -105,6 +116,47 @@ def conv_transpose(
     )
     y = b.add(op, _with_channels(b, last, channels), w)
     return channels_first(b, _with_bias(b, y, bias))
+
+
+def _phases(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> int:
+    """Steps between two elements whose windows differ, each of which is a kernel of its own."""
+    lines = list(zip(kernel, strides, dilations, strict=True))
+    if all(k % s == 0 and d == 1 for k, s, d in lines):
+        return 1  # all of them have as many elements of the window: one kernel
+    return max(math.prod(min(k, s // math.gcd(s, d)) for k, s, d in lines), 2)
+
+
+def _can_be_even(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> bool:
+    lines = zip(kernel, strides, dilations, strict=True)
+    return math.prod(_even(*line) for line in lines) <= MOST_ZEROS * math.prod(kernel)
+
+
+def _even(kernel: int, stride: int, dilation: int) -> int:
+    """Elements of a window without gaps that covers all steps alike."""
+    reach = (kernel - 1) * dilation + 1
+    return reach + -reach % stride
+
+
+def _evened(
+    b: Builder, w: Value, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[Value, list[int]]:
+    """Weights with zeros between and behind them, so that each step has as many; how many behind.
+
+    Infinite data then give NaN where they are multiplied with them, as in other algorithms.
+    """
+    lines = list(zip(kernel, strides, dilations, strict=True))
+    sizes = [_even(*line) for line in lines]
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        parts = ((i < k * d) & (i % d).eq(0) for i, (k, _, d) in zip(o[2:], lines, strict=True))
+        return reduce(tir.BitAnd, parts)
+
+    def places(*o: tir.Expr) -> tuple[tir.Expr, ...]:
+        return (*o[:2], *(i // d for i, d in zip(o[2:], dilations, strict=True)))
+
+    shape: list[int | tir.Expr] = [*w.shape[:2], *sizes]
+    more = [size - (k - 1) * d - 1 for size, (k, _, d) in zip(sizes, lines, strict=True)]
+    return b.remap(w, shape, places, inside=inside), more
 
 
 def _transposed_pads(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 from itertools import product
+from math import prod
+from typing import Final
 
 from tilewright.dtypes import boolean, f32, f64, i64
 from tilewright.frontend.onnx.conversions import converted
@@ -25,6 +27,10 @@ __all__: list[str] = []
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """Names of modes before opset 20."""
 
+MAX_TAPS: Final = 64
+"""Elements that one of a result is a mean of: those of a cubic in three dimensions. With thirty
+dimensions there would be 2³⁰, each of which is a node."""
+
 Tap = tuple[Value, Value]
 """Along one dimension: where the source is read (i64), and with which weight (f32)."""
 
@@ -36,6 +42,9 @@ def grid_sample(b: Builder, node: OnnxNode, x: Value, grid: Value) -> Value:
     mode = MODES.get(mode, mode)
     rank = x.rank - 2
     taps = [_taps(b, node, grid, k, x.shape[2 + k], rank, mode) for k in range(rank)]
+    count = prod(map(len, taps))
+    if count > MAX_TAPS:
+        node.decline(f"a mean of {count} elements for each place")
     shape = (*x.shape[:2], *grid.shape[1:-1])
     o = tuple(axis(k) for k in range(len(shape)))
     reads = tuple((1 + k, (o[0], *o[2:])) for k in range(rank))

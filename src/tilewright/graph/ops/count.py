@@ -32,6 +32,8 @@ class Count(Op):
         return ((self.size, 0, 0),)
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        if any(tir.int_value(dim) != 1 for dim in inputs[0].shape):
+            raise ValueError(f"a tensor of shape {inputs[0]} tells a length, and must be a scalar")
         return [TensorType(i64, (self.size,))]
 
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:

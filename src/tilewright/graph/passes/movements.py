@@ -44,8 +44,11 @@ def _joined(b: Rewriter, op: Remap, x: Value) -> Value | None:
     first, node = found
     if _size_joined(first, op) > MAX_PLACES:
         return None
-    values = {axis(k): index for k, index in enumerate(op.indices)}
-    indices = tuple(_simple(substitute(i, values), op.shape) for i in first.indices)
+    values = {axis(k): index for k, index in enumerate(op.indices) if index is not axis(k)}
+    moved = [substitute(index, values) for index in first.indices]
+    pairs = zip(moved, first.indices, strict=True)
+    # Slices of thirty dimensions are joined one by one, and each changes one place of thirty.
+    indices = tuple(new if new is old else _simple(new, op.shape) for new, old in pairs)
     spread = Spread((*first.spread.pairs, *op.spread.pairs))
     return b.add(Remap(op.shape, indices, spread=spread), node.inputs[0])
 

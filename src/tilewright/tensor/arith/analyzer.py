@@ -250,11 +250,17 @@ class Analyzer(Space):
             found = self._nonneg[key] = not self._is_refuted(form) and self._searched(form)
         return found
 
+    def tells_from_zero(self, form: Linear) -> bool:
+        return any(example.tells_from_zero(form) for example in self._tried())
+
     def _is_refuted(self, form: Linear) -> bool:
         """Whether the form is negative somewhere, so that there is no proof to look for."""
+        return any(example.refutes(form) for example in self._tried())
+
+    def _tried(self) -> tuple[Example, ...]:
         if self._examples is None:
             self._examples = examples(self)
-        return any(example.refutes(form) for example in self._examples)
+        return self._examples
 
     def _searched(self, form: Linear) -> bool:
         self._searching, self.steps = True, STEPS

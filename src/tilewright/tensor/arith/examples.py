@@ -41,6 +41,13 @@ class Example:
         except Unknown:
             return False
 
+    def tells_from_zero(self, form: Linear) -> bool:
+        """Whether `form` is not zero here, and all facts hold."""
+        try:
+            return self.value(form) != 0 and self._holds_facts() and self._runs_loops()
+        except Unknown:
+            return False
+
     def _holds_facts(self) -> bool:
         if self._is_possible is None:
             self._is_possible = False

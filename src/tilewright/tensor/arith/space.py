@@ -97,6 +97,10 @@ class Space:
         """Whether `form ≥ 0` can be proved."""
         raise NotImplementedError
 
+    def tells_from_zero(self, form: Linear) -> bool:
+        """Whether an example is known where `form` is not zero."""
+        raise NotImplementedError
+
     @property
     def sizes(self) -> dict[Var, int]:
         """Variables that extents mention but nothing binds, in order of first mention.

@@ -70,3 +70,16 @@ def test_asking_changes_nothing():
 def test_nothing_is_said_of_what_depends_on_a_condition():
     analyzer = Analyzer({i: n})
     assert not refuted(analyzer, tir.Select(d < i, i, tir.Const(0)) - 1)
+
+
+@pytest.mark.parametrize("expr", [n - m, n * m - n, i - j, n - 1, i // 2 - i % 2])
+def test_what_is_not_zero_somewhere_is_told_from_zero(expr):
+    analyzer = Analyzer({i: n, j: m})
+    assert analyzer.tells_from_zero(analyzer.linear(expr))
+    assert analyzer.prove_equal(expr, tir.Const(0)) is not True
+
+
+@pytest.mark.parametrize("expr", [n * m - m * n, i - (i // 4) * 4 - i % 4, tir.minimum(n, 1) - 1])
+def test_what_is_zero_is_not_told_from_zero(expr):
+    analyzer = Analyzer({i: n, j: m})
+    assert not analyzer.tells_from_zero(analyzer.linear(expr))
