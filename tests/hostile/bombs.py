@@ -254,7 +254,7 @@ def main(names: list[str]) -> None:
 
             outcome = attempt(action, [Path(folder)], Limits(memory_bytes=1 << 40))
             found[name] = vars(outcome)
-            if len(sys.argv) > 1 or sys.stdout.isatty():
+            if sys.stdout.isatty():
                 print(name, outcome, file=sys.stderr)
     print(json.dumps(found))
 
