@@ -181,7 +181,7 @@ LONG: dict[str, Callable[[], onnx.ModelProto]] = {
     "border of many dimensions": lambda: bordered(10),
     "border of all dimensions": lambda: bordered(32),
     "enlarged along many dimensions": lambda: enlarged(20),
-    "sorted inside of many dimensions": lambda: sorted_inside(20),
+    "sorted inside of many dimensions": lambda: sorted_inside(32),
     "scattered in many dimensions": lambda: scattered(24),
     "products along many dimensions": lambda: stacked(32),
 }

@@ -26,6 +26,15 @@ def test_top_k(axis: int, largest: int, dtype: str) -> None:
     check_node("TopK", [x, np.array([3])], **options, expected=expected, compiled=True)
 
 
+@pytest.mark.parametrize("axis", [0, 4, 9])
+def test_top_k_inside_of_many_dimensions(axis: int) -> None:
+    x = RNG.integers(0, 9, (BATCH, 1, 2, 2, 3, 1, 2, 1, 2, 2)).astype(np.float32)
+    places = np.take(np.argsort(-x, axis=axis, kind="stable"), range(2), axis)
+    expected = [np.take_along_axis(x, places, axis), places]
+    options = {"known": [1], "outputs": 2, "attributes": {"axis": axis}}
+    check_node("TopK", [x, np.array([2])], **options, expected=expected, compiled=True)
+
+
 def test_top_k_by_attribute() -> None:
     x = RNG.normal(size=(BATCH, 9)).astype(np.float32)
     places = np.argsort(-x, kind="stable")[:, :4]

@@ -44,7 +44,7 @@ MAX_WORK: Final = 256
 """Operations of a size other than sums and products. Those of networks have a dozen."""
 MAX_PARTS: Final = 4096
 """Operations and operands of a size: the sum of as many sizes as are ever joined."""
-MAX_LONG: Final = 1 << 16
+MAX_LONG: Final = 3 << 14
 """Sizes in the long dimensions of all results of a graph: more than a hundred, joined one by one,
 or as many parts of a tensor that several hundred nodes then deal with."""
 NEW_LONG: Final = 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tilewright.dtypes import boolean, i64
 from tilewright.frontend.onnx.indexing import known_scalar, take, take_along
@@ -22,10 +23,22 @@ def top_k(b: Builder, node: OnnxNode, x: Value, k: Value | None = None) -> Seque
     """The greatest or least elements along a dimension, in order, and their places."""
     length = tir.Const(node.int("k")) if k is None else known_scalar(b, node, "k", k)
     along = normal_axis(node.int("axis", -1), x.rank)
+    order = Order(length, bool(node.int("largest", 1)))
+    before, after = x.shape[:along], x.shape[along + 1 :]
+    if x.rank <= MAX_DIMS:
+        return _sorted(b, order, x, along)
+    flat = b.reshape(x, (product(before), x.shape[along], product(after)))
+    return [b.reshape(v, (*before, length, *after)) for v in _sorted(b, order, flat, 1)]
+
+
+MAX_DIMS: Final = 8
+"""Dimensions that are sorted as they are; of more, those before and behind become one each."""
+
+
+def _sorted(b: Builder, op: Order, x: Value, along: int) -> tuple[Value, Value]:
     order = [d for d in range(x.rank) if d != along] + [along]
     back = [order.index(d) for d in range(x.rank)]
-    found = b.add(Order(length, bool(node.int("largest", 1))), b.transpose(x, order))
-    places = b.transpose(found, back)
+    places = b.transpose(b.add(op, b.transpose(x, order)), back)
     return take_along(b, x, places, along), places
 
 
