@@ -161,3 +161,100 @@ def test_what_no_way_takes_says_why():
     assert y.shape == (3,)
     with raises_code("C302"):
         module.run({"t": ["a"], "x": floats(3), "b": floats(2)})
+
+
+WORDS = np.array(["", "a", "apple", "b", "zebra", "ä"], object)
+"""In order, the empty one first: places in it are what native code gets instead of them."""
+
+MOVES = {
+    "Compress": ("y = Compress <axis = 1> (x, keep)", "string[n, k] y"),
+    "Concat": ("y = Concat <axis = 0> (x, z, x)", "string[m, 3] y"),
+    "Equal": ("y = Equal (x, z)", "bool[n, 3] y"),
+    "GatherElements": ("y = GatherElements (x, at)", "string[2, 3] y"),
+    "OneHot": ("y = OneHot (at, depth, ends)", "string[2, 3, 4] y"),
+    "Pad": ("y = Pad (x, border, last)", "string[3, 4] y"),
+    "Pad without a value": ("y = Pad (x, border)", "string[3, 4] y"),
+    "ScatterElements": ("y = ScatterElements (x, at, z)", "string[2, 3] y"),
+    "Split": ("a, y = Split <axis = 1, num_outputs = 2> (x)", "string[2, 1] y"),
+    "Trilu": ("y = Trilu (x)", "string[2, 3] y"),
+    "Unique": ("y, i, j, h = Unique (x)", "string[k] y, int64[k] i, int64[l] j, int64[k] h"),
+    "Where": ("y = Where (c, x, z)", "string[2, 3] y"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_texts_are_moved_as_numbers_are(name: str):
+    text, outputs = MOVES[name]
+    inputs = "TYPE[n, 3] x, TYPE[n, 3] z, TYPE[2] ends, TYPE last, bool[n, 3] c, bool[3] keep"
+    signature = f"g ({inputs}, int64[n, 3] at, int64 depth, int64[4] border) => ({outputs})"
+    rng = np.random.default_rng(7)
+    shapes = {"x": (2, 3), "z": (2, 3), "ends": (2,), "last": ()}
+    codes = {key: np.asarray(rng.integers(0, len(WORDS), shape)) for key, shape in shapes.items()}
+    others = {
+        "c": rng.integers(0, 2, (2, 3)).astype(bool),
+        "keep": np.array([True, False, True]),
+        "at": rng.permuted(np.tile([0, 1, 0], (2, 1)), axis=1),
+        "depth": np.array(4),
+        "border": np.array([0, 1, 1, 0]),
+    }
+    others["at"][1] = 1 - others["at"][0]  # each place is written once
+    as_texts, as_numbers = (
+        tw.compile(
+            parser.parse_model(
+                f"{head()} {signature.replace('TYPE', kind).replace('string', kind)} {{ {text} }}"
+            ),
+            cache=False,
+        )
+        for kind in ("string", "int64")
+    )
+    words = {key: np.asarray(WORDS[value], object) for key, value in codes.items()}
+    found = as_texts.run({**words, **others})
+    wanted = as_numbers.run({**codes, **others})
+    for one, number in zip(found, wanted, strict=True):
+        same = WORDS[number] if one.dtype == object else number
+        assert one.shape == number.shape
+        assert one.tolist() == same.tolist()
+
+
+def test_complex_numbers_are_moved_as_well():
+    model = parser.parse_model(
+        head() + "g (complex64[n] x, int64[2] border) => (complex64[m] y) { y = Pad (x, border) }"
+    )
+    x = np.array([1j, -2, 0, 3 - 1j], np.complex64)
+    (found,) = tw.compile(model, cache=False).run({"x": x, "border": np.array([1, 2])})
+    np.testing.assert_array_equal(found, np.pad(x, (1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("to", "texts", "wanted"),
+    [
+        ("BFLOAT16", ["1", "-0.5", "1e3", "nan"], ["1.0", "-0.5", "1000.0", "nan"]),
+        ("FLOAT8E4M3FN", ["1.06", "1000", "-inf", "0"], ["1.0", "448.0", "-448.0", "0.0"]),
+        ("INT4", ["7", "-8", "3.9", "1e0"], ["7", "-8", "3", "1"]),
+        ("UINT64", ["18446744073709551615", "0"], ["18446744073709551615", "0"]),
+        ("BOOL", ["0", "1", "True", "false"], ["False", "True", "True", "False"]),
+    ],
+)
+def test_texts_become_numbers_of_every_type(to: str, texts: list[str], wanted: list[str]):
+    number = onnx.TensorProto.DataType.Value(to)
+    casts = f"z = Cast <to = {number}> (x) y = Cast <to = 8> (z)"
+    model = parser.parse_model(f"{head(opset=21)} g (string[n] x) => (string[n] y) {{ {casts} }}")
+    (found,) = tw.compile(model, cache=False).run({"x": texts})
+    assert found.tolist() == wanted
+
+
+def test_a_sequence_begins_with_its_first_member():
+    model = parser.parse_model(
+        head("own")
+        + """g (string[n] x) => (string[m] y) { y = own.Begun(x) }
+        <domain: "own", opset_import: ["" : 20]>
+        Begun (x) => (y) {
+            nothing = SequenceEmpty <dtype = 8> ()
+            first = Constant <value_int = 0> ()
+            one = SequenceInsert(nothing, x, first)
+            two = SequenceInsert(one, x, first)
+            y = ConcatFromSequence <axis = 0> (two)
+        }"""
+    )
+    (found,) = tw.compile(model, cache=False).run({"x": ["a", "b"]})
+    assert found.tolist() == ["a", "b", "a", "b"]

@@ -1,7 +1,7 @@
 """Encoders of texts and numbers for the ONNX reference implementation, in the place of its own.
 
 That wants defaults to be given, takes no tensors of several keys, refuses arrays without elements,
-and gives texts arrays of fixed lengths, in which `Where` cuts longer ones off.
+and gives texts arrays of fixed lengths, in which others cut longer ones off.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from onnx.reference.op_run import OpRun
 
 from tilewright.frontend.onnx.ml_scores import DOMAIN
 
-__all__ = ["CategoryMapper", "LabelEncoder", "OneHotEncoder", "Where"]
+__all__ = ["CategoryMapper", "LabelEncoder", "OneHotEncoder"]
 
 UNKNOWN: Final = "_Unused"
 """The text for what an encoder does not know, unless it says another."""
@@ -115,14 +115,3 @@ class OneHotEncoder(OpRun):  # type: ignore[misc]
         if not zeros and (places < 0).any():
             raise ValueError("a category that is not known")
         return ((places[..., None] == np.arange(len(known))).astype(np.float32),)
-
-
-class Where(OpRun):  # type: ignore[misc]
-    """Texts of one array or another, whatever their lengths."""
-
-    def _run(self, condition: Any, x: Any, y: Any) -> tuple[Any]:
-        if x.dtype.kind in "OUS":
-            x, y = x.astype(object), y.astype(object)
-        elif x.dtype != y.dtype:
-            raise ValueError(f"elements of {x.dtype} or of {y.dtype}")
-        return (np.where(condition, x, y),)

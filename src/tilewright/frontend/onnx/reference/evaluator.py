@@ -1,6 +1,7 @@
 """A model by value: its nodes one after another, each in the first way that takes its inputs.
 
-1. By the meaning of its graph, if it has a handler and tensors for inputs (`understood`).
+1. By the meaning of its graph, if it has a handler and tensors for inputs (`understood`); texts
+   and complex numbers have numbers that stand for them if they are only moved (`coded`).
 2. As the function of the model that it calls.
 3. By an operator of our own for texts, maps, branches and loops, or by that of the ONNX reference
    implementation, whose operators are made for an evaluator with this face.
@@ -24,6 +25,7 @@ from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml
 
 from tilewright.frontend.onnx.check import domain_of, opsets_of
 from tilewright.frontend.onnx.functions import CalledNodes, LocalFunctions, body_of
+from tilewright.frontend.onnx.reference.coded import Codes, is_moved
 from tilewright.frontend.onnx.reference.control import If, Inside, SequenceMap
 from tilewright.frontend.onnx.reference.operators import OPERATORS
 from tilewright.frontend.onnx.reference.understood import Understood, is_understood
@@ -192,7 +194,9 @@ def _first(meant: Understood, other: Way) -> Way:
     """By meaning, or another way where there is none."""
 
     def run(given: Sequence[Any], around: Mapping[str, Any]) -> Sequence[Any]:
-        found = meant.results(given)
+        found: Sequence[Any] | None = meant.results(given)
+        if found is None and is_moved(meant.proto):
+            found = _moved(meant, given)
         if found is not None:
             return found
         try:
@@ -203,6 +207,15 @@ def _first(meant: Understood, other: Way) -> Way:
             raise
 
     return run
+
+
+def _moved(meant: Understood, given: Sequence[Any]) -> Sequence[Any] | None:
+    """What a node gives that moves elements which are no numbers."""
+    codes = Codes.of(given)
+    if codes is None:
+        return None
+    found = meant.results(codes.inputs(given))
+    return None if found is None else codes.outputs(meant.proto, meant.opsets, given, found)
 
 
 def _operated(operator: OpRun) -> Way:

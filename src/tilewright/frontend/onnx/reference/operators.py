@@ -11,15 +11,12 @@ from typing import Final
 
 from onnx.reference.op_run import OpRun
 
-from tilewright.frontend.onnx.reference.encoders import (
-    CategoryMapper,
-    LabelEncoder,
-    OneHotEncoder,
-    Where,
-)
+from tilewright.frontend.onnx.reference.casts import Cast, CastLike
+from tilewright.frontend.onnx.reference.encoders import CategoryMapper, LabelEncoder, OneHotEncoder
 from tilewright.frontend.onnx.reference.loops import Loop
 from tilewright.frontend.onnx.reference.maps import CastMap, DictVectorizer, ZipMap
 from tilewright.frontend.onnx.reference.scans import Scan
+from tilewright.frontend.onnx.reference.sequences import SequenceInsert
 from tilewright.frontend.onnx.reference.texts import (
     RegexFullMatch,
     StringNormalizer,
@@ -31,6 +28,8 @@ from tilewright.frontend.onnx.reference.tokens import Tokenizer
 __all__ = ["OPERATORS"]
 
 _CLASSES: Final[tuple[type[OpRun], ...]] = (
+    Cast,
+    CastLike,
     CastMap,
     CategoryMapper,
     DictVectorizer,
@@ -39,11 +38,11 @@ _CLASSES: Final[tuple[type[OpRun], ...]] = (
     OneHotEncoder,
     RegexFullMatch,
     Scan,
+    SequenceInsert,
     StringNormalizer,
     StringSplit,
     TfIdfVectorizer,
     Tokenizer,
-    Where,
     ZipMap,
 )
 
