@@ -19,12 +19,12 @@ from tilewright.frontend.onnx.reference.texts import as_texts
 
 __all__ = ["Codes", "is_moved"]
 
-MOVED: Final = frozenset(
-    ("CenterCropPad", "Compress", "Concat", "DepthToSpace", "Equal", "Expand", "Flatten", "Gather")
-    + ("GatherElements", "GatherND", "Identity", "OneHot", "Pad", "Reshape", "ReverseSequence")
-    + ("Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze")
-    + ("Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where")
+_NAMES: Final = (
+    "CenterCropPad Compress Concat DepthToSpace Equal Expand Flatten Gather GatherElements "
+    "GatherND Identity OneHot Pad Reshape ReverseSequence Scatter ScatterElements ScatterND Slice "
+    "SpaceToDepth Split Squeeze Tile Transpose Trilu Unique Unsqueeze Where"
 )
+MOVED: Final = frozenset(_NAMES.split())
 """Operators of ONNX whose results hold elements of their inputs, and facts about these."""
 
 
