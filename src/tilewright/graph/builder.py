@@ -31,6 +31,7 @@ from tilewright.graph.folding import (
 )
 from tilewright.graph.followed import tidied
 from tilewright.graph.ir import Array, Graph, Meeting, Node, Shape, TensorType, Value, array_type
+from tilewright.graph.long_sizes import LongSizes
 from tilewright.graph.ops import (
     Concat,
     Contract,
@@ -49,9 +50,6 @@ from tilewright.graph.ops import (
 )
 from tilewright.graph.ops.reduce import reduced_shape
 from tilewright.graph.sizes import (
-    LONG,
-    MAX_LONG,
-    NEW_LONG,
     as_shape,
     broadcast,
     fixed,
@@ -65,7 +63,6 @@ from tilewright.graph.sizes import (
 from tilewright.graph.spread import met, stretched, stretched_batches, widened
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
-from tilewright.tensor.visit import free_vars
 
 __all__ = ["Builder"]
 
@@ -93,8 +90,7 @@ class Builder:
         self.constants: dict[Value, Array] = {}
         self._contents: dict[Value, Array] = {}
         self._fractions: dict[Value, Array] = {}
-        self._long: set[tir.Expr] = set()
-        self._long_sizes = 0
+        self._long = LongSizes()
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.equal: set[Meeting] = set()
@@ -167,7 +163,7 @@ class Builder:
             require_possible(types)
             if fold and op.folds and all(is_empty(t) for t in types):
                 return tuple(self._empty(t, op.name) for t in types)
-            self._count_long(types)
+            self._long.count(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
             if self.strict:
@@ -204,21 +200,6 @@ class Builder:
         """What a tensor holds if that is known, as far as floats over sizes are."""
         held = self.contents(value)
         return self._fractions.get(value) if held is None else held
-
-    def _count_long(self, types: Sequence[TensorType]) -> None:
-        """Refuse a graph of many dimensions that depend on many sizes each (`TooLarge`)."""
-        for dim, whole in ((dim, kind) for kind in types for dim in kind.shape):
-            length = len(free_vars(dim))
-            if length <= LONG:
-                continue
-            self._long_sizes += length
-            if dim not in self._long:
-                self._long.add(dim)
-                self._long_sizes += (NEW_LONG - 1) * length
-                # It is long in bytes, too, which would be found when everything else is done.
-                length_of(product((*whole.shape, tir.Const(whole.dtype.size_bytes))))
-            if self._long_sizes > MAX_LONG:
-                raise TooLarge("many of its dimensions depend on many sizes each")
 
     def _folded(self, op: Op, inputs: tuple[Value, ...]) -> tuple[Value, ...] | None:
         held = [self._followed(value) for value in inputs]

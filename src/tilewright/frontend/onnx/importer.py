@@ -333,7 +333,10 @@ class Importer:
 
     def _require_reference(self, found: Found, scope: Scope, why: str) -> None:
         """Refuse a node that the reference implementation cannot run, with all inside of it."""
-        refused = [(f, reference_refuses(f.proto, f.opsets)) for f in nested(found, {})]
+        refused = [
+            (f, reference_refuses(f.proto, f.opsets, declined=f.proto is found.proto))
+            for f in nested(found, {})
+        ]
         if any(reason for _, reason in refused) and self._waits(found, scope):
             raise Unknown(why)
         for inner, reason in refused:

@@ -175,11 +175,18 @@ def require_reference(model: onnx.ModelProto) -> None:
         notes.fail()
 
 
-def reference_refuses(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
-    """Why the reference implementation has no code for a node; empty if it has."""
+def reference_refuses(
+    proto: onnx.NodeProto, opsets: Mapping[str, int], *, declined: bool = False
+) -> str:
+    """Why nothing can run a node by value; empty if something can.
+
+    One that its handler has `declined` needs the reference implementation.
+    """
     from tilewright.frontend.onnx.reference.evaluator import is_known
 
-    return "" if is_known(proto, opsets) else "the ONNX reference implementation does not know it"
+    if is_known(proto, opsets, declined=declined):
+        return ""
+    return "the ONNX reference implementation does not know it"
 
 
 def _declared_operand(info: onnx.ValueInfoProto) -> Operand:

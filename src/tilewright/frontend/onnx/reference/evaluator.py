@@ -57,11 +57,25 @@ def evaluator_of(model: onnx.ModelProto) -> Evaluator:
     return Evaluator(dense.graph, opsets_of(dense.opset_import), dense.functions)
 
 
-def is_known(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
-    """Whether something can run a node that calls no function of its model."""
-    if is_understood(proto) or (domain_of(proto) == "" and proto.op_type in CONTROL):
+def is_known(proto: onnx.NodeProto, opsets: Mapping[str, int], *, declined: bool = False) -> bool:
+    """Whether something can run a node that calls no function of its model.
+
+    A handler that has `declined` a node knows nothing else of it.
+    """
+    if domain_of(proto) == "" and proto.op_type in CONTROL:
         return True
-    return _operator(proto, opsets) is not None or _has_body(proto, opsets)
+    if is_understood(proto) and not declined:
+        return True
+    operator = _operator(proto, opsets)
+    if operator is None:
+        return _has_body(proto, opsets)
+    if any(attribute.ref_attr_name for attribute in proto.attribute):
+        return True  # what it is made of, a call tells
+    try:
+        operator(proto, Evaluator(onnx.GraphProto(), opsets).parameters())
+    except Exception:  # noqa: BLE001  (whatever it raises, it cannot take the node)
+        return False
+    return True
 
 
 class Evaluator:
@@ -148,7 +162,7 @@ class Evaluator:
             return CONTROL[node.op_type](node, self.inside)
         operator = _operator(node, self.opsets)
         if operator is not None:
-            return _operated(operator(node, self._parameters()))
+            return _operated(operator(node, self.parameters()))
         if _has_body(node, self.opsets):
             return self._defined(node)
         raise NotImplementedError(f"nothing runs {quoted(node.op_type)} of such inputs")
@@ -166,7 +180,7 @@ class Evaluator:
 
         return run
 
-    def _parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """What operators of the reference implementation are told."""
         return {
             "log": lambda *_: None,

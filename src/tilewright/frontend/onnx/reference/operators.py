@@ -24,6 +24,7 @@ from tilewright.frontend.onnx.reference.texts import (
     TfIdfVectorizer,
 )
 from tilewright.frontend.onnx.reference.tokens import Tokenizer
+from tilewright.frontend.onnx.reference.trees import TreeEnsembleClassifier, TreeEnsembleRegressor
 
 __all__ = ["OPERATORS"]
 
@@ -43,6 +44,8 @@ _CLASSES: Final[tuple[type[OpRun], ...]] = (
     StringSplit,
     TfIdfVectorizer,
     Tokenizer,
+    TreeEnsembleClassifier,
+    TreeEnsembleRegressor,
     ZipMap,
 )
 
