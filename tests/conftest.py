@@ -22,7 +22,7 @@ from tilewright.schedule.recipes import context as recipe_context
 TESTS = Path(__file__).parent
 
 hypothesis.settings.register_profile(
-    "quick", max_examples=25, derandomize=True, deadline=None, print_blob=True
+    "quick", max_examples=20, derandomize=True, deadline=None, print_blob=True
 )
 hypothesis.settings.register_profile(
     "long",

@@ -252,15 +252,22 @@ BY_REFERENCE = {
 }
 
 
+QUICK = [name for k, name in enumerate(FILES) if name in REFUSED or k % 3 == 0]
+"""Without `--long`, those that are refused, and every third one."""
+
+
 @pytest.fixture(scope="module")
-def ends() -> Any:
-    """What became of all of them, each compiled in a process of its own with limits."""
-    command = [sys.executable, "-m", "tests.hostile.test_small_files"]
+def ends(request: pytest.FixtureRequest) -> Any:
+    """What became of them, each compiled in a process of its own with limits."""
+    names = FILES if request.config.getoption("--long") else QUICK
+    command = [sys.executable, "-m", "tests.hostile.test_small_files", *names]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900)
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FILES]
+)
 def test_a_small_file_costs_little(ends: Any, name: str) -> None:
     end = ends[name]
     expected = "refused" if name in REFUSED else "compiled"

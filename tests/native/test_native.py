@@ -34,7 +34,8 @@ UNSUPPORTED = {
     ("fork", "portable-thread"): "ThreadSanitizer cannot follow threads started after a fork",
 }
 THREADED = ("fork", "pool", "program", "timer")
-"""Programs with several threads; of the others all flavours but two run with `--long` only."""
+"""Programs with several threads; of the others all flavours but two run with `--long` only, and what
+other systems get of these."""
 
 QUICK_ROUNDS = {"pool": 400, "program": 60}
 """How often threads meet, unless there is time for as many meetings as the programs say."""
@@ -94,7 +95,8 @@ def prefix_for(flavour: str) -> tuple[str, ...] | None:
 def every_flavour():
     for program in sorted(path.stem for path in HERE.glob("*.c")):
         for flavour in FLAVOURS:
-            quick = program in THREADED or flavour in ("plain", "address")
+            threaded = program in THREADED and "portable" not in flavour
+            quick = threaded or flavour in ("plain", "address")
             yield pytest.param(program, flavour, marks=() if quick else pytest.mark.slow)
 
 

@@ -87,7 +87,7 @@ def test_places_of_maxima_that_do_not_exist() -> None:
 
 
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
-@pytest.mark.parametrize("lengths", [(1, 1), (1, 3), (2, 2), (2, 3)])
+@pytest.mark.parametrize("lengths", [(1, 1), (2, 3)])
 def test_sequences_of_numbers(mode: str, lengths: tuple[int, int]) -> None:
     """Some sequences are in the list twice, or begin others; columns are in any order."""
     pool = [2, 3, 5, -4, 5, 6, 7, 8, 6, 7, 2, 3, 5, 6, 7, 5, 5, 5, 2, 2, 3]

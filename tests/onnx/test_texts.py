@@ -170,7 +170,9 @@ def test_parts_of_texts(shape: tuple[int, ...], attributes: dict[str, Any]) -> N
         ("TFIDF", {"weights": [0.5, 2.0, 3.0, 0.25]}),
     ],
 )
-@pytest.mark.parametrize(("lengths", "skips"), [((1, 2), 1), ((2, 2), 2**40)])
+@pytest.mark.parametrize(
+    ("lengths", "skips"), [((1, 2), 1), pytest.param((2, 2), 2**40, marks=pytest.mark.slow)]
+)
 def test_counted_sequences(
     kind: int, mode: str, weights: dict[str, Any], lengths: tuple[int, int], skips: int
 ) -> None:

@@ -1,6 +1,6 @@
 """Any sequence of layout steps keeps what a program means, and their inverses restore it.
 
-One case is one random sequence of up to six steps on one random program. The quick profile runs 25
+One case is one random sequence of up to six steps on one random program. The quick profile runs 20
 of each kind and rank, the long one 2,000: with four ranks, 8,000 sequences keep their meaning and
 8,000 are taken back.
 """

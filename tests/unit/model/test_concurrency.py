@@ -22,7 +22,7 @@ from examples.models import Writer, transformer
 from tests.unit.model.test_control_flow import FLOAT, INT64, body, graph, info, model, node
 
 CALLERS = 8
-ROUNDS = 6
+ROUNDS = 3
 
 Feeds = dict[str, np.ndarray]
 
