@@ -1,8 +1,9 @@
 """Operators that the reference implementation gets wrong, as ONNX says they are.
 
 An oracle that is mended is still one; a row in `fuzz.known` would leave such models without any.
-Some it knows only as they became later; in others it mixes up groups. `Loop` is the one that
-tilewright runs by reference, which is none that graphs of this generator need: theirs are compiled.
+Some it knows only as they became later; in others it mixes up groups. `Loop` and `SequenceInsert`
+are those that tilewright runs by reference, which graphs of this generator seldom need: most are
+compiled.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from onnx.reference.ops.op_tfidf_vectorizer import TfIdfVectorizer as AnyTfIdfVe
 
 from fuzz.case import Array
 from tilewright.frontend.onnx.reference.loops import Loop
+from tilewright.frontend.onnx.reference.sequences import SequenceInsert
 
 __all__ = ["mended"]
 
@@ -27,7 +29,7 @@ def mended(opset: int) -> list[type]:
     rowwise = [Hardmax, LogSoftmax, Softmax] if opset < 13 else []
     renamed = [GridSample] if opset < 20 else []
     tested = [BatchNormalization] if opset < 14 else []
-    return [ConvTranspose, Gemm, Loop, TfIdfVectorizer, *renamed, *rowwise, *tested]
+    return [ConvTranspose, Gemm, Loop, SequenceInsert, TfIdfVectorizer, *renamed, *rowwise, *tested]
 
 
 class BatchNormalization(OpRun):  # type: ignore[misc]  # onnx has no types

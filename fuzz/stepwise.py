@@ -73,8 +73,8 @@ class Noise:
 
         Errors are relative to each element, and to `floor`.
         """
-        if isinstance(value, list):
-            return [self.on(v, units, floor) for v in value]
+        if isinstance(value, list):  # one of nothing says of which type it is
+            return [self.on(v, units, floor) for v in value] or value
         if not isinstance(value, np.ndarray) or not is_float(value.dtype):
             return value
         unit = UNIT[value.dtype] * self.units * units
