@@ -34,8 +34,8 @@ UNSUPPORTED = {
     ("fork", "portable-thread"): "ThreadSanitizer cannot follow threads started after a fork",
 }
 THREADED = ("fork", "pool", "program", "timer")
-"""Programs with several threads; of the others all flavours but two run with `--long` only, and what
-other systems get of these."""
+"""Programs with several threads; of the others all flavours but two run with `--long` only, and so
+does what other systems get of these."""
 
 QUICK_ROUNDS = {"pool": 400, "program": 60}
 """How often threads meet, unless there is time for as many meetings as the programs say."""
