@@ -193,6 +193,10 @@ FILES: dict[str, Callable[[], onnx.ModelProto]] = {
         ngram_counts=[0], ngram_indexes=[300_000_000], pool_int64s=[5], max_gram_length=1,
         min_gram_length=1,
     ),
+    "weights of sequences": lambda: _grams(
+        ngram_counts=[0], ngram_indexes=[1 << 31], pool_int64s=[5], max_gram_length=1,
+        min_gram_length=1, mode="TFIDF", weights=[2.0],
+    ),
     "gaps of sequences": lambda: _grams(
         ngram_counts=[0, 0], pool_int64s=[5, 6], max_gram_length=2, min_gram_length=2,
         max_skip_count=10**9,
@@ -244,6 +248,7 @@ BY_REFERENCE = {
     "mel of many bins",
     "targets of trees",
     "gaps of sequences",
+    "weights of sequences",
     "padded transform",
     "transforms of a prime",
     "pieces of a sequence",

@@ -279,7 +279,7 @@ def scan(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     if node.opset < 9:
         return _batched_scan(b, node, *inputs)
     values = tensors(inputs)
-    count = node.int("num_scan_inputs")
+    count = _walked_along(node, values)
     states, scanned = values[: len(values) - count], values[len(values) - count :]
     results = len(node.graph("body").output) - len(states)
     axes = node.ints("scan_input_axes") or [0] * count
@@ -296,13 +296,22 @@ def scan(b: Builder, node: OnnxNode, *inputs: Value | None) -> Sequence[Value]:
     return [*found[: len(states)], *arranged]
 
 
+def _walked_along(node: OnnxNode, values: Sequence[Value]) -> int:
+    """How many of the inputs, the last ones, have an element for each iteration."""
+    count = node.int("num_scan_inputs")
+    if not 1 <= count <= len(values):
+        raise ValueError(f"it walks along {count} of {len(values)} inputs")
+    return count
+
+
 def _batched_scan(
     b: Builder, node: OnnxNode, lengths: Value | None, *inputs: Value | None
 ) -> Sequence[Value]:
     """Before opset 9 there is a batch in front of all inputs, and the axis is the one behind it."""
     if lengths is not None:
         node.decline("sequences of different lengths")
-    values, count = tensors(inputs), node.int("num_scan_inputs")
+    values = tensors(inputs)
+    count = _walked_along(node, values)
     backward = node.ints("directions") or [0] * count
 
     def body(inner: Builder, step: Value, _: Sequence[Value], outside: Outside) -> Turn:

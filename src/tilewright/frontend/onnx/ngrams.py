@@ -19,7 +19,7 @@ from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.lookup import looked_up
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
-from tilewright.frontend.onnx.spending import pay_steps
+from tilewright.frontend.onnx.spending import pay_elements, pay_steps
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
@@ -58,6 +58,7 @@ def tf_idf(b: Builder, node: OnnxNode, x: Value) -> Value:
     if mode == "TF":
         found = converted(b, counts, f32)
     else:
+        pay_elements(b, node, width, "its weights", len(columns))
         weights = weights_of(columns, node.floats("weights") or [], width)
         by = b.constant(weights, "weights", f32)
         once = mode == "IDF"
