@@ -34,7 +34,15 @@ __all__ = [
     "product",
     "total",
 ]
-__all__ += ["is_one_or_none", "length_of", "same_shape", "sized", "tidy", "variables"]
+__all__ += [
+    "forget_sizes",
+    "is_one_or_none",
+    "length_of",
+    "same_shape",
+    "sized",
+    "tidy",
+    "variables",
+]
 
 G001 = Code("G001", "shapes {shapes} cannot be broadcast together")
 
@@ -87,10 +95,19 @@ class _Tidied:
         self._new[expr] = made
         self._length += length
         if self._length > MAX_KEPT:
-            self._new, self._old, self._length = {}, self._new, 0
+            self.turn()
+
+    def turn(self) -> None:
+        """Begin another generation: what nobody asks for meanwhile goes with the next turn."""
+        self._new, self._old, self._length = {}, self._new, 0
 
 
 _TIDIED: Final = _Tidied()
+
+
+def forget_sizes() -> None:
+    """Let go of the sizes of a model that has been compiled: another one has others."""
+    _TIDIED.turn()
 
 
 def tidy(expr: tir.Expr) -> tir.Expr:

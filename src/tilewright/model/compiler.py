@@ -266,6 +266,7 @@ def compile_parts(
 
     A `final` compilation takes the model as it is, with what is settled, and warns of nothing.
     """
+    from tilewright.graph.sizes import forget_sizes
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
 
@@ -287,6 +288,7 @@ def compile_parts(
             lambda done, all_: tell(Progress("kernels", done, all_)),
             equal=chosen.equal,
         )
+        forget_sizes()
         if not final:
             warn_of_reference(chosen.by_reference)
         about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
