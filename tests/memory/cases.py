@@ -18,6 +18,7 @@ from tests.memory.places import Places, every_place
 from tests.memory.regions import Looped, every_region
 from tests.memory.resized import resized
 from tests.memory.shapes import MISMATCHED
+from tests.memory.told import told
 from tests.onnx.conformance import Run, compiled, interpreted, outcome
 from tests.onnx.node_cases import node_cases
 from tests.onnx.small_models import one_node
@@ -206,6 +207,7 @@ KINDS: dict[str, Callable[[str], int]] = {
     "resized": resized,
     "altered": altered,
     "shapes": shapes,
+    "told": told,
     "graphs": random_graphs,
     "networks": networks,
     "stray": stray,

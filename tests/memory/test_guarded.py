@@ -22,7 +22,9 @@ def runs_of(said: str) -> int:
 
 def test_a_sample_with_pages_behind():
     """Shapes that do not fit; places and regions that data says, huge, negative and infinite."""
-    said = run_apart("end", "shapes", "places:/128", "regions:/128", "graphs:1", "nodes:*/900")
+    said = run_apart(
+        "end", "shapes", "places:/128", "regions:/128", "told:/5", "graphs:1", "nodes:*/900"
+    )
     assert runs_of(said) >= 15
 
 
@@ -43,7 +45,9 @@ def test_a_sample_of_other_attributes():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guard", GUARDED)
-@pytest.mark.parametrize("what", ["nodes", "graphs:400", "places", "regions", "networks", "shapes"])
+@pytest.mark.parametrize(
+    "what", ["nodes", "graphs:400", "places", "regions", "told", "networks", "shapes"]
+)
 def test_everything(guard, what):
     assert runs_of(run_apart(guard, what, timeout=3600)) > 50
 

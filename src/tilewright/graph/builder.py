@@ -94,6 +94,7 @@ class Builder:
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.equal: set[Meeting] = set()
+        self.counted: dict[Value, Value] = {}  # the numbers below one that data tells
         self.purse = purse or Purse()
 
     # ---- values

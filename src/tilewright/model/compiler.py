@@ -357,12 +357,12 @@ def choose_layouts(
         require_fit(imported.graph, told)
         graph, by_reference, equal = imported.graph, imported.by_reference, imported.equal
         lengths = None if settled is None else imported.lengths
-        obstacles = by_reference
+        obstacles, waits = by_reference, imported.waits
     except Unknown as unknown:
-        reason, obstacles = unknown, unknown.nodes
-    if (graph is None or obstacles) and not final:
+        reason, obstacles, waits = unknown, unknown.nodes, False
+    if (graph is None or obstacles or waits) and not final:
         known = {} if settled is None else settled.values
-        needs = needs_of(proto, obstacles, known)
+        needs = needs_of(proto, obstacles, known, waits=waits and not obstacles)
         if needs is not None:
             how = Compiling(target, threads, accuracy, layouts)
             return Unsettled(bound(whole, known) if known else whole, needs, how)

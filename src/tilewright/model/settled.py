@@ -232,7 +232,7 @@ class SettledModule(Module):
                 self._has_general = False  # nothing runs without these values, so all are compiled
                 version = self._new_version(key)
             else:
-                if is_news:
+                if is_news and module.by_reference:
                     self._tell()
                 return version, module
         try:

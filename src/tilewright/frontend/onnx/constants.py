@@ -7,15 +7,14 @@ import math
 import numpy as np
 
 from tilewright.dtypes import DType, dtype_of, i64, u64
-from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.sparse import paid_dense
+from tilewright.frontend.onnx.told import along, counted, elements
 from tilewright.graph import Builder, Value
 from tilewright.graph.builder import MAX_SYMBOLIC
 from tilewright.graph.folding import MAX_KNOWN, MAX_RANK
 from tilewright.graph.ir import Array
-from tilewright.graph.ops.count import Count
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
@@ -60,26 +59,15 @@ def constant_of_shape(b: Builder, node: OnnxNode, shape: Value) -> Value:
     """One value everywhere."""
     held = _known_type(node, "value") if node.has("value") else np.zeros(1, np.float32)
     value = b.constant(held.reshape(()), "value")
-    dims = b.integers(shape)
-    if dims is not None:
-        return b.expand(value, dims)
-    rank = fixed(shape.shape[0])
-    if rank is None:
-        node.decline("the rank depends on data")
-    if rank > MAX_RANK:
-        raise ValueError(f"a tensor of {rank} dimensions")
-    return b.map(lambda v, *_: v, value, *(_along(b, shape, k, rank) for k in range(rank)))
-
-
-def _along(b: Builder, shape: Value, k: int, rank: int) -> Value:
-    """A tensor of any content that is as long in dimension k as data says, and one elsewhere."""
-    numbers = _counted_by(b, b.remap(shape, (1,), lambda _: (k,)))
-    return b.reshape(numbers, [*(1,) * k, *numbers.shape, *(1,) * (rank - k - 1)])
-
-
-def _counted_by(b: Builder, length: Value) -> Value:
-    """The numbers below one that data tells; a run in which it is not a single one is refused."""
-    return b.add(Count(tir.Var("length")), b.reshape(converted(b, length, i64), ()))
+    dims = elements(b, node, "sizes", shape)
+    if len(dims) > MAX_RANK:
+        raise ValueError(f"a tensor of {len(dims)} dimensions")
+    told = {k: counted(b, d) for k, d in enumerate(dims) if isinstance(d, Value)}
+    if told:
+        value = b.map(lambda v, *_: v, value, *(along(b, told[k], k, len(dims)) for k in told))
+    return b.expand(
+        value, [d if isinstance(d, tir.Expr) else told[k].shape[0] for k, d in enumerate(dims)]
+    )
 
 
 @onnx_op("EyeLike")
@@ -106,7 +94,7 @@ def arange(b: Builder, node: OnnxNode, start: Value, limit: Value, step: Value) 
     length = b.map(_steps, start, limit, step, dtype=i64)
     return b.map(
         lambda i, first, by: first + i.to(first.dtype) * by,
-        _counted_by(b, length),
+        counted(b, length),
         start,
         step,
         dtype=start.dtype,

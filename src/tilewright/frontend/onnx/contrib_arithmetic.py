@@ -9,12 +9,12 @@ import numpy as np
 
 from tilewright.dtypes import f32, f64, i32, u32, u64
 from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.pivots import pivoted
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_steps
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.loops import Outside, Turn, loop
 from tilewright.graph.ops import axis, picked

@@ -12,10 +12,10 @@ import numpy as np
 
 from tilewright.dtypes import DType, i4, i32, u4, u8
 from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.quantization import aligned
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import computed_as
 from tilewright.graph.sizes import fixed, tidy

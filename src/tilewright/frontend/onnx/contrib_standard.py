@@ -10,11 +10,12 @@ import onnx
 from tilewright.dtypes import boolean
 from tilewright.frontend.onnx.constants import arange
 from tilewright.frontend.onnx.fourier import dft
-from tilewright.frontend.onnx.indexing import gather_nd, known_scalar, take
+from tilewright.frontend.onnx.indexing import gather_nd, known_scalar
 from tilewright.frontend.onnx.movement import pad, trilu
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Results, onnx_op
 from tilewright.frontend.onnx.sampling import grid_sample
+from tilewright.frontend.onnx.taking import take
 from tilewright.frontend.onnx.unique import unique
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed, product, tidy

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.pivots import pivoted
 from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.loops import Outside, Turn, loop
 from tilewright.graph.sizes import fixed, product

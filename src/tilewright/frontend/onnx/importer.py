@@ -8,7 +8,7 @@ that is no way either are noted (`notes.py`), and the walk goes on: one error na
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,11 +55,13 @@ from tilewright.frontend.onnx.registry import (
 )
 from tilewright.frontend.onnx.scope import Grown, Item, Lost, Nested, Scope, Stacked, Tensors
 from tilewright.frontend.onnx.settled import (
-    NOTHING,
+    TOLD,
     Dims,
     Form,
     Settled,
     element_type,
+    length_of,
+    named_parts,
     parameters,
     part_name,
 )
@@ -89,13 +91,14 @@ class Imported:
 
     `lengths` are those of outputs that are sequences, whose tensors are outputs of the graph;
     NOTHING for an optional one without a value, None for a tensor. `equal` are sizes that meet and
-    are not broadcast.
+    are not broadcast. It `waits` if shapes that data tells might be known before a run.
     """
 
     graph: Graph
     by_reference: tuple[Unsupported, ...] = ()
     lengths: tuple[int | None, ...] = ()
     equal: frozenset[Meeting] = frozenset()
+    waits: bool = False
 
 
 def import_model(model: onnx.ModelProto, settled: Settled | None = None) -> Imported:
@@ -144,11 +147,11 @@ class Importer:
         except Unknown as reason:
             self.notes.formless["", ""] = about_model(str(reason))
         self.notes.settle()
-        flat = [pair for name, item in outputs for pair in _flat(name, item)]
+        flat = [pair for name, item in outputs for pair in named_parts(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
-        lengths = tuple(_length(item) for _, item in outputs)
-        equal = frozenset(self.builder.equal)
-        return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal)
+        lengths = tuple(length_of(item) for _, item in outputs)
+        equal, waits = frozenset(self.builder.equal), self.notes.waits
+        return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal, waits)
 
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
@@ -314,10 +317,13 @@ class Importer:
         if handler is not None:
             before = self.notes.copy() if any(graphs_of(found.proto)) else self.notes
             try:
-                return called(handler, self.builder, node, inputs)
+                results = called(handler, self.builder, node, inputs)
             except Declined as reason:
                 why = str(reason)
                 self.notes = before  # graphs inside run with the node
+            else:
+                self.notes.waits |= node.op in TOLD and self._waits(found, scope)
+                return results
         body = function_body(self.local_functions, domain, node, values)
         if body is not None:
             return self._inlined(body, found, inputs)
@@ -433,15 +439,3 @@ def _known_type(number: int, what: str) -> DType:
         return dtype_of_onnx(number)
     except Declined as problem:
         raise Unknown(f"{what}: {problem}") from None
-
-
-def _flat(name: str, item: Item) -> Iterator[tuple[str, Value]]:
-    """The tensors of an output with names of their own."""
-    if isinstance(item, Tensors):
-        yield from ((part_name(name, k), value) for k, value in enumerate(item.items))
-    elif isinstance(item, Value):
-        yield name, item
-
-
-def _length(item: Item) -> int | None:
-    return len(item.items) if isinstance(item, Tensors) else NOTHING if item is None else None

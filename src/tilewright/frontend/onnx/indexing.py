@@ -13,6 +13,7 @@ from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.taking import take, take_along
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
@@ -20,7 +21,7 @@ from tilewright.graph.ops.scatter import Scatter
 from tilewright.graph.sizes import filled, fixed, tidy, variables
 from tilewright.tensor import ir as tir
 
-__all__ = ["known_scalar", "take", "take_along"]
+__all__ = ["known_scalar"]
 
 FOLDS = {
     "none": None,
@@ -50,15 +51,6 @@ def gather(b: Builder, node: OnnxNode, data: Value, indices: Value) -> Value:
     return take(b, data, indices, along)
 
 
-def take(b: Builder, data: Value, indices: Value, along: int) -> Value:
-    """Slices of a dimension in the order of `indices`, whose dimensions take its place."""
-    shape = (*data.shape[:along], *indices.shape, *data.shape[along + 1 :])
-    o = [axis(k) for k in range(len(shape))]
-    behind = along + indices.rank
-    read = (1, tuple(o[along:behind]))
-    return b.add(Gather(shape, (read,), (*o[:along], picked(0), *o[behind:])), data, indices)
-
-
 def _evenly_spaced(b: Builder, indices: Value, dim: tir.Expr) -> tuple[tir.Expr, int] | None:
     """(first, step) if the indices of a vector or scalar are known and form a slice."""
     places = b.integers(indices) if indices.rank <= 1 else None
@@ -77,13 +69,6 @@ def _evenly_spaced(b: Builder, indices: Value, dim: tir.Expr) -> tuple[tir.Expr,
 def gather_elements(b: Builder, node: OnnxNode, data: Value, indices: Value) -> Value:
     """For each element of `indices` the one at its own place, but for one dimension."""
     return take_along(b, data, indices, normal_axis(node.int("axis"), data.rank))
-
-
-def take_along(b: Builder, data: Value, indices: Value, along: int) -> Value:
-    """The elements at `indices` in one dimension, each at its own place in the others."""
-    o = tuple(axis(k) for k in range(data.rank))
-    places = (*o[:along], picked(0), *o[along + 1 :])
-    return b.add(Gather(indices.shape, ((1, o),), places), data, indices)
 
 
 @onnx_op("GatherND")

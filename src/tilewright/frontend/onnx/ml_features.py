@@ -9,11 +9,11 @@ import numpy as np
 
 from tilewright.dtypes import dtype_of, f32, i64
 from tilewright.frontend.onnx.control import fails
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.lookup import looked_up
 from tilewright.frontend.onnx.ml_scores import DOMAIN, as_f32
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.loops import branch

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from tilewright.dtypes import f32, i64
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import ArgReduce, computed_as
 from tilewright.tensor import ir as tir

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from tilewright.dtypes import f32, f64, i64
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.ml_forest import Forest, forest_of_lists, forest_of_positions
 from tilewright.frontend.onnx.ml_scores import (
     DOMAIN,
@@ -25,6 +24,7 @@ from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_elements
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops.descend import Descend
 from tilewright.graph.sizes import fixed

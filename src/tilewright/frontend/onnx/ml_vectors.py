@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.dtypes import f32, i64
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.ml_scores import (
     DOMAIN,
     as_f32,
@@ -19,6 +18,7 @@ from tilewright.frontend.onnx.ml_scores import (
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_elements
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.loops import Outside, Turn, loop

@@ -20,6 +20,7 @@ from tilewright.frontend.onnx.shapes import (
     known_integers,
     known_numbers,
 )
+from tilewright.frontend.onnx.told import Told, elements, padded, tiled
 from tilewright.frontend.onnx.windows import require_near
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import dims_equal, fixed, never_exceeds, product, tidy
@@ -111,8 +112,10 @@ def pad(
     axes: Value | None = None,
 ) -> Value:
     """A border of a constant, of the nearest element, of the mirrored or of the repeated tensor."""
-    amounts = known_integers(b, node, "pads", pads) or []
     along = known_axes(b, node, x.rank, axes) or list(range(x.rank))
+    if pads is not None and b.integers(pads) is None:
+        return _bordered_by_data(b, node, x, along, elements(b, node, "pads", pads), value)
+    amounts = known_integers(b, node, "pads", pads) or []
     before = dict(zip(along, amounts[: len(along)], strict=True))
     after = dict(zip(along, amounts[len(along) :], strict=True))
     for axis in along:  # what is cut away is gone before the border is made
@@ -126,6 +129,30 @@ def pad(
     if x.rank > MANY_DIMS:
         return _bordered_in_parts(b, node, x, before, shape, value)
     return _bordered(b, node, x, before, shape, value)
+
+
+def _bordered_by_data(
+    b: Builder,
+    node: OnnxNode,
+    x: Value,
+    along: Sequence[int],
+    amounts: Sequence[Told],
+    value: Value | None,
+) -> Value:
+    """Borders as wide as data says, along one dimension after another.
+
+    The constant goes behind the last element of a dimension first, and is taken from there.
+    """
+    mode = node.string("mode", "constant")
+    for k, *ends in zip(along, amounts[: len(along)], amounts[len(along) :], strict=True):
+        if all(isinstance(e, tir.Expr) and fixed(e) == 0 for e in ends):
+            continue
+        outside = None if mode == "constant" else _BORDERS[mode]
+        if outside is None:
+            longer = [tidy(d + 1) if k == axis else d for axis, d in enumerate(x.shape)]
+            x = _constant_border(b, node, x, {}, longer, value)
+        x = padded(b, x, k, (ends[0], ends[1]), outside)
+    return x
 
 
 def _bordered_in_parts(
@@ -266,7 +293,10 @@ def _middle(have: tir.Expr, size: tir.Expr) -> tir.Expr:
 @onnx_op("Tile")
 def tile(b: Builder, node: OnnxNode, x: Value, repeats: Value) -> Value:
     """The tensor again and again along each dimension."""
-    times = known_integers(b, node, "repeats", repeats) or []
+    told = elements(b, node, "repeats", repeats)
+    for k, often in enumerate(told):
+        x = tiled(b, x, k, often) if isinstance(often, Value) else x
+    times = [n if isinstance(n, tir.Expr) else tir.Const(1) for n in told]
     several = [k for k, n in enumerate(times) if fixed(n) != 1]
     inserted = [
         d for k, dim in enumerate(x.shape) for d in ([tir.Const(1)] * (k in several) + [dim])

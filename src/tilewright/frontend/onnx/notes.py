@@ -46,13 +46,17 @@ class Stuck(Exception):  # noqa: N818  (a signal: the problem itself has been no
 
 @dataclass
 class Notes:
-    """Nodes by place; `causes` are the exceptions behind broken ones."""
+    """Nodes by place; `causes` are the exceptions behind broken ones.
+
+    `waits`: some shapes are numbers that only a run tells, though they might be known before.
+    """
 
     model: onnx.ModelProto
     by_reference: dict[Place, Unsupported] = field(default_factory=dict)
     formless: dict[Place, Unsupported] = field(default_factory=dict)
     broken: dict[Place, Unsupported] = field(default_factory=dict)
     causes: list[BaseException] = field(default_factory=list)
+    waits: bool = False
 
     def copy(self) -> Notes:
         """What is noted now, to return to."""

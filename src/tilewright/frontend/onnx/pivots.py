@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.frontend.onnx.indexing import take
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import ArgReduce, axis, picked
 from tilewright.graph.ops.gather import Gather

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tilewright.dtypes import boolean, f32, f64, i64
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops.regions import Regions
 from tilewright.tensor import ir as tir

@@ -26,12 +26,12 @@ from tilewright.frontend.onnx.coordinates import (
     coordinate,
     rounded,
 )
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.quantization import saturated
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import MANY_DIMS, known_axes
 from tilewright.frontend.onnx.spending import pay_elements
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import Concat, axis, picked

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Grown, Item, Stacked, Tensors
 from tilewright.frontend.onnx.spending import pay_elements, pay_steps
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.sizes import fixed, tidy
 from tilewright.tensor import ir as tir

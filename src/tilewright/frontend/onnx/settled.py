@@ -25,11 +25,20 @@ from onnx import numpy_helper
 from tilewright.frontend.onnx.check import domain_of, graphs_of
 from tilewright.frontend.onnx.node import dtype_of_onnx
 from tilewright.frontend.onnx.registry import Declined
+from tilewright.frontend.onnx.scope import Item, Tensors
+from tilewright.graph import Value
 from tilewright.unsupported import Unsupported
 
-__all__ = ["MAX_ELEMENTS", "NOTHING", "Dims", "Form", "Needs", "Settled", "bound"]
-__all__ += ["defaulted_inputs", "without_defaults"]
-__all__ += ["element_type", "needs_of", "open_inputs", "parameters", "part_name", "restored"]
+__all__ = ["MAX_ELEMENTS", "NOTHING", "TOLD", "Dims", "Form", "Needs", "Settled", "bound"]
+__all__ += [
+    "defaulted_inputs",
+    "element_type",
+    "length_of",
+    "named_parts",
+    "needs_of",
+    "open_inputs",
+]
+__all__ += ["open_inputs", "parameters", "part_name", "restored", "without_defaults"]
 
 MAX_ELEMENTS: Final = 64
 """Elements of an input whose values a model may be compiled for."""
@@ -101,6 +110,9 @@ SOMETIMES: Final = frozenset(
     | {"MelWeightMatrix", "NonMaxSuppression", "STFT", "Slice"}
 )
 """Operators that can wait for their parameters, but not always."""
+
+TOLD: Final = frozenset({"Expand", "Pad", "Reshape", "Tile"})
+"""Operators that can do without them, for whatever comes, but are faster with them."""
 
 SHAPE_ONLY: Final = ("Shape", "Size", "OptionalHasElement", "SequenceLength")
 """Operators whose results follow from shapes, whatever the elements are."""
@@ -176,12 +188,18 @@ def without_defaults(model: onnx.ModelProto, names: Collection[str]) -> onnx.Mod
 
 
 def needs_of(
-    model: onnx.ModelProto, obstacles: Sequence[Unsupported], known: Collection[str] = ()
+    model: onnx.ModelProto,
+    obstacles: Sequence[Unsupported],
+    known: Collection[str] = (),
+    *,
+    waits: bool = False,
 ) -> Needs | None:
     """What must be known of a model that is no graph as it is; None if nothing would help.
 
     `obstacles` are the nodes that were in the way: some operators can wait for parameters
-    otherwise. `known` are inputs whose values are settled already.
+    otherwise. `known` are inputs whose values are settled already. One that merely `waits` for
+    shapes is compiled for those that are inputs or little else, and not for, say, the greatest of
+    the lengths of any number of texts.
     """
     failing = {node.op for node in obstacles if node.op}
     if not failing:  # what has no form, or cannot be planned, are branches and loops
@@ -191,7 +209,8 @@ def needs_of(
     if any(element_type(info.type) is None for info in (*inputs, *outputs)):
         return None  # elements that no graph has
     forms = [info.name for info in inputs if not _has_rank(info.type)]
-    small = {info.name for info in inputs if _is_small(info.type)}
+    few = _is_shape if waits else _is_small
+    small = {info.name for info in inputs if few(info.type)}
     wanted = set(_Walk(model, failing).wanted(small))
     values = tuple(info.name for info in inputs if info.name in wanted)
     needs = Needs(values, tuple(name for name in forms if name not in wanted))
@@ -279,9 +298,16 @@ def _is_small(kind: onnx.TypeProto) -> bool:
     tensor = kind.tensor_type
     if not tensor.HasField("shape"):
         return True
-    dims = [int(d.dim_value) if d.HasField("dim_value") else None for d in tensor.shape.dim]
-    known = [d for d in dims if d is not None]
-    return len(dims) <= 1 if len(known) < len(dims) else int(np.prod(known)) <= MAX_ELEMENTS
+    known = [int(d.dim_value) for d in tensor.shape.dim if d.HasField("dim_value")]
+    if len(known) < len(tensor.shape.dim):
+        return len(tensor.shape.dim) <= 1
+    return int(np.prod(known)) <= MAX_ELEMENTS
+
+
+def _is_shape(kind: onnx.TypeProto) -> bool:
+    """Whether a tensor is a number, or a vector of a known few of them."""
+    dims = kind.tensor_type.shape.dim
+    return _is_small(kind) and len(dims) <= 1 and all(d.HasField("dim_value") for d in dims)
 
 
 def bound(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProto:
@@ -298,6 +324,19 @@ def bound(model: onnx.ModelProto, values: Mapping[str, Array]) -> onnx.ModelProt
 def part_name(name: str, number: int) -> str:
     """The input or output of a graph that is a tensor of a sequence."""
     return f"{name}[{number}]"
+
+
+def named_parts(name: str, item: Item) -> Iterator[tuple[str, Value]]:
+    """The tensors of an output with names of their own."""
+    if isinstance(item, Tensors):
+        yield from ((part_name(name, k), value) for k, value in enumerate(item.items))
+    elif isinstance(item, Value):
+        yield name, item
+
+
+def length_of(item: Item) -> int | None:
+    """How many tensors an output is; None for a tensor itself, NOTHING if it has no value."""
+    return len(item.items) if isinstance(item, Tensors) else NOTHING if item is None else None
 
 
 def restored(results: Sequence[Any], lengths: Sequence[int | None]) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Final
 from tilewright.frontend.onnx.limits import MAX_RANK
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.told import elements, expanded, reshaped
 from tilewright.graph import Builder, Value
 from tilewright.graph.ir import Shape
 from tilewright.graph.sizes import fixed, product, tidy
@@ -76,10 +77,13 @@ def size(b: Builder, node: OnnxNode, x: Value) -> Value:
 @onnx_op("Reshape")
 def reshape(b: Builder, node: OnnxNode, x: Value, wanted: Value | None = None) -> Value:
     """The same elements in another shape: 0 keeps a dimension, -1 takes what is left."""
+    allow_zero = bool(node.int("allowzero"))
+    if wanted is not None and b.integers(wanted) is None:
+        return reshaped(b, x, elements(b, node, "sizes", wanted), allow_zero=allow_zero)
     dims = known_integers(b, node, "shape", wanted)
     if dims is None:
         node.decline("no shape is given")
-    return b.reshape(x, resolved(x.shape, dims, allow_zero=bool(node.int("allowzero"))))
+    return b.reshape(x, resolved(x.shape, dims, allow_zero=allow_zero))
 
 
 def resolved(shape: Shape, wanted: Sequence[tir.Expr], *, allow_zero: bool = False) -> Shape:
@@ -128,7 +132,7 @@ def unsqueeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
 @onnx_op("Expand")
 def expand(b: Builder, node: OnnxNode, x: Value, wanted: Value) -> Value:
     """Broadcast with a shape; dimensions of both may be one."""
-    dims = known_integers(b, node, "shape", wanted) or []
+    x, dims = expanded(b, x, elements(b, node, "sizes", wanted))
     x = _repeated(b, x, dims)
     return b.expand(x, broadcast_shape(b, dims, x.shape))
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dtypes import i64
-from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.movement import cut, span
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.shapes import known_axes, known_integers, known_numbers
+from tilewright.frontend.onnx.taking import take
+from tilewright.frontend.onnx.told import counted, element
 from tilewright.graph import Builder, Value
 from tilewright.graph.folding import MAX_ELEMENTS
-from tilewright.graph.ops.count import Count
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
@@ -68,13 +67,9 @@ def _cut_by_data(
     b: Builder, x: Value, starts: Value, ends: Value, along: Sequence[int], by: Sequence[int]
 ) -> Value:
     for k, (axis, step) in enumerate(zip(along, by, strict=True)):
-        start, end = (_element(b, v, k) for v in (starts, ends))
+        start, end = (element(b, v, k) for v in (starts, ends))
         x = take(b, x, _places(b, x.shape[axis], start, end, step), axis)
     return x
-
-
-def _element(b: Builder, x: Value, k: int) -> Value:
-    return converted(b, b.remap(x, (1,), lambda _: (k,)), i64)
 
 
 def _places(b: Builder, dim: tir.Expr, start: Value, end: Value, step: int) -> Value:
@@ -91,5 +86,5 @@ def _places(b: Builder, dim: tir.Expr, start: Value, end: Value, step: int) -> V
         distance = reached - first(place) if step > 0 else first(place) - reached
         return tir.maximum((distance + (abs(step) - 1)) // abs(step), 0)
 
-    numbers = b.add(Count(tir.Var("length")), b.map(length, start, end, dtype=i64))
+    numbers = counted(b, b.map(length, start, end, dtype=i64))
     return b.map(lambda i, place: i * step + first(place), numbers, start, dtype=i64)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from tilewright.dtypes import boolean, i64
-from tilewright.frontend.onnx.indexing import known_scalar, take, take_along
+from tilewright.frontend.onnx.indexing import known_scalar
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
+from tilewright.frontend.onnx.taking import take, take_along
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops.compact import Compact
 from tilewright.graph.ops.sort import Order

@@ -10,10 +10,10 @@ import numpy as np
 
 from tilewright.dtypes import DType, f32, i32, i64
 from tilewright.frontend.onnx.conversions import converted
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.sorting import chosen_places
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather

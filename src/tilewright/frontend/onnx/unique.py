@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.dtypes import boolean, i64
-from tilewright.frontend.onnx.indexing import take
 from tilewright.frontend.onnx.movement import cut
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.sorting import chosen_places
+from tilewright.frontend.onnx.taking import take
 from tilewright.graph import Builder, Value
 from tilewright.graph.loops import Outside, Turn, loop
 from tilewright.graph.ops import Cumulate, axis, picked
