@@ -179,3 +179,18 @@ def test_masks_that_are_shorter_than_keys(rng, opset, scores):
             model.graph.input[3].CopyFrom(given)
         found = run(model, feeds)
         close(found[0], formula(q, k, v, mask, opset=opset)[0], f"{entries}, {symbolic}")
+
+
+@pytest.mark.parametrize("unknown", [(0,), (1,), (2,), (3,), (0, 1, 2, 3)])
+@pytest.mark.parametrize("scores", [False, True])
+def test_sizes_that_are_not_known(rng, unknown, scores):
+    """Whatever is symbolic: heads, which may be shared, and features as well."""
+    q, k, v = operands(rng, 5, 7)
+    y, key, value, stages = formula(q, k, v, opset=24)
+    model, feeds = one_node("Attention", [q, k, v], opset=24, outputs=3 + scores)
+    for number, info in enumerate(model.graph.input):
+        for place in unknown:
+            info.type.tensor_type.shape.dim[place].dim_param = f"n{number}{place}"
+    wanted = [y, key, value, stages["products"]]
+    for found, expected in zip(run(model, feeds), wanted[: 3 + scores], strict=True):
+        close(found, expected)

@@ -44,6 +44,9 @@ def attention(
     if features is None:
         node.decline("an unknown number of features")
     layout = stored = HEADS_INSIDE if flat else HEADS_FIRST
+    many, few = (x.shape[layout.index("h")] for x in (q, k))
+    if not dims_equal(many, few) and (fixed(many) is None or fixed(few) is None):
+        node.decline("unknown numbers of heads")
     if flat and (past_key is not None or node.wants(1)):
         k, v, stored = b.transpose(k, (0, 2, 1, 3)), b.transpose(v, (0, 2, 1, 3)), HEADS_FIRST
     past: tir.Expr = tir.Const(0)
