@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tilewright
+from tests.expect import raises_code
 from tests.onnx.small_models import check_node, close, one_node, run
 from tilewright.frontend.onnx import import_model
 
@@ -194,3 +195,13 @@ def test_sizes_that_are_not_known(rng, unknown, scores):
     wanted = [y, key, value, stages["products"]]
     for found, expected in zip(run(model, feeds), wanted[: 3 + scores], strict=True):
         close(found, expected)
+
+
+@pytest.mark.parametrize("outputs", [3, 4])
+def test_operands_that_do_not_fit(rng, outputs):
+    q, k, v = operands(rng, 5, 6)
+    masks = rng.standard_normal((4, 6)).astype(np.float32)
+    for inputs in ([q, k, v[:, :1]], [q, k, v[:, :, :4]], [q[:1], k, v], [q, k, v, masks]):
+        model, _ = one_node("Attention", inputs, opset=24, outputs=outputs)
+        with raises_code("M004"):
+            import_model(model)

@@ -23,6 +23,7 @@ def in_stages(b: Builder, op: Attend, inputs: Sequence[Value], mode: int) -> tup
     """
     if mode not in range(4):
         raise ValueError(f"it gives the scores of stage {mode}")
+    op.infer([value.type for value in inputs])  # what does not fit is refused as ever
     q, k, v, *masks = inputs
     stages = [_products(b, op, q, k)]
     stages.append(_capped(b, stages[0], op.softcap))
@@ -47,7 +48,6 @@ def _grouped(b: Builder, x: Value, layout: str, shared: tir.Expr) -> Value:
 
 def _products(b: Builder, op: Attend, q: Value, k: Value) -> Value:
     """[batch, head, query, key], in the type that is computed with."""
-    op.infer([q.type, k.type, k.type])  # operands that do not fit are refused as ever
     layout, stored = op.layouts[:2]
     shared = k.shape[stored.index("h")]
     parts = _grouped(b, q, layout, shared)
