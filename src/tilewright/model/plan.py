@@ -20,7 +20,7 @@ from tilewright.graph.ops.control import If, Loop
 from tilewright.graph.ops.count import Count
 from tilewright.graph.ops.host import Host
 from tilewright.graph.ops.size_tensor import Sizes
-from tilewright.graph.sizes import dims_equal, never_exceeds, product, variables
+from tilewright.graph.sizes import dims_equal, fixed, never_exceeds, product, variables
 from tilewright.model.cuts import cuts_of
 from tilewright.model.empties import MAX_DOUBTS, Doubt, doubts_of, without_source
 from tilewright.model.joins import joins_of
@@ -109,6 +109,9 @@ def _plan_versions(plan: Plan, group: Group, left: tuple[Value, ...], doubts: li
         _plan_by_size(plan, group, left)
         return
     (dims, nodes), *others = doubts
+    if any(fixed(d) == 0 for d in dims):
+        _plan_versions(plan, without_source(group, nodes, left), left, others)
+        return
     nothing, end = Label("nothing"), Label("end")
     plan.steps.append(Branch(nothing, tir.Const(1) <= product(dims)))
     _plan_versions(plan, group, left, others)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 
 from tilewright.dtypes import boolean, i64
+from tilewright.frontend.onnx.attention_stages import in_stages
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
-from tilewright.graph.ops import Gather, axis, picked
+from tilewright.graph.ops import Gather, axis, computed_as, picked
 from tilewright.graph.ops.attend import Attend
 from tilewright.graph.sizes import dims_equal, fixed, tidy
 from tilewright.tensor import ir as tir
@@ -33,8 +34,6 @@ def attention(
     lengths: Value | None = None,
 ) -> Sequence[Value | None]:
     """Softmax of scores times values; heads lie in front of positions, or inside of features."""
-    if node.wants(3):
-        node.decline("the scores are an output")
     flat = q.rank == 3
     if flat:
         heads, shared = node.int("q_num_heads"), node.int("kv_num_heads")
@@ -45,6 +44,9 @@ def attention(
     if features is None:
         node.decline("an unknown number of features")
     layout = stored = HEADS_INSIDE if flat else HEADS_FIRST
+    many, few = (x.shape[layout.index("h")] for x in (q, k))
+    if not dims_equal(many, few) and (fixed(many) is None or fixed(few) is None):
+        node.decline("unknown numbers of heads")
     if flat and (past_key is not None or node.wants(1)):
         k, v, stored = b.transpose(k, (0, 2, 1, 3)), b.transpose(v, (0, 2, 1, 3)), HEADS_FIRST
     past: tir.Expr = tir.Const(0)
@@ -52,7 +54,7 @@ def attention(
         past = past_key.shape[2]
         k, v = b.concat([past_key, k], 2), b.concat([past_value, v], 2)
     queries, keys = q.shape[layout.index("s")], k.shape[stored.index("s")]
-    masks = [] if mask is None else [_as_long(b, mask, keys)]
+    masks = [] if mask is None else [_as_long(b, node, mask, keys)]
     masks += _windows(b, node, queries, keys, past, lengths)
     op = Attend(
         (layout, stored, stored, layout),
@@ -62,10 +64,16 @@ def attention(
         node.float("softcap") or None,
         guarded="masked" if masks else None,
     )
-    y = b.add(op, q, k, v, *masks)
+    wide = computed_as(q.dtype)  # values may be of another type than queries and keys
+    alike = v if computed_as(v.dtype) == wide else b.map(lambda e: e, v, dtype=wide)
+    scores: Value | None = None
+    if node.wants(3):
+        y, scores = in_stages(b, op, (q, k, alike, *masks), node.int("qk_matmul_output_mode"))
+    else:
+        y = b.add(op, q, k, alike, *masks)
     if flat:
         y = b.reshape(y, (*y.shape[:2], tidy(y.shape[2] * y.shape[3])))
-    return [y, k, v] if stored == HEADS_FIRST else [y]
+    return [y, k, v, scores] if stored == HEADS_FIRST else [y, None, None, scores]
 
 
 def split_heads(b: Builder, x: Value, heads: int) -> Value:
@@ -73,14 +81,24 @@ def split_heads(b: Builder, x: Value, heads: int) -> Value:
     return b.reshape(x, (*x.shape[:2], heads, tidy(x.shape[2] // heads)))
 
 
-def _as_long(b: Builder, mask: Value, keys: tir.Expr) -> Value:
-    """A mask with an entry for each key; what it lacks at its end is masked."""
-    have = mask.shape[-1]
-    if dims_equal(have, keys) or fixed(have) == 1:
+def _as_long(b: Builder, node: OnnxNode, mask: Value, keys: tir.Expr) -> Value:
+    """A mask with an entry for each key; what it lacks at its end is masked.
+
+    Before opset 24 a single entry is that of all keys.
+    """
+    have, repeats = mask.shape[-1], node.opset < 24
+    if dims_equal(have, keys) or (repeats and fixed(have) == 1):
         return mask
+    may_repeat = repeats and fixed(have) is None
+
+    def place(*o: tir.Expr) -> Sequence[tir.Expr]:
+        return [*o[:-1], select(have.eq(1), 0, o[-1])] if may_repeat else o
+
+    def inside(*o: tir.Expr) -> tir.Expr:
+        return (o[-1] < have) | have.eq(1) if may_repeat else o[-1] < have
+
     fill = False if mask.dtype.is_bool else -math.inf
-    shape = (*mask.shape[:-1], keys)
-    return b.remap(mask, shape, lambda *o: o, inside=lambda *o: o[-1] < have, fill=fill)
+    return b.remap(mask, (*mask.shape[:-1], keys), place, inside, fill)
 
 
 def _windows(

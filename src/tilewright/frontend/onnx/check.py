@@ -131,13 +131,18 @@ def contradiction(proto: onnx.NodeProto, opset: int) -> str:
 
 
 def left_out(proto: onnx.NodeProto, opset: int, given: Container[int]) -> str:
-    """Which input is not `given`, though the operator needs it; empty if all are."""
+    """Which input is not `given`, though the operator needs it; empty if all are.
+
+    An optional that holds nothing is an input as well, of operators that take optionals.
+    """
     definition = _definition(proto.op_type, domain_of(proto), opset)
-    required = definition.required if definition is not None else {}
-    missing = [name for position, name in required.items() if position not in given]
-    if missing:
-        return f"the input `{missing[0]}` is left out"
-    if definition is not None and definition.repeats:
+    if definition is None:
+        return ""
+    for position, name in definition.required.items():
+        named = position < len(proto.input) and proto.input[position]
+        if position not in given and not (named and definition.takes_optional(position)):
+            return f"the input `{name}` is left out"
+    if definition.repeats:
         repeated = proto.input[len(definition.takes) - 1 :]
         return "one of the inputs that repeat is left out" if not all(repeated) else ""
     return ""
@@ -237,6 +242,10 @@ class _Definition:
         if position < len(self.takes):
             return self.takes[position]
         return self.takes[-1] if self.takes and self.repeats else frozenset()
+
+    def takes_optional(self, position: int) -> bool:
+        """Whether an input may be an optional, which may hold nothing."""
+        return any(kind.startswith("optional(") for kind in self.allowed(position))
 
 
 def _schema(op: str, domain: str, opset: int) -> defs.OpSchema | None:

@@ -169,7 +169,9 @@ def map_(b: Builder, node: OnnxNode, sequence: Item, *others: Item) -> Sequence[
 
 @onnx_op("Optional", "OptionalGetElement", sequences=True)
 def optional(b: Builder, node: OnnxNode, item: Item = None) -> Sequence[Item]:
-    """What is held stands for itself."""
+    """What is held stands for itself; of nothing there is no element."""
+    if item is None and node.op == "OptionalGetElement":
+        raise ValueError("the optional holds nothing")
     return [item]
 
 

@@ -98,8 +98,10 @@ class Attend(Op):
     def doubtful(self, inputs: Sequence[TensorType]) -> Shape:
         """The number of keys, if it may be zero though there is a result, which is zero then."""
         keys, (result,) = self._operands(inputs)[1]["s"], self.infer(inputs)
-        sees = fixed(keys) == 0 or never_exceeds(tir.Const(1), keys, result.shape)
-        return () if sees or self.guarded is not None else (keys,)
+        if fixed(keys) == 0:
+            return (keys,)
+        sees = self.guarded is not None or never_exceeds(tir.Const(1), keys, result.shape)
+        return () if sees else (keys,)
 
     def _operands(self, inputs: Sequence[TensorType]) -> list[dict[str, tir.Expr]]:
         """The dimensions of queries, keys and values by name."""

@@ -1,7 +1,7 @@
-"""Branches, and bodies for the members of sequences, on any values.
+"""Branches, bodies for the members of sequences, and optionals, on any values.
 
-Those of the reference implementation refuse an optional that holds nothing, and let the body of
-`SequenceMap` see nothing around it.
+Those of the reference implementation refuse an optional that holds nothing, or put what one holds
+into a list, and let the body of `SequenceMap` see nothing around it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
-__all__ = ["If", "Inside", "SequenceMap"]
+__all__ = ["Held", "If", "Inside", "SequenceMap"]
 
 
 class Body(Protocol):
@@ -43,6 +43,16 @@ class If:
         if name not in self._bodies:
             self._bodies[name] = self.inside(self.graphs[name])
         return self._bodies[name].run(None, around)
+
+
+class Held:
+    """What an optional holds stands for itself, and None for nothing."""
+
+    def __init__(self, node: onnx.NodeProto, inside: Inside) -> None:
+        pass
+
+    def __call__(self, given: Sequence[Any], _around: Mapping[str, Any]) -> Sequence[Any]:
+        return [given[0] if given else None]
 
 
 class SequenceMap:

@@ -26,7 +26,7 @@ from onnx.reference.ops import aionnx_preview, aionnx_preview_training, aionnxml
 from tilewright.frontend.onnx.check import domain_of, opsets_of
 from tilewright.frontend.onnx.functions import CalledNodes, LocalFunctions, body_of
 from tilewright.frontend.onnx.reference.coded import Codes, is_moved
-from tilewright.frontend.onnx.reference.control import If, Inside, SequenceMap
+from tilewright.frontend.onnx.reference.control import Held, If, Inside, SequenceMap
 from tilewright.frontend.onnx.reference.operators import OPERATORS
 from tilewright.frontend.onnx.reference.understood import Understood, is_understood
 from tilewright.frontend.onnx.sparse import with_dense
@@ -38,7 +38,9 @@ Way = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]
 """How a node runs: on its inputs, with the values around it by name."""
 
 CONTROL: Final[Mapping[str, Callable[[onnx.NodeProto, Inside], Way]]] = {
+    "Identity": Held,
     "If": If,
+    "Optional": Held,
     "SequenceMap": SequenceMap,
 }
 

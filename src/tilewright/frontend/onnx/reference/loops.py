@@ -46,8 +46,11 @@ class Loop(IncompleteLoop):  # type: ignore[misc]
         if not rows:
             values |= {step: np.int64(0), going: np.bool_(1)}
             stacked = nothing(self.body, values, 1 + len(states))
-        results: tuple[Any, ...] = (*(values[name] for name in states), *stacked)
-        return tuple(self._check_and_fix_outputs(results))
+        return (*(values[name] for name in states), *stacked)
+
+    def _check_and_fix_outputs(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """An optional that holds nothing is a result as well."""
+        return tuple(np.asarray(v) if np.isscalar(v) else v for v in results)
 
 
 def nothing(body: Any, values: dict[str, Any], first: int) -> list[Any]:
