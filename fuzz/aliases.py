@@ -44,14 +44,21 @@ def named(sizes: Sizes, extents: Iterable[int]) -> str:
     return name
 
 
-def declared(draw: random.Random, sizes: Sizes, dims: Sequence[Dim], runs: int) -> list[Dim | None]:
-    """The shape that an input has in a model, where its sizes have one name of several, or none."""
-    return [_declared(draw, sizes, dim, runs) for dim in dims]
+def declared(
+    draw: random.Random, sizes: Sizes, dims: Sequence[Dim], runs: int, numbers: float
+) -> list[Dim | None]:
+    """The shape that an input has in a model, where its sizes have one name of several, or none.
+
+    So have numbers, with this probability.
+    """
+    chances = (0.5 if isinstance(dim, str) else numbers for dim in dims)
+    return [
+        _declared(draw, sizes, dim, runs) if draw.random() < chance else dim
+        for dim, chance in zip(dims, chances, strict=True)
+    ]
 
 
 def _declared(draw: random.Random, sizes: Sizes, dim: Dim, runs: int) -> Dim | None:
-    if draw.random() < (0.5 if isinstance(dim, str) else 0.9):
-        return dim
     extents = _extents(sizes, dim, runs)
     known = [name for name, others in sizes.items() if others == extents and name != dim]
     choice = draw.choice((*known, "new", None))

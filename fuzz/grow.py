@@ -210,8 +210,12 @@ class Growth:
         *,
         make: Callable[[tuple[int, ...]], Array] | None = None,
         constant: float = 0.3,
+        keeps_numbers: bool = False,
     ) -> Value:
-        """A new input, or a constant with this probability; `make` gives values for a shape."""
+        """A new input, or a constant with this probability; `make` gives values for a shape.
+
+        Sizes that are numbers are declared as such if an operator has to know them.
+        """
         fixed = not any(isinstance(d, str) for d in dims)
         filled = make or (lambda s: random_array(self.draw, elem_type, s, self.flavour))
         narrow = elem_type in NARROW
@@ -221,7 +225,8 @@ class Growth:
         value = Value(self.name("x"), [filled(self.shape(dims, r)) for r in range(self.runs)])
         shape: list[Dim | None] = list(dims)
         if self.aliases:
-            shape = declared(self.draw, self.sizes, dims, self.runs)
+            numbers = 0.0 if keeps_numbers else 0.1
+            shape = declared(self.draw, self.sizes, dims, self.runs, numbers)
         self.inputs.append((value, shape))
         self.values.append(value)
         return value

@@ -90,8 +90,10 @@ def test_sizes_that_meet_are_broadcast_in_every_run(one_way):
 
 def test_what_is_declared_is_as_large():
     draw, sizes = random.Random(4), {"n": [3, 1], "m": [2, 5], "k": [3, 1]}
-    found = [declared(draw, sizes, ["n", 4], 2) for _ in range(50)]
+    found = [declared(draw, sizes, ["n", 4], 2, 0.5) for _ in range(50)]
     assert {None, "n", "k"} < {first for first, _ in found}
+    assert {second for _, second in found} > {None, 4}
+    assert declared(draw, sizes, [4] * 50, 2, 0) == [4] * 50
     for first, second in found:
         assert first is None or sizes[first] == [3, 1]
         assert second in {None, 4} or sizes[second] == [4, 4]
