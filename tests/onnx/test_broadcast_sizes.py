@@ -80,6 +80,12 @@ MODELS = {
         l = Gather(x, j)
         a = Mul(l, z)
     }""",
+    "joined before data tell": """g (float[n] x, float[m] z, float[1, k] w) => (float a) {
+        i = NonZero(x)
+        l = Cast<to = 1>(i)
+        t = Add(l, z)
+        a = Concat<axis = 0>(t, w)
+    }""",
     "a branch": """g (float[n] x, float[m] z, bool c) => (float a) {
         a = If(c) <
             then_branch = t () => (float u) { u = Add(x, z) },
