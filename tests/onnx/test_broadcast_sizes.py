@@ -86,6 +86,20 @@ MODELS = {
         t = Add(l, z)
         a = Concat<axis = 0>(t, w)
     }""",
+    "shapes alone": """g (float[n] x, float[m] z) => (int64 a, float b) {
+        t = Add(x, z)
+        a = Shape(t)
+        i = NonZero(x)
+        l = Cast<to = 1>(i)
+        u = Mul(l, z)
+        s = Shape(u)
+        b = ConstantOfShape(s)
+    }""",
+    "a shape in a branch": """g (float[n] x, float[m] z, bool c) => (int64 a) {
+        a = If(c) <
+            then_branch = t () => (int64[1] u) { s = Add(x, z) u = Shape(s) },
+            else_branch = e () => (int64[1] v) { v = Shape(x) }>
+    }""",
     "a branch": """g (float[n] x, float[m] z, bool c) => (float a) {
         a = If(c) <
             then_branch = t () => (float u) { u = Add(x, z) },
