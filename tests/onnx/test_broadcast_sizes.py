@@ -56,6 +56,10 @@ MODELS = {
     "sums of products": """g (float[n, j] x, float[k, 2] z) => (float a) {
         a = Einsum<equation = "ij,jk->ik">(x, z)
     }""",
+    "a product of what has met": """g (float[n] x, float[2, m] z, float[m, 3] w) => (float a) {
+        t = Mul(x, z)
+        a = MatMul(t, w)
+    }""",
     "a bias": "g (float[n, 4] x, float[k] c) => (float a) { a = Gemm(x, w, c) }",
     "other shapes between": """g (float[n, 6] x, float[3, m] z) => (float a, float b) {
         r = Transpose<perm = [1, 0]>(z)

@@ -147,7 +147,7 @@ class Importer:
         flat = [pair for name, item in outputs for pair in _flat(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
         lengths = tuple(_length(item) for _, item in outputs)
-        equal = frozenset(self.builder.equal)
+        equal = frozenset(self.builder.claims.equal)
         return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal)
 
     def walk(
