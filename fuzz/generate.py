@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import defs, helper, numpy_helper
 
+from fuzz.aliases import drawn
 from fuzz.case import Case, Setting
 from fuzz.grow import DOMAINS, IR_VERSION, Growth, Value, imports, tensor_of
 from fuzz.rules import RULES
@@ -21,8 +22,20 @@ __all__ = ["OLDEST", "generate", "operators_of"]
 
 OLDEST: Final = 7
 NODES: Final = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 12)
-EXTENTS: Final = (1, 2, 3, 4, 5, 8, 9, 17)
+ALIASES: Final = 0.2
+"""The share of graphs with aliases among those with symbolic sizes (`fuzz/aliases.py`)."""
+
 FLAVOURS: Final = ("plain",) * 15 + ("wide",) * 2 + ("special",) * 3
+MEETING: Final = (
+    "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Mean", "Sum", "PRelu", "Where", "Less",
+    "Equal", "And", "Expand", "MatMul", "Gemm", "Einsum", "LayerNormalization", "Concat", "If",
+    "Loop", "Scan", "Slice", "Shape", "Transpose", "Reshape", "ReduceSum", "NonZero", "Compress",
+)  # fmt: skip
+"""Where sizes meet, and what makes other ones of them: half of the nodes in graphs with aliases."""
+
+NAMED_PARTS: Final = 20
+"""How often a graph with aliases is drawn again because it has no two symbolic sizes."""
+
 LAYOUTS: Final = ("auto",) * 7 + ("nhwc", "nchw", "nchw8c")
 ATTEMPTS: Final = 12
 
@@ -44,22 +57,32 @@ def operators_of(opset: int) -> list[str]:
 
 
 def generate(
-    seed: int, ops: Sequence[str] | None = None, opset: int | None = None, part: int = 0
+    seed: int,
+    ops: Sequence[str] | None = None,
+    opset: int | None = None,
+    part: int = 0,
+    *,
+    aliases: bool = False,
 ) -> Case:
-    """A case; `ops` names the operators it may have, besides those that help them."""
+    """A case; `ops` names the operators it may have, besides those that help them.
+
+    With `aliases` it has sizes of several names in any case, otherwise now and then.
+    """
     draw = random.Random(f"{seed}/{part}")
     chosen = draw.randint(OLDEST, defs.onnx_opset_version()) if opset is None else opset
-    g = _start(draw, chosen)
+    g = _start(draw, chosen, aliases=aliases)
     known = [op for op in operators_of(chosen) if op in ops] if ops else _mixed(g)
+    common = [op for op in MEETING if op in known] if g.aliases else []
     for _ in range(draw.choice(NODES) if known else 0):
         for _ in range(ATTEMPTS):
-            op = draw.choice(known)
+            op = draw.choice(common if common and draw.random() < 0.5 else known)
             if g.attempt(RULES[op], op):
                 break
-    if not g.nodes or any(len({a.ndim for a in v.arrays}) > 1 for v in g.values):
+    plain = g.aliases and part < NAMED_PARTS and len(_symbols(g)) < 2
+    if not g.nodes or plain or any(len({a.ndim for a in v.arrays}) > 1 for v in g.values):
         if part > 50:
             raise ValueError(f"no model of {ops} at opset {opset}: {g.rejected[-1:]}")
-        return generate(seed, ops, opset, part + 1)
+        return generate(seed, ops, opset, part + 1, aliases=aliases)
     threads = 2 if draw.random() < 0.3 else 1
     accuracy = "strict" if draw.random() < 0.2 else "default"
     setting = Setting(accuracy, threads, draw.choice(LAYOUTS))
@@ -68,6 +91,18 @@ def generate(
     known_inputs = {value.name: value for value, _ in g.inputs}
     runs = [{n: known_inputs[n].arrays[r] for n in names} for r in range(g.runs)]
     return Case(model, runs if names else runs[:1], setting, f"graphs seed {seed}")
+
+
+def _symbols(g: Growth) -> set[tuple[str, int] | str]:
+    """The sizes of inputs that are no numbers; each one without a name is one of its own."""
+    read = {name for node in g.nodes for name in (*node.input, *free_names(node))}
+    inputs = [(v.name, dims) for v, dims in g.inputs if v.name in read]
+    return {
+        (name, k) if dim is None else dim
+        for name, dims in inputs
+        for k, dim in enumerate(dims)
+        if not isinstance(dim, int)
+    }
 
 
 def _mixed(g: Growth) -> list[str]:
@@ -81,15 +116,14 @@ def _mixed(g: Growth) -> list[str]:
     return [op for op in operators_of(g.opset) if op not in left_out]
 
 
-def _start(draw: random.Random, opset: int) -> Growth:
+def _start(draw: random.Random, opset: int, *, aliases: bool) -> Growth:
     runs, sizes = 1, {}
-    if draw.random() < 0.45:
-        runs = draw.choice((2, 3))
+    if aliases or draw.random() < 0.45:
+        aliases = aliases or draw.random() < ALIASES
+        runs = draw.choice((3, 4) if aliases else (2, 3))
         for name in ("n", "m")[: draw.choice((1, 1, 2))]:
-            sizes[name] = draw.sample(EXTENTS, runs)
-            if draw.random() < 0.08:
-                sizes[name][-1] = 0
-    return Growth(draw, opset, sizes, runs, draw.choice(FLAVOURS))
+            sizes[name] = drawn(draw, runs, aliases=aliases)
+    return Growth(draw, opset, sizes, runs, draw.choice(FLAVOURS), aliases=aliases)
 
 
 def _finish(g: Growth) -> onnx.ModelProto:

@@ -20,7 +20,7 @@ __all__ = ["main"]
 def main(arguments: list[str]) -> int:
     """0 if nothing is unexplained, 1 if there are findings."""
     options = _parser().parse_args(arguments)
-    make = partial(generate, ops=options.ops, opset=options.opset)
+    make = partial(generate, ops=options.ops, opset=options.opset, aliases=options.aliases)
     campaign = Campaign(make, options.workers, limits_of(options))
     numbers: Iterator[int] = count(options.seed)
     if options.count is not None:
@@ -42,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
         "--ops", type=names_among(sorted(RULES)), metavar="A,B", help="only these operators"
     )
     parser.add_argument("--opset", type=int, help=f"one opset (default: any from {OLDEST} on)")
+    parser.add_argument(
+        "--aliases", action="store_true", help="only graphs whose sizes have several names"
+    )
     return parser
 
 

@@ -16,15 +16,13 @@ import numpy as np
 import onnx
 from onnx import defs, helper, numpy_helper
 
+from fuzz.aliases import Dim, Sizes, declared, meeting, named
 from fuzz.case import Array
 from fuzz.stepwise import evaluate_node, free_names
 from fuzz.values import NARROW, TYPES, number_of, random_array
 
 __all__ = ["DOMAINS", "IR_VERSION", "Dim", "Growth", "Reject", "Value"]
 __all__ += ["imports", "require", "tensor_of"]
-
-Dim = int | str
-"""A number, or the name of a size that differs between runs."""
 
 SIZES: Final = (1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17)
 MAX_ELEMENTS: Final = 3000
@@ -81,16 +79,20 @@ class Value:
 
 @dataclass
 class Growth:
-    """The graph so far. `sizes` are the symbolic dimensions, by name, for each run."""
+    """The graph so far. `sizes` are the symbolic dimensions, by name, for each run.
+
+    With `aliases` there are several names for a size, and sizes of different names are broadcast.
+    """
 
     draw: random.Random
     opset: int
-    sizes: dict[str, list[int]]
+    sizes: Sizes
     runs: int
     flavour: str = "plain"
     has_texts: bool = True
+    aliases: bool = False
     values: list[Value] = field(default_factory=list)
-    inputs: list[tuple[Value, list[Dim]]] = field(default_factory=list)
+    inputs: list[tuple[Value, list[Dim | None]]] = field(default_factory=list)
     constants: list[Value] = field(default_factory=list)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     hidden: list[Value] = field(default_factory=list)
@@ -133,7 +135,7 @@ class Growth:
         chance = self.draw.random()
         if chance < 0.02:
             return 0
-        if self.sizes and chance < 0.3:
+        if self.sizes and chance < (0.55 if self.aliases else 0.3):
             return self.draw.choice(sorted(self.sizes))
         return self.draw.choice(SIZES)
 
@@ -142,9 +144,12 @@ class Growth:
         ranks = [r for r in (0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5) if low <= r <= high]
         dims = [self.dim() for _ in range(self.draw.choice(ranks or [low]))]
         while any(np.prod(self.shape(dims, r)) > MAX_ELEMENTS for r in range(self.runs)):
-            at = max(range(len(dims)), key=lambda k: self.extent(dims[k], 0))
+            at = max(range(len(dims)), key=lambda k: self.largest(dims[k]))
             dims[at] = self.draw.choice((1, 2, 3))
         return dims
+
+    def largest(self, dim: Dim) -> int:
+        return max(self.extent(dim, run) for run in range(self.runs))
 
     def extent(self, dim: Dim, run: int) -> int:
         return self.sizes[dim][run] if isinstance(dim, str) else dim
@@ -165,7 +170,16 @@ class Growth:
         for name, sizes in self.sizes.items():
             if list(extents) == sizes:
                 return name
-        raise Reject("a size without a name")
+        require(self.aliases, "a size without a name")
+        return named(self.sizes, extents)
+
+    def meeting(self, dim: Dim, ones: float = 0.25, *, one_way: bool = False) -> Dim:
+        """A size that goes together with another one where an operator broadcasts."""
+        if self.draw.random() < ones:
+            return 1
+        if not self.aliases or self.draw.random() < 0.4:
+            return dim
+        return meeting(self.draw, self.sizes, dim, self.runs, one_way=one_way)
 
     # Values -------------------------------------------------------------------------------------
 
@@ -196,8 +210,12 @@ class Growth:
         *,
         make: Callable[[tuple[int, ...]], Array] | None = None,
         constant: float = 0.3,
+        keeps_numbers: bool = False,
     ) -> Value:
-        """A new input, or a constant with this probability; `make` gives values for a shape."""
+        """A new input, or a constant with this probability; `make` gives values for a shape.
+
+        Sizes that are numbers are declared as such if an operator has to know them.
+        """
         fixed = not any(isinstance(d, str) for d in dims)
         filled = make or (lambda s: random_array(self.draw, elem_type, s, self.flavour))
         narrow = elem_type in NARROW
@@ -205,7 +223,11 @@ class Growth:
             return self._constant(filled(self.shape(dims, 0)))
         require(not narrow, "types that are only stored are no inputs")
         value = Value(self.name("x"), [filled(self.shape(dims, r)) for r in range(self.runs)])
-        self.inputs.append((value, list(dims)))
+        shape: list[Dim | None] = list(dims)
+        if self.aliases:
+            numbers = 0.0 if keeps_numbers else 0.1
+            shape = declared(self.draw, self.sizes, dims, self.runs, numbers)
+        self.inputs.append((value, shape))
         self.values.append(value)
         return value
 
@@ -249,7 +271,7 @@ class Growth:
             return self.like(value, make=make, elem_type=elem_type)
         dims = self.dims_of(value)
         kept = dims[self.draw.randint(0, len(dims)) :]
-        kept = [1 if self.draw.random() < 0.25 else d for d in kept]
+        kept = [self.meeting(d, one_way=one_way) for d in kept]
         if not one_way and len(kept) == len(dims) and len(dims) < 5 and self.draw.random() < 0.2:
             kept = [self.draw.choice((1, 2, 3)), *kept]
         wanted = value.type if elem_type is None else elem_type
@@ -335,12 +357,13 @@ class Growth:
         lists: tuple[list[Any], ...] = (
             self.values, self.inputs, self.constants, self.nodes, self.hidden,
         )  # fmt: skip
-        lengths = [len(entries) for entries in lists]
+        lengths, sizes = [len(entries) for entries in lists], dict(self.sizes)
         try:
             rule(self, op)
         except Reject as reason:
             for entries, length in zip(lists, lengths, strict=True):
                 del entries[length:]
+            self.sizes = sizes
             self.rejected.append(str(reason))
             return False
         return True

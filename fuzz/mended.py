@@ -15,6 +15,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as AnyConvTranspose
 from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
+from onnx.reference.ops.op_slice import Slice_10 as AnySlice
 from onnx.reference.ops.op_tfidf_vectorizer import TfIdfVectorizer as AnyTfIdfVectorizer
 
 from fuzz.case import Array
@@ -29,7 +30,9 @@ def mended(opset: int) -> list[type]:
     rowwise = [Hardmax, LogSoftmax, Softmax] if opset < 13 else []
     renamed = [GridSample] if opset < 20 else []
     tested = [BatchNormalization] if opset < 14 else []
-    return [ConvTranspose, Gemm, Loop, SequenceInsert, TfIdfVectorizer, *renamed, *rowwise, *tested]
+    stepping = [Slice] if opset >= 10 else []
+    always = [ConvTranspose, Gemm, Loop, SequenceInsert, TfIdfVectorizer]
+    return [*always, *stepping, *renamed, *rowwise, *tested]
 
 
 class BatchNormalization(OpRun):  # type: ignore[misc]  # onnx has no types
@@ -107,6 +110,19 @@ class ConvTranspose(AnyConvTranspose):  # type: ignore[misc]  # onnx has no type
         parts = zip(np.split(x, group, 1), np.split(weights, group), biases, strict=True)
         found = [super(ConvTranspose, self)._run(*part, *how)[0] for part in parts]
         return (np.concatenate(found, 1),)
+
+
+class Slice(AnySlice):  # type: ignore[misc]  # onnx has no types
+    """A start before the first element is the first element, also for steps backwards."""
+
+    def _run(
+        self, data: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+    ) -> tuple[Any]:
+        if steps is not None:
+            along = np.arange(len(starts)) if axes is None else axes
+            first = -np.array(data.shape)[along]
+            starts = np.where(steps < 0, np.maximum(starts, first), starts)
+        return (super()._run(data, starts, ends, axes, steps)[0],)
 
 
 class TfIdfVectorizer(AnyTfIdfVectorizer):  # type: ignore[misc]  # onnx has no types

@@ -41,13 +41,13 @@ def _finite(value: Value) -> Value:
 
 
 def _moderate(g: Growth, dims: list[Dim], *, constant: float = 0.3) -> Value:
-    """Numbers around zero, none of them special."""
+    """Numbers around zero, none of them special; attention has to know how many features it has."""
 
     def make(shape: tuple[int, ...]) -> Array:
         rng = np.random.default_rng(g.draw.getrandbits(63))
         return rng.normal(0, 1, shape).astype(np.float32)
 
-    return g.new(FLOAT, dims, make=make, constant=constant)
+    return g.new(FLOAT, dims, make=make, constant=constant, keeps_numbers=True)
 
 
 def _maybe(g: Growth, chance: float, dims: list[Dim]) -> Value | None:

@@ -96,7 +96,7 @@ def _type(nodes: list[onnx.NodeProto], value: Value) -> int:
 
 def if_(g: Growth, op: str) -> None:
     x = g.pick(KINDS)
-    outside = [x.name, g.like(x).name]
+    outside = [x.name, g.broadcast(x, one_way=True).name]
     condition = Value(g.name("x"), [np.array(g.draw.random() < 0.5) for _ in range(g.runs)])
     g.inputs.append((condition, []))
     branches = {}

@@ -61,6 +61,7 @@ def layer_normalization(g: Growth, op: str) -> None:
     axis = axis_of(g, x)
     dims = g.dims_of(x)[axis:]
     width = g.new(x.type, dims, constant=0.8)
+    dims = [g.meeting(d, 0, one_way=True) for d in dims]
     bias = g.new(x.type, dims) if op == "LayerNormalization" and g.draw.random() < 0.6 else None
     g.add(op, [x, width, bias], axis=axis, epsilon=g.draw.choice(EPSILON))
 

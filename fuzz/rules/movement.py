@@ -165,6 +165,9 @@ def pad(g: Growth, op: str) -> None:
 
 def expand(g: Growth, op: str) -> None:
     x = g.pick(g.types(op), high=4)
+    if g.aliases and g.draw.random() < 0.5:
+        g.add(op, [x, *g.add("Shape", [g.broadcast(x)])])
+        return
     shape = [g.draw.choice((1, 2, 3)) if d == 1 else g.draw.choice((1, d)) for d in x.shape]
     if g.draw.random() < 0.4:
         shape = [g.draw.choice((1, 2, 3)), *shape]

@@ -25,7 +25,7 @@ def matmul(g: Growth, op: str) -> None:
     x = g.pick(types, low=1, high=4)
     depth = g.dims_of(x)[-1]
     columns: list[Dim] = [g.dim()]
-    batch = [d if g.draw.random() < 0.6 else 1 for d in g.dims_of(x)[:-2]]
+    batch = [g.meeting(d, 0.4) for d in g.dims_of(x)[:-2]]
     batch = batch[g.draw.randint(0, len(batch)) :]
     if g.draw.random() < 0.15:
         y = g.new(x.type, [depth])
@@ -44,7 +44,8 @@ def gemm(g: Growth, op: str) -> None:
     third = None
     if g.opset < 11 or g.draw.random() < 0.7:
         shapes: list[list[Dim]] = [[columns], [1, columns], [rows, columns], [rows, 1], [1], []]
-        third = g.new(x.type, g.draw.choice(shapes), constant=0.6)
+        wide = [g.meeting(d, 0, one_way=True) for d in g.draw.choice(shapes)]
+        third = g.new(x.type, wide, constant=0.6)
     scales = {n: round(g.draw.uniform(-2, 2), 2) for n in ("alpha", "beta")}
     whole = x.dtype.kind in "iu"
     scales = {n: float(g.draw.choice((1, 2))) if whole else v for n, v in scales.items()}
@@ -56,11 +57,14 @@ def einsum(g: Growth, op: str) -> None:
     text, count = g.draw.choice(EINSUMS)
     kind = g.choose_type(g.types(op))
     sizes: dict[str, Dim] = {letter: g.draw.choice((1, 2, 3, 5)) for letter in "bhdijkl"}
+    if g.aliases:
+        sizes = {letter: g.dim() for letter in sizes}
     parts = text.split("->")[0].split(",")
     values = []
     for part in parts:
         lead: list[Dim] = [2] if part.startswith("...") else []
-        values.append(g.new(kind, [*lead, *(sizes[c] for c in part.removeprefix("..."))]))
+        dims = [*lead, *(sizes[c] for c in part.removeprefix("..."))]
+        values.append(g.new(kind, [g.meeting(d, 0) for d in dims]))
     require(len(values) == count)
     g.add(op, values, equation=text)
 
@@ -131,7 +135,9 @@ def attention(g: Growth, op: str) -> None:
     k, v = (g.new(kind, [batch, shared, keys, width]) for _ in range(2))
     require(q.all(lambda a: a.size))
     require(v.all(lambda a: np.isfinite(a.astype(np.float64)).all()), "not finite")
-    mask = g.new(kind, [queries, keys]) if g.draw.random() < 0.3 else None
+    mask = None
+    if g.draw.random() < 0.3:
+        mask = g.new(kind, [g.meeting(d, 0, one_way=True) for d in (queries, keys)])
     causal = {"is_causal": 1} if g.draw.random() < 0.3 else {}
     size = {"scale": round(g.draw.uniform(0.1, 1), 2)} if g.draw.random() < 0.4 else {}
     cap = {"softcap": 2.0} if g.draw.random() < 0.2 else {}

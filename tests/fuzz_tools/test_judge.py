@@ -93,6 +93,17 @@ def test_disagreeing_oracles_excuse_who_agrees_with_one(monkeypatch):
     assert judge(tanh()).kind == "explained"
 
 
+@pytest.mark.parametrize(("start", "kept"), [(-2, [0]), (-9, [0]), (-1, [1, 0]), (9, [1, 0])])
+def test_steps_backwards_begin_inside(start, kept):
+    names = {"start": [start], "end": [-(2**40)], "axes": [0], "steps": [-1]}
+    feeds = {n: np.array(v) for n, v in names.items()}
+    case = case_of(
+        helper.make_node("Slice", ["x", *feeds], ["y"]), x=np.arange(2, dtype=F32), **feeds
+    )
+    assert run_reference(case.model, case.runs)[0][0].tolist() == kept
+    assert judge(case).oracles == {"onnxruntime": "", "reference": ""}
+
+
 def test_rounding_that_a_graph_amplifies_is_told_from_faults(plant):
     """The sum is zero but for rounding, and the quotient therefore anything."""
     x = np.array([[0.1, 0.2, -0.3, 1e-9]], F32)

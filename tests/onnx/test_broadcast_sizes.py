@@ -56,6 +56,10 @@ MODELS = {
     "sums of products": """g (float[n, j] x, float[k, 2] z) => (float a) {
         a = Einsum<equation = "ij,jk->ik">(x, z)
     }""",
+    "a product of what has met": """g (float[n] x, float[2, m] z, float[m, 3] w) => (float a) {
+        t = Mul(x, z)
+        a = MatMul(t, w)
+    }""",
     "a bias": "g (float[n, 4] x, float[k] c) => (float a) { a = Gemm(x, w, c) }",
     "other shapes between": """g (float[n, 6] x, float[3, m] z) => (float a, float b) {
         r = Transpose<perm = [1, 0]>(z)
@@ -79,6 +83,26 @@ MODELS = {
         j = Squeeze(i, zero)
         l = Gather(x, j)
         a = Mul(l, z)
+    }""",
+    "joined before data tell": """g (float[n] x, float[m] z, float[1, k] w) => (float a) {
+        i = NonZero(x)
+        l = Cast<to = 1>(i)
+        t = Add(l, z)
+        a = Concat<axis = 0>(t, w)
+    }""",
+    "shapes alone": """g (float[n] x, float[m] z) => (int64 a, float b) {
+        t = Add(x, z)
+        a = Shape(t)
+        i = NonZero(x)
+        l = Cast<to = 1>(i)
+        u = Mul(l, z)
+        s = Shape(u)
+        b = ConstantOfShape(s)
+    }""",
+    "a shape in a branch": """g (float[n] x, float[m] z, bool c) => (int64 a) {
+        a = If(c) <
+            then_branch = t () => (int64[1] u) { s = Add(x, z) u = Shape(s) },
+            else_branch = e () => (int64[1] v) { v = Shape(x) }>
     }""",
     "a branch": """g (float[n] x, float[m] z, bool c) => (float a) {
         a = If(c) <

@@ -20,6 +20,7 @@ import numpy as np
 
 from tilewright.dtypes import DType, dtype_of, f32, f64, i64
 from tilewright.graph.batches import BATCH_LETTERS, MAX_BATCH, merged_batch
+from tilewright.graph.claims import Claims
 from tilewright.graph.folding import (
     FREE_ELEMENTS,
     MAX_KNOWN,
@@ -30,7 +31,7 @@ from tilewright.graph.folding import (
     require_possible,
 )
 from tilewright.graph.followed import tidied
-from tilewright.graph.ir import Array, Graph, Meeting, Node, Shape, TensorType, Value, array_type
+from tilewright.graph.ir import Array, Graph, Node, Shape, TensorType, Value, array_type
 from tilewright.graph.long_sizes import LongSizes
 from tilewright.graph.ops import (
     Concat,
@@ -77,7 +78,7 @@ class Builder:
     """Collects nodes in order; `label` names the operator of the model that they stand for.
 
     What is folded is paid for from `purse`. `spreads`: sizes that meet may differ, if one is one,
-    unless they are those of an operator that is `strict`, which are noted as `equal`.
+    unless they are those of an operator that is `strict`, which are noted in `claims`.
     """
 
     spreads = strict = False
@@ -93,8 +94,8 @@ class Builder:
         self._long = LongSizes()
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
-        self.equal: set[Meeting] = set()
         self.counted: dict[Value, Value] = {}  # the numbers below one that data tells
+        self.claims = Claims()
         self.purse = purse or Purse()
 
     # ---- values
@@ -167,8 +168,7 @@ class Builder:
             self._long.count(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
-            if self.strict:
-                self.equal.update(map(frozenset, op.meetings([v.type for v in inputs], types)))
+            self.claims.note(op.meetings([v.type for v in inputs], types), strict=self.strict)
             if fold and len(results) == 1:
                 self._follow(op, inputs, results[0])
         if fold:
@@ -352,7 +352,7 @@ class Builder:
         """
         op = Contract(left, right, result, dtype or a.dtype)
         for c in () if broadcasts else {*left}.intersection(right).difference(result):
-            self.equal.add(frozenset((a.shape[left.index(c)], b.shape[right.index(c)])))
+            self.claims.note([(a.shape[left.index(c)], b.shape[right.index(c)])], strict=True)
         summed = (*zip(left, a.shape, strict=True), *zip(right, b.shape, strict=True))
         if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
             (kind,) = op.infer([a.type, b.type])

@@ -45,8 +45,8 @@ def host_graph(model: onnx.ModelProto) -> Graph | None:
     from tilewright.graph import Builder
     from tilewright.graph.ops.host import Host
 
-    inputs = [(i.name, _tensor(i.type)) for i in inputs_of(model)]
-    outputs = [(o.name, _tensor(o.type)) for o in outputs_of(model)]
+    inputs = [(i.name, _tensor(i)) for i in inputs_of(model)]
+    outputs = [(o.name, _tensor(o)) for o in outputs_of(model)]
     kinds = [kind for _, kind in (*inputs, *outputs)]
     if not outputs or None in kinds:
         return None
@@ -96,15 +96,15 @@ def outputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
         return list(model.graph.output)
 
 
-def _tensor(proto: onnx.TypeProto) -> TensorType | None:
-    """The type of a tensor with sizes of its own; None for anything else."""
+def _tensor(info: onnx.ValueInfoProto) -> TensorType | None:
+    """The type of a tensor, whose sizes without a name are its own; None for anything else."""
     from tilewright.frontend.onnx.node import dtype_of_onnx
     from tilewright.frontend.onnx.registry import Declined
     from tilewright.graph import TensorType
     from tilewright.tensor import ir as tir
 
-    kind = proto.tensor_type
-    if proto.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
+    kind = info.type.tensor_type
+    if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
         return None
     try:
         dtype = dtype_of_onnx(kind.elem_type)
@@ -113,7 +113,7 @@ def _tensor(proto: onnx.TypeProto) -> TensorType | None:
     dims = [
         tir.Const(int(d.dim_value))
         if d.HasField("dim_value") and d.dim_value >= 0  # negative ones are unknown
-        else tir.Var(d.dim_param or f"d{k}")
+        else tir.Var(d.dim_param or f"{info.name}_{k}")
         for k, d in enumerate(kind.shape.dim)
     ]
     return TensorType(dtype, tuple(dims))
@@ -192,10 +192,10 @@ class WholeModule(Module):
 
 def info_of(info: onnx.ValueInfoProto) -> TensorInfo:
     """What callers see of an input or output."""
-    kind = _tensor(info.type)
+    kind = _tensor(info)
     dtype: DType | None = kind.dtype if kind is not None else None
     shape = tuple(
-        int(d.dim_value) if d.HasField("dim_value") else d.dim_param or f"d{k}"
+        int(d.dim_value) if d.HasField("dim_value") else d.dim_param or f"{info.name}_{k}"
         for k, d in enumerate(info.type.tensor_type.shape.dim)
     )
     name = type_name(dtype) if dtype is not None else onnx_type_name(info.type)

@@ -40,11 +40,11 @@ class Meetings:
         self._known: dict[tuple[int, tuple[int, ...]], tuple[MeetsOneError, ...]] = {}
 
     def require_not_one(self, which: int, sizes: tuple[int, ...]) -> None:
-        """Raise `MeetsOneError` if a size that could not be computed is such a check.
+        """Raise `MeetsOneError` if a size that could not be computed is such a check, or needs one.
 
         `sizes` are known as far as they were computed before it.
         """
-        if which not in self.checks:
+        if not self._sides(which):
             return
         found = self._known.get((which, sizes))
         if found is None:  # threads that meet here find the same
@@ -57,12 +57,24 @@ class Meetings:
             error.ones = known.ones
             raise error
 
+    def _sides(self, which: int) -> Sequence[SizeExpr]:
+        """Those of a check, or of later ones that a size needs.
+
+        What meets a number of places that data tell is taken to be as long before that is known.
+        """
+        if which in self.checks:
+            return self.checks[which]
+        every = self.program.sizes
+        later = [k for k in self.checks if every[k].segment > every[which].segment]
+        used = set(_used(every[which].value or ()))
+        return [side for k in later for side in self.checks[k] if used.intersection(_used(side))]
+
     def _met(self, which: int, sizes: Sequence[int]) -> Iterator[MeetsOneError]:
         """The error if one of two sizes that differ is one in this run.
 
         One that was known before, and has to be equal all the same, is not broadcast.
         """
-        if any(_used(side) and _number(side, sizes) == 1 for side in self.checks[which]):
+        if any(_used(side) and _number(side, sizes) == 1 for side in self._sides(which)):
             told = failure(self.program, 1, Outcome.BAD_SIZE, which, 0)
             error = MeetsOneError(told.code, told.facts, hint=told.hint)
             error.ones = frozenset(self._ones(which, sizes))
@@ -77,6 +89,10 @@ class Meetings:
         every = self.program.sizes
         told = {-1 - dim for port in self.program.inputs for dim in port.dims}
         known = list(sizes)
+        if which not in self.checks:
+            alone = (side for side in self._sides(which) if _number(side, known) == 1)
+            used = (k for side in alone for k in _used(side))
+            yield from (every[k].name for k in used if k in told and known[k] == 1)
         for number, size in enumerate(every):
             if size.segment == 0 and size.value is not None and number not in self.checks:
                 known[number] = _number(size.value, known)

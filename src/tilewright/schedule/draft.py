@@ -34,6 +34,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of
+from tilewright.tensor.visit import free_vars
 
 __all__ = ["draft"]
 
@@ -64,12 +65,33 @@ def draft(
     for group in groups:
         if not done.issuperset(group.members):
             _schedule_group(context, group)
+    _start_in_front(schedule)
     return schedule
 
 
 def _is_empty(func: tir.Func) -> bool:
     """Whether some array has no elements: there is nothing to do fast."""
     return any(tir.int_value(d) == 0 for buffer in func.params for d in buffer.shape)
+
+
+def _start_in_front(schedule: Schedule) -> None:
+    """Set the start values of what no recipe has scheduled in front of all loops that fold.
+
+    Lowering does so for one loop. Of several it takes the first iteration of the outer one apart,
+    which a size of zero does not have.
+    """
+    for name in schedule.blocks():
+        block = schedule.block(name)
+        folds = [it.kind is tir.IterKind.REDUCE for it in block.iters]
+        used = [free_vars(at) for at, f in zip(block.bindings, folds, strict=True) if f]
+        walks = [n for n in schedule.loops(name) if any(schedule.loop(n).var in u for u in used)]
+        is_sized = all(tir.int_value(schedule.loop(n).extent) is not None for n in walks)
+        if block.init is None or len(walks) < 2 or is_sized:
+            continue
+        try:
+            schedule.decompose_reduction(name, walks[0])
+        except UserError as problem:
+            schedule.remarks.append(f"{name}: starts in a first iteration ({problem.code.id})")
 
 
 def _schedule_group(context: Context, group: Group) -> None:

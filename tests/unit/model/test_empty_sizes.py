@@ -60,6 +60,10 @@ CASES = {
         model("MatMul", {"x": [5, "n"], "z": ["n", 7]}),
         [{"x": (5, 0), "z": (0, 7)}, {"x": (5, 3), "z": (3, 7)}],
     ),
+    "one number of a product over nothing": (
+        model("Einsum", {"x": ["n", "m"], "z": ["n", "k"]}, equation="ij,ij->"),
+        [{"x": shape, "z": shape} for shape in ((0, 5), (5, 0), (0, 0), (4, 5))],
+    ),
     "a border around nothing": (
         model("Pad", {"x": ["n", "m"]}, [PADS], mode="constant"),
         [{"x": (0, 4)}, {"x": (4, 0)}, {"x": (0, 0)}, {"x": (2, 3)}],

@@ -61,3 +61,14 @@ def test_what_no_input_has_is_said_by_nothing() -> None:
 def test_other_checks_and_numbers_are_not_broadcast() -> None:
     assert ones(program((size(0), size(1)), name="a = b"), 3, 1, 3) is None
     assert ones(program((size(0), ONE)), 3, 3) is None
+
+
+def test_what_is_compared_before_data_tell_is_one_as_well() -> None:
+    """n meets m and has to be k, and m is known in a later segment."""
+    sizes = [Size("n"), Size("k"), Size("n = k", (*ONE, *size(0), *size(1), *CHECK))]
+    sizes += [Size("m", None, 1), Size(f"m = n{OR_ONE}", (*ONE, *size(3), *size(0), *CHECK), 1)]
+    inputs = [Port(name, f32, (-1 - k,), (name,), k) for k, name in enumerate("nk")]
+    found = Program("p", tuple(inputs), (), tuple(sizes), (), (), ())
+    assert ones(found, 2, 1, 3) == {"n"}
+    assert ones(found, 2, 3, 1) is None
+    assert ones(found, 4, 1, 1, 1, 3) == {"n"}

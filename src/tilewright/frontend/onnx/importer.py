@@ -150,7 +150,7 @@ class Importer:
         flat = [pair for name, item in outputs for pair in named_parts(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
         lengths = tuple(length_of(item) for _, item in outputs)
-        equal, waits = frozenset(self.builder.equal), self.notes.waits
+        equal, waits = frozenset(self.builder.claims.equal), self.notes.waits
         return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal, waits)
 
     def walk(
