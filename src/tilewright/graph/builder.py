@@ -12,13 +12,12 @@ shape and no node at all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import DType, dtype_of, f32, f64, i64
+from tilewright.dtypes import DType, f32, f64, i64
 from tilewright.graph.batches import BATCH_LETTERS, MAX_BATCH, merged_batch
 from tilewright.graph.claims import Claims
 from tilewright.graph.folding import (
@@ -82,6 +81,7 @@ class Builder:
     """
 
     spreads = strict = False
+    claims: Claims | None = None
 
     def __init__(self, name: str = "graph", purse: Purse | None = None) -> None:
         self.name = name
@@ -95,7 +95,6 @@ class Builder:
         self._names: dict[str, int] = {}
         self._shared: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
         self.counted: dict[Value, Value] = {}  # the numbers below one that data tells
-        self.claims = Claims()
         self.purse = purse or Purse()
 
     # ---- values
@@ -168,7 +167,8 @@ class Builder:
             self._long.count(types)
             results = tuple(Value(self._fresh(op.name), t) for t in types)
             self.nodes.append(Node(op, inputs, results, self.label))
-            self.claims.note(op.meetings([v.type for v in inputs], types), strict=self.strict)
+            if self.claims is not None:
+                self.claims.note(op.meetings([v.type for v in inputs], types), strict=self.strict)
             if fold and len(results) == 1:
                 self._follow(op, inputs, results[0])
         if fold:
@@ -351,8 +351,10 @@ class Builder:
         What is summed over has one size, unless a letter that stands for one `broadcasts`.
         """
         op = Contract(left, right, result, dtype or a.dtype)
-        for c in () if broadcasts else {*left}.intersection(right).difference(result):
-            self.claims.note([(a.shape[left.index(c)], b.shape[right.index(c)])], strict=True)
+        if self.claims is not None and not broadcasts:
+            letters = {*left}.intersection(right).difference(result)
+            pairs = [(a.shape[left.index(c)], b.shape[right.index(c)]) for c in letters]
+            self.claims.note(pairs, strict=True)
         summed = (*zip(left, a.shape, strict=True), *zip(right, b.shape, strict=True))
         if any(fixed(dim) == 0 for letter, dim in summed if letter not in result):
             (kind,) = op.infer([a.type, b.type])
@@ -433,18 +435,7 @@ def _number(expr: tir.Expr) -> int:
     return number
 
 
-def constant_scalar(value: float, dtype: DType) -> tir.Const:
-    """A literal in the type in which values of `dtype` are computed."""
-    wide = computed_as(dtype)
-    return tir.const(value if wide.is_float or math.isfinite(value) else 0, wide)
-
-
 def is_empty(kind: TensorType) -> bool:
     """Whether all sizes are known, and one of them is zero."""
     sizes = [fixed(d) for d in kind.shape]
     return 0 in sizes and None not in sizes
-
-
-def type_of(array: Array) -> DType:
-    """The element type of an array."""
-    return dtype_of(array.dtype)

@@ -6,6 +6,8 @@ its body with what the call hands over. Both multiply what a file holds, which h
 
 from __future__ import annotations
 
+import functools
+
 import onnx
 
 from tilewright.frontend.onnx.extent import too_large
@@ -25,8 +27,13 @@ class Budget:
 
     def __init__(self, model: onnx.ModelProto, nodes: int) -> None:
         self.model = model
+        self.copied_bytes = 0
         self.imports = nodes + min((MAX_COPIES - 1) * nodes, MAX_REPEATED) + SPARE_NODES
-        self.copies_bytes = COPIED_BASE + COPIED_FACTOR * model.ByteSize()
+
+    @functools.cached_property
+    def _factored(self) -> int:
+        """Bytes that the size of a model allows; to count that takes a second for 400 MB."""
+        return COPIED_FACTOR * int(self.model.ByteSize())
 
     def import_node(self) -> None:
         """One more node is imported."""
@@ -36,6 +43,6 @@ class Budget:
 
     def copy(self, size_bytes: int) -> None:
         """So many bytes of the file stand somewhere else again."""
-        self.copies_bytes -= size_bytes
-        if self.copies_bytes < 0:
+        self.copied_bytes += size_bytes
+        if self.copied_bytes > COPIED_BASE and self.copied_bytes > COPIED_BASE + self._factored:
             raise too_large(self.model, "its calls of functions multiply their contents")

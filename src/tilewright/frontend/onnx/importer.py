@@ -71,6 +71,7 @@ from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
+from tilewright.graph.claims import Claims
 from tilewright.graph.ir import Meeting
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
@@ -117,13 +118,13 @@ class Importer:
         self.model, self.settled = model, settled
         self.opsets = {"": 1, **opsets_of(model.opset_import)}
         self.local_functions = {(f.domain, f.name): f for f in model.functions}
-        self.builder = Builder(model.graph.name or "model")
+        self.builder, self.claims = Builder(model.graph.name or "model"), Claims()
         self.nodes = expanded_nodes(model)
         self.budget = Budget(model, self.nodes)
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
         known = settled or Settled()
-        self.builder.spreads = known.spreads
+        self.builder.spreads, self.builder.claims = known.spreads, self.claims
         self.size_vars: dict[str, tir.Expr] = dict.fromkeys(known.ones, tir.Const(1))
 
     def run(self) -> Imported:
@@ -150,7 +151,7 @@ class Importer:
         flat = [pair for name, item in outputs for pair in named_parts(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
         lengths = tuple(length_of(item) for _, item in outputs)
-        equal, waits = frozenset(self.builder.claims.equal), self.notes.waits
+        equal, waits = frozenset(self.claims.equal), self.notes.waits
         return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal, waits)
 
     def walk(
