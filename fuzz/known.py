@@ -220,11 +220,6 @@ KNOWN: Final[tuple[Known, ...]] = (
         for oracle in ("reference", "onnxruntime")
         for op in ("GroupNormalization", "LayerNormalization", "RMSNormalization")
     ),
-    Known(
-        "reference",
-        "LpNormalization with p = 1 divides by a sum of signed values",
-        _where("LpNormalization", lambda node: _attribute(node, "p", 2) == 1),
-    ),
     *(  # onnxruntime cuts, refuses or does as we do, as the operator and its type have it
         Known(oracle, f"{op} that pads by itself cuts images off", _where(op, _skips))
         for oracle in ("onnxruntime", "reference")

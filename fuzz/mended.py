@@ -15,6 +15,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as AnyConvTranspose
 from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
+from onnx.reference.ops.op_reduce_log_sum_exp import ReduceLogSumExp_18 as AnyReduceLogSumExp
 from onnx.reference.ops.op_slice import Slice_10 as AnySlice
 from onnx.reference.ops.op_tfidf_vectorizer import TfIdfVectorizer as AnyTfIdfVectorizer
 
@@ -31,8 +32,9 @@ def mended(opset: int) -> list[type]:
     renamed = [GridSample] if opset < 20 else []
     tested = [BatchNormalization] if opset < 14 else []
     stepping = [Slice] if opset >= 10 else []
-    always = [ConvTranspose, Gemm, Loop, SequenceInsert, TfIdfVectorizer]
-    return [*always, *stepping, *renamed, *rowwise, *tested]
+    infinite = [ReduceLogSumExp] if opset >= 18 else []
+    always = [ConvTranspose, Gemm, Loop, LpNormalization, SequenceInsert, TfIdfVectorizer]
+    return [*always, *stepping, *infinite, *renamed, *rowwise, *tested]
 
 
 class BatchNormalization(OpRun):  # type: ignore[misc]  # onnx has no types
@@ -110,6 +112,28 @@ class ConvTranspose(AnyConvTranspose):  # type: ignore[misc]  # onnx has no type
         parts = zip(np.split(x, group, 1), np.split(weights, group), biases, strict=True)
         found = [super(ConvTranspose, self)._run(*part, *how)[0] for part in parts]
         return (np.concatenate(found, 1),)
+
+
+class LpNormalization(OpRun):  # type: ignore[misc]  # onnx has no types
+    """A norm is made of sizes, without their signs."""
+
+    def _run(self, x: Any, axis: int = -1, p: int = 2) -> tuple[Any]:
+        norm = np.power(np.power(np.abs(x), p).sum(axis=axis, keepdims=True), 1.0 / p)
+        return (np.where(norm == 0, 0, x / norm).astype(x.dtype),)
+
+
+class ReduceLogSumExp(AnyReduceLogSumExp):  # type: ignore[misc]  # onnx has no types
+    """Infinitely many, or nothing at all, has a logarithm as well."""
+
+    def _run(
+        self, data: Any, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> tuple[Any]:
+        (found,) = super()._run(data, axes, keepdims, noop_with_empty_axes)
+        if not data.size:
+            return (found,)
+        along = self.handle_axes(axes, noop_with_empty_axes)
+        top = data.max(axis=along, keepdims=bool(keepdims))
+        return (np.where(np.isinf(top), top, found).astype(data.dtype),)
 
 
 class Slice(AnySlice):  # type: ignore[misc]  # onnx has no types

@@ -104,6 +104,21 @@ def test_steps_backwards_begin_inside(start, kept):
     assert judge(case).oracles == {"onnxruntime": "", "reference": ""}
 
 
+def test_norms_of_absolute_values():
+    x = np.array([[3.0, -1.0, 4.0]], F32)
+    case = case_of(helper.make_node("LpNormalization", ["x"], ["y"], p=1), x=x)
+    np.testing.assert_allclose(run_reference(case.model, case.runs)[0][0], x / 8)
+    assert judge(case).oracles == {"onnxruntime": "", "reference": ""}
+
+
+@pytest.mark.parametrize("top", [np.inf, -np.inf])
+def test_logarithms_of_infinite_sums(top):
+    x = np.array([[1.0 if top > 0 else top, top]], F32)
+    case = case_of(helper.make_node("ReduceLogSumExp", ["x"], ["y"]), x=x)
+    assert run_reference(case.model, case.runs)[0][0].tolist() == [[top]]
+    assert judge(case).oracles["reference"] == ""
+
+
 def test_rounding_that_a_graph_amplifies_is_told_from_faults(plant):
     """The sum is zero but for rounding, and the quotient therefore anything."""
     x = np.array([[0.1, 0.2, -0.3, 1e-9]], F32)
