@@ -40,7 +40,7 @@ def reshape(g: Growth, op: str) -> None:
             [0] * at + [g.draw.choice(factors), -1] + [x.shape[k] for k in range(at + 1, x.rank)]
         )
     require(x.all(lambda a: a.size) or kind == "same", "-1 of nothing")
-    g.add(op, [x, g.parameter(np.array(shape, np.int64))])
+    g.add(op, [x, g.told(shape)])
 
 
 def transpose(g: Growth, op: str) -> None:
@@ -157,7 +157,7 @@ def pad(g: Growth, op: str) -> None:
         value = g.draw.choice((None, 1.5)) if mode == "constant" else None
         g.add(op, [x], pads=pads, mode=mode, value=value)
         return
-    given = [g.parameter(np.array(pads, np.int64))]
+    given = [g.told(pads)]
     if mode == "constant" and g.draw.random() < 0.5:
         given.append(g.parameter(random_array(g.draw, x.type, ())))
     g.add(op, [x, *given], mode=mode)
@@ -171,13 +171,13 @@ def expand(g: Growth, op: str) -> None:
     shape = [g.draw.choice((1, 2, 3)) if d == 1 else g.draw.choice((1, d)) for d in x.shape]
     if g.draw.random() < 0.4:
         shape = [g.draw.choice((1, 2, 3)), *shape]
-    g.add(op, [x, g.parameter(np.array(shape, np.int64))])
+    g.add(op, [x, g.told(shape)])
 
 
 def tile(g: Growth, op: str) -> None:
     x = g.pick(g.types(op), low=1, high=4)
     counts = [g.draw.choice((1, 1, 2, 3, 0 if g.draw.random() < 0.1 else 1)) for _ in x.shape]
-    g.add(op, [x, g.parameter(np.array(counts, np.int64))])
+    g.add(op, [x, g.told(counts)])
 
 
 def blocks(g: Growth, op: str) -> None:
