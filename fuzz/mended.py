@@ -17,6 +17,7 @@ from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
 from onnx.reference.ops.op_reduce_log_sum_exp import ReduceLogSumExp_18 as AnyReduceLogSumExp
 from onnx.reference.ops.op_slice import Slice_10 as AnySlice
+from onnx.reference.ops.op_stft import STFT as AnySTFT  # noqa: N811  (no constant)
 from onnx.reference.ops.op_tfidf_vectorizer import TfIdfVectorizer as AnyTfIdfVectorizer
 
 from fuzz.case import Array
@@ -33,7 +34,7 @@ def mended(opset: int) -> list[type]:
     tested = [BatchNormalization] if opset < 14 else []
     stepping = [Slice] if opset >= 10 else []
     infinite = [ReduceLogSumExp] if opset >= 18 else []
-    always = [ConvTranspose, Gemm, Loop, LpNormalization, SequenceInsert, TfIdfVectorizer]
+    always = [ConvTranspose, Gemm, Loop, LpNormalization, STFT, SequenceInsert, TfIdfVectorizer]
     return [*always, *stepping, *infinite, *renamed, *rowwise, *tested]
 
 
@@ -134,6 +135,21 @@ class ReduceLogSumExp(AnyReduceLogSumExp):  # type: ignore[misc]  # onnx has no 
         along = self.handle_axes(axes, noop_with_empty_axes)
         top = data.max(axis=along, keepdims=bool(keepdims))
         return (np.where(np.isinf(top), top, found).astype(data.dtype),)
+
+
+class STFT(AnySTFT):  # type: ignore[misc]  # onnx has no types
+    """A signal of real numbers may do without a dimension for their parts."""
+
+    def _run(
+        self,
+        signal: Any,
+        step: Any,
+        window: Any = None,
+        length: Any = None,
+        onesided: int = 1,
+    ) -> tuple[Any]:
+        parts = signal[..., None] if signal.ndim == 2 else signal
+        return (super()._run(parts, step, window, length, onesided=onesided)[0],)
 
 
 class Slice(AnySlice):  # type: ignore[misc]  # onnx has no types

@@ -116,8 +116,9 @@ def run_stepwise(
 def _floor(node: onnx.NodeProto, values: Mapping[str, Value]) -> float | Array:
     """What errors are relative to besides the result, where it is small beside what it is made of.
 
-    Weights of cubic interpolations are sums of much larger numbers, and one plus a hyperbolic
-    tangent or an error function has the errors of one.
+    Weights of cubic interpolations are sums of much larger numbers, of places whose errors grow
+    with how far they are, and one plus a hyperbolic tangent or an error function has the errors of
+    one.
     """
     if node.op_type in BESIDE_ONE:
         return 1.0
@@ -128,7 +129,7 @@ def _floor(node: onnx.NodeProto, values: Mapping[str, Value]) -> float | Array:
     cubic = any(a.name == "mode" and a.s in {b"cubic", b"bicubic"} for a in node.attribute)
     if cubic or node.op_type.endswith("Gelu"):
         sizes = _sizes(values[node.input[0]])
-        return float(np.max(sizes, initial=0)) if cubic else sizes
+        return float(np.max(sizes, initial=0)) * max(sizes.shape, default=1) if cubic else sizes
     return 0.0
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from fuzz.case import Array
 from fuzz.grow import Growth, Value, require
 from fuzz.values import FLOATS, is_float
 
@@ -44,6 +45,7 @@ def reduce(g: Growth, op: str) -> None:
     x = g.pick(types, low=0 if g.opset >= 18 else 1)
     if op in WHOLE or g.opset < 20:
         require(x.all(lambda a: a.size), "nothing to reduce")
+    require(op != "ReduceL2" or x.all(_norm_fits), "a norm that the type cannot hold")
     keep = {"keepdims": g.draw.randint(0, 1)} if g.draw.random() < 0.8 else {}
     axes = axes_of(g, x, low=1 if g.opset < 18 else 0) if g.draw.random() < 0.8 else None
     as_input = g.opset >= 18 or (op == "ReduceSum" and g.opset >= 13)
@@ -63,6 +65,13 @@ def arg(g: Growth, op: str) -> None:
         attributes["select_last_index"] = g.draw.randint(0, 1)
     require(x.all(lambda a: a.size), "nothing to choose from")
     g.add(op, [x], **attributes)
+
+
+def _norm_fits(a: Array) -> bool:
+    """Whether the length of a vector of integers is one of them."""
+    if is_float(a.dtype):
+        return True
+    return bool(np.linalg.norm(a.astype(np.float64).ravel()) <= np.iinfo(a.dtype).max)
 
 
 def _ordered(x: Value) -> bool:
