@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+import tilewright
+from tests.expect import raises_code
 from tests.onnx.beside_ort import assert_alike, beside, node_model, onnxruntime_results
 from tilewright.graph.ir import Array
 
@@ -180,7 +182,6 @@ class Grouped:
 
     def check(self, inputs: list[Any], **options: Any) -> None:
         """Beside onnxruntime, where caches hold something."""
-        import tilewright
 
         attributes = {"num_heads": HEADS, "kv_num_heads": self.shared, **options}
         model, feeds = node_model(
@@ -258,3 +259,18 @@ def test_gated_relative_position_bias(rng: np.random.Generator) -> None:
     wanted = (u * (r * factor - 1) + 2) * distances
     inputs = [x, bias, distances, weight, shift, factor]
     beside("GatedRelativePositionBias", inputs, wanted=[wanted.astype("f4")], num_heads=HEADS)
+
+
+@pytest.mark.parametrize("unknown", ["x0", "x1"])
+def test_features_that_only_the_other_operand_tells(rng: np.random.Generator, unknown: str) -> None:
+    arrays = [normal(rng, 2, size, 8) for size in (3, 5, 5)]
+    model, feeds = node_model(
+        "MultiHeadAttention", arrays, [FLOAT], domain="com.microsoft", num_heads=2
+    )
+    (info,) = (i for i in model.graph.input if i.name == unknown)
+    info.type.tensor_type.shape.dim[2].dim_param = "features"
+    module = tilewright.compile(model, cache=False, threads=1)
+    (wanted,) = onnxruntime_results(model, feeds)
+    assert_alike(module.run(feeds)[0], wanted)
+    with raises_code("C025"):
+        module.run({**feeds, unknown: np.tile(feeds[unknown], (1, 1, 2))})

@@ -52,6 +52,8 @@ def multi_head_attention(
     if q.rank != 3 or k.rank != v.rank or k.rank not in {3, 4}:
         node.decline("keys and values of other forms")
     heads = node.int("num_heads")
+    if k.rank == 3:
+        q, k = _as_wide(b, q, k), _as_wide(b, k, q)
     if bias is not None:
         q, k, v = _with_bias(b, bias, q, k, v)
     q, stored = split_heads(b, q, heads), HEADS_FIRST if k.rank == 4 else HEADS_INSIDE
@@ -69,6 +71,13 @@ def multi_head_attention(
     cached: list[Value | None] = [k, v] if stored == HEADS_FIRST else [None, None]
     scores = _scores(b, node, q, k, stored, masks, past) if node.wants(3) else None
     return [y, *cached, scores]
+
+
+def _as_wide(b: Builder, x: Value, other: Value) -> Value:
+    """Features of an unknown number as many as those of the other one, which are known."""
+    if fixed(x.shape[2]) is not None or fixed(other.shape[2]) is None:
+        return x
+    return b.reshape(x, (*x.shape[:2], other.shape[2]))
 
 
 def _scores(
