@@ -42,12 +42,12 @@ def test_every_change_changes_something(kind):
 
 def test_a_few_mutants_of_everything(tmp_path):
     out = tmp_path / "report.json"
-    command = [sys.executable, "-m", "fuzz", "hostile", "--count", "30", "--seed", "7"]
+    command = [sys.executable, "-m", "fuzz", "hostile", "--count", "20", "--seed", "7"]
     command += ["--workers", "2", "--out", str(out), "--keep", str(tmp_path / "found")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(out.read_text())
-    assert report["mutants"] == 30 == sum(report["kinds"].values()) == sum(report["ends"].values())
+    assert report["mutants"] == 20 == sum(report["kinds"].values()) == sum(report["ends"].values())
     assert report["seed"] == 7
     assert report["findings"] == []
     assert report["slowest"][0]["cpu_s"] <= 5.0

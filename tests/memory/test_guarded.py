@@ -23,7 +23,7 @@ def runs_of(said: str) -> int:
 def test_a_sample_with_pages_behind():
     """Shapes that do not fit; places and regions that data says, huge, negative and infinite."""
     said = run_apart(
-        "end", "shapes", "places:/128", "regions:/128", "told:/5", "graphs:1", "nodes:*/900"
+        "end", "shapes", "places:/256", "regions:/256", "told:/5", "graphs:1", "nodes:*/900"
     )
     assert runs_of(said) >= 15
 
@@ -40,7 +40,7 @@ def test_a_sample_of_other_sizes():
 
 def test_a_sample_of_other_attributes():
     """Tables that are made of attributes hold places, too."""
-    assert runs_of(run_apart("none", "altered:TreeEnsemble(", "altered:/160")) >= 20
+    assert runs_of(run_apart("none", "altered:TreeEnsemble(", "altered:/320")) >= 12
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
@@ -34,6 +36,11 @@ def told(op: str, shape, count: int, **attributes) -> ModelProto:
 
 def numbered(shape) -> np.ndarray:
     return np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+
+
+@functools.cache
+def module_of(name: str) -> tw.Module:
+    return compiled(RIGHT[name][0])
 
 
 def compiled(model: ModelProto) -> tw.Module:
@@ -93,7 +100,7 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_whatever_data_tells(name):
     model, cases = RIGHT[name]
-    module = compiled(model)
+    module = module_of(name)
     for shape, wanted in cases:
         rows = np.array([wanted, np.array(wanted) - 1])
         feeds = {"x": numbered(shape), "rows": rows}
@@ -123,7 +130,7 @@ def test_whatever_data_tells(name):
     ],
 )
 def test_what_makes_no_sense_is_refused(name, shape, wanted):
-    module = compiled(RIGHT[name][0])
+    module = module_of(name)
     with raises_code("C025"):
         module.run({"x": numbered(shape), "rows": np.array([wanted])})
 

@@ -137,7 +137,7 @@ def test_one_session_and_many_callers(name, threads):
     together(work)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_many_sessions_at_once(threads):
     """Also two of one model, which share nothing but the pool of threads."""
     names = [*MAKERS, "pictures"]

@@ -139,7 +139,7 @@ def spread_cases(draw: st.DrawFn) -> tuple[SpreadTiles, tuple[int, ...], tuple[i
     return tiles, tuple(draw(st.integers(1, 7)) for _ in range(rank)), after
 
 
-@examples(6)
+@examples(4)
 @given(case=spread_cases(), groups=st.sampled_from((1, 1, 2)), data=st.data())
 def test_transposed_convolution(case, groups: int, data: st.DataObject):
     tiles, space, after = case
