@@ -73,6 +73,35 @@ def test_weights_that_are_not_what_they_say(fields):
         compiled(with_weight(**fields))
 
 
+TYPES = [n for n in TensorProto.DataType.values() if n != TensorProto.UNDEFINED]
+IMPOSSIBLE = [[0, 2**62], [2**40, 0, 2**40], [2**63 - 1, 2**63 - 1, 0], [2**57, 0]]
+
+
+@pytest.mark.parametrize("dims", IMPOSSIBLE)
+def test_nothing_beside_dimensions_that_no_array_has(dims):
+    """They hold all of their elements, which are none."""
+    for kind in TYPES:
+        for fields in ({}, {"raw_data": b""}):
+            with raises_code("M002"):
+                compiled(with_weight(data_type=kind, dims=dims, **fields))
+        value = TensorProto(name="v", data_type=kind, dims=dims)
+        node = helper.make_node("Constant", [], ["y"], value=value)
+        result = helper.make_tensor_value_info("y", kind, None)
+        graph = helper.make_graph([node], "nothing", [], [result])
+        with raises_code("M002"):
+            compiled(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)]))
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.zeros(0, np.float32), "w"),
+        numpy_helper.from_array(np.zeros(0, np.int64), "places"),
+        dims,
+    )
+    model = two_outputs()
+    del model.graph.initializer[:]
+    model.graph.sparse_initializer.append(sparse)
+    with raises_code("M002"):
+        compiled(model)
+
+
 def test_content_of_large_weights_is_checked_too():
     """Large ones are looked at when they become arrays, so that nothing is copied twice."""
     x = helper.make_tensor_value_info("x", 1, [1])

@@ -7,7 +7,7 @@ file. Nothing is allocated by what it says alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from onnx import TensorProto, numpy_helper
 
 from tilewright.errors import Code, ModelError
 from tilewright.frontend.onnx.limits import MAX_RANK, memory_bytes
+from tilewright.graph.folding import MAX_ELEMENTS
 from tilewright.shown import shown
 
 __all__ = ["array_of", "bytes_of", "is_external", "is_type", "problem_of", "sparse_problem_of"]
@@ -90,9 +91,14 @@ def _form_problem(tensor: onnx.TensorProto) -> str:
         return f"a dimension is {min(dims)}"
     if tensor.HasField("segment"):
         return "it is one of several segments, which no exporter writes"
-    if math.prod(dims) >= 1 << 63 or bytes_of(tensor) > memory_bytes():
+    if not _is_possible(dims) or bytes_of(tensor) > memory_bytes():
         return f"its dimensions {dims} ask for more elements than fit into memory"
     return ""
+
+
+def _is_possible(dims: Sequence[int]) -> bool:
+    """Whether an array can have these dimensions: beside one that is zero the others count, too."""
+    return math.prod(d for d in dims if d) <= MAX_ELEMENTS
 
 
 def _content_problem(tensor: onnx.TensorProto, *, deep: bool) -> str:
@@ -137,7 +143,7 @@ def sparse_problem_of(tensor: onnx.SparseTensorProto) -> str:
         problem = problem_of(part, deep=True)
         if problem:
             return problem
-    if len(dims) > MAX_RANK or min(dims, default=0) < 0 or math.prod(dims) >= 1 << 63:
+    if len(dims) > MAX_RANK or min(dims, default=0) < 0 or not _is_possible(dims):
         return f"its dimensions {dims[:MAX_RANK]} have no meaning"
     dense = math.prod(dims) * _BITS.get(tensor.values.data_type, 64) // 8
     if dense > memory_bytes():
