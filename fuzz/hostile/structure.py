@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, helper
 
 from fuzz.hostile.malice import MALICE
@@ -262,6 +263,6 @@ def mutated(rng: random.Random, model: onnx.ModelProto) -> tuple[str, bytes]:
     for kind in kinds:
         try:
             CHANGES[kind](rng, copy)
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, TypeError, ValueError, DecodeError):
             continue  # nothing there to change in this way, or protobuf itself refuses
     return kinds[0], copy.SerializeToString()
