@@ -22,6 +22,7 @@ from tilewright.runtime.artefact import open_artefact
 from tilewright.runtime.pool import physical_cores, quota_cpus, usable_cpus
 from tilewright.shown import in_line
 from tilewright.target import Measured, Target
+from tilewright.target.known import KNOWN, find
 from tilewright.tensor import library
 
 __all__ = ["add_to"]
@@ -121,6 +122,7 @@ def _findings(target: Target, error: float) -> dict[str, dict[str, object]]:
         },
         "target": {
             "cpu": target.cpu,
+            "core figures of": _core_figures(target),
             "triple": target.triple,
             "vectors": f"{target.vector_registers} × {target.vector_bytes * 8} bits",
             **caches,
@@ -136,14 +138,24 @@ def _findings(target: Target, error: float) -> dict[str, dict[str, object]]:
         "self-test": {"matmul": "right" if error < 1e-4 else f"wrong by {error}"},
     }
     if target.measured is not None:
-        found["measured"] = _rates(target.measured)
+        found["measured"] = _rates(target, target.measured)
     return found
 
 
-def _rates(measured: Measured) -> dict[str, object]:
+def _core_figures(target: Target) -> str:
+    """Which row of the table of processors describes this core, and whether that is a guess."""
+    if find(target.cpu) is not None:
+        return target.core_of
+    guess = "the closest known processor" if KNOWN[target.core_of].vendor else "its level"
+    return f"{target.core_of}, {guess}: `{target.cpu}` is not in the table"
+
+
+def _rates(target: Target, measured: Measured) -> dict[str, object]:
+    nominal = target.with_measured(None).peak_gflops()
     rows: dict[str, object] = {
         "multiply-add limit": f"{measured.fma_gflops.one:.1f} GFLOP/s on one core, "
-        f"{measured.fma_gflops.all:.1f} on all"
+        f"{measured.fma_gflops.all:.1f} on all",
+        "by the core figures": f"{nominal:.1f} GFLOP/s at {target.frequency_ghz:.2f} GHz",
     }
     for level in measured.bandwidth:
         rows[f"{level.level} read"] = f"{level.read.one:.1f} GB/s, {level.read.all:.1f} on all"

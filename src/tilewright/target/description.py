@@ -114,6 +114,8 @@ class Target:
     cores: int
     threads_per_core: int = 1
     frequency_ghz: float = field(default=2.5, compare=False)
+    core_of: str = field(default="", compare=False)
+    """The row of the table of processors that `core` comes from; see `known.closest`."""
     measured: Measured | None = field(default=None, compare=False)
 
     @staticmethod
@@ -166,7 +168,7 @@ class Target:
     def fingerprint(self) -> str:
         """16 hex digits that equal descriptions share, on every machine and in every run."""
         data = self.to_dict()
-        for volatile in ("name", "frequency_ghz", "measured", "llvm_features"):
+        for volatile in ("name", "frequency_ghz", "core_of", "measured", "llvm_features"):
             del data[volatile]
         data["features"] = sorted(self.code_features)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))

@@ -3,7 +3,8 @@
 LLVM knows the processor's name and features; a hypervisor may hide some of them, so that only what
 the kernel reports as well is believed. Without llvmlite (a compiled artefact needs none) the kernel
 alone decides and the name is that of the instruction-set level. What sysfs does not tell is taken
-from the table of known machines. `root` exists for tests: it stands for `/`.
+from the table of known machines: from the row of the processor's name, else from the one that is
+closest by vendor and features. `root` exists for tests: it stands for `/`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pathlib import Path
 
 from tilewright.target.description import Cache, Target
 from tilewright.target.isa import ARCHES, X86, Arch
-from tilewright.target.known import KNOWN, Known, level_of
+from tilewright.target.known import Known, closest, find, level_of
 
 __all__ = ["detect", "host", "present"]
 
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
+_VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd", "HygonGenuine": "amd", "0x61": "apple"}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -62,7 +64,7 @@ def detect(root: Path, machine: str, llvm: LlvmView | None, cpus: tuple[int, ...
     info = _cpuinfo(root)
     features, llvm_features = _features(arch, info, llvm)
     level = level_of(arch, features)
-    row = KNOWN.get(llvm.cpu, level) if llvm else level
+    row = (find(llvm.cpu) if llvm else None) or closest(arch, features, _vendor(arch, info))
     siblings = _siblings(root, cpus)
     cores = max(1, len(set(siblings.values())))
     vector_bytes, vector_registers = arch.vector_shape(features)
@@ -81,6 +83,7 @@ def detect(root: Path, machine: str, llvm: LlvmView | None, cpus: tuple[int, ...
         cores=cores,
         threads_per_core=max(1, len(cpus) // cores),
         frequency_ghz=_frequency_ghz(root, cpus[0], info),
+        core_of=row.cpu,
     )
 
 
@@ -134,6 +137,12 @@ def _kernel_features(arch: Arch, info: dict[str, str]) -> frozenset[str]:
     known = {name for name in arch.needs if arch.kernel_names.get(name, name) in words}
     # The kernel lists `fp` and `asimd` for AArch64, but never what x86-64 always has.
     return frozenset(known) | (arch.closure(["sse2"]) if known and arch is X86 else frozenset())
+
+
+def _vendor(arch: Arch, info: dict[str, str]) -> str:
+    """Who designed the core; most of those who license AArch64 build cores by Arm."""
+    name = info.get("vendor_id") or info.get("CPU implementer", "")
+    return _VENDORS.get(name, "arm" if name and arch.name == "aarch64" else "")
 
 
 def _siblings(root: Path, cpus: tuple[int, ...]) -> dict[int, frozenset[int]]:

@@ -1,7 +1,7 @@
 """Targets by name: `name[+feature…][,±feature…]`, such as `x86-64-v3,-fma` or `aarch64+dotprod`.
 
 A feature brings along what it stands on, and takes along what stands on it. Names are the rows of
-`known.KNOWN`, and `host`.
+`known.KNOWN`, processors and products with the core of a row (`known.SAME_CORE`), and `host`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from tilewright.errors import Code, TargetError
 from tilewright.target.description import Target
 from tilewright.target.isa import ARCHES
-from tilewright.target.known import KNOWN, LLVM_CPU
+from tilewright.target.known import KNOWN, LLVM_CPU, SAME_CORE, find
 
 __all__ = ["names", "parse"]
 
@@ -30,7 +30,7 @@ _FORM = re.compile(r"(?P<name>[\w.-]+)(?P<switches>([+,][\w.+-]+)*)")
 
 def names() -> list[str]:
     """All names, `host` first."""
-    return ["host", *KNOWN]
+    return ["host", *KNOWN, *SAME_CORE]
 
 
 def parse(text: str) -> Target:
@@ -48,15 +48,15 @@ def parse(text: str) -> Target:
 def _base(name: str) -> Target:
     if name == "host":
         return Target.host()
-    if name not in KNOWN:
+    row = find(name)
+    if row is None:
         raise TargetError(T001, {"name": name}, hint=_did_you_mean(name, names()))
-    row = KNOWN[name]
     vector_bytes, vector_registers = row.arch.vector_shape(row.features)
     return Target(
         name=name,
         triple=row.arch.triple,
         arch=row.arch.name,
-        cpu=LLVM_CPU.get(row.cpu, row.cpu),
+        cpu=LLVM_CPU.get(name, name),
         llvm_features=",".join(f"+{feature}" for feature in sorted(row.features)),
         features=row.features,
         vector_bytes=vector_bytes,
@@ -65,6 +65,7 @@ def _base(name: str) -> Target:
         core=row.core,
         caches=row.caches(CORES),
         cores=CORES,
+        core_of=row.cpu,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import tilewright
-from tilewright.cli import main
+from tilewright.cli import doctor, main
 from tilewright.explain import EXAMPLES
 from tilewright.pipeline import STAGES
+from tilewright.target import Target
 
 
 def test_without_arguments_it_shows_the_help(capsys):
@@ -168,6 +170,27 @@ def test_a_file_without_a_model_is_refused(content, tmp_path, capsys):
     path = path.rename(tmp_path / "model.tw")
     assert main(["show", str(path)]) == 1
     assert "A110: `model.tw` is not a compiled model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cpu", "core_of", "text"),
+    [
+        ("emeraldrapids", "emeraldrapids", "emeraldrapids"),
+        ("raptorlake", "alderlake", "alderlake"),
+        (
+            "futurelake",
+            "emeraldrapids",
+            "emeraldrapids, the closest known processor: `futurelake` is not in the table",
+        ),
+        ("futurelake", "x86-64-v3", "x86-64-v3, its level: `futurelake` is not in the table"),
+    ],
+)
+def test_doctor_says_which_core_is_assumed(monkeypatch, capsys, cpu, core_of, text):
+    host = dataclasses.replace(Target.host(), cpu=cpu, core_of=core_of)
+    monkeypatch.setattr(doctor, "_self_test", lambda: 0.0)
+    monkeypatch.setattr(Target, "host", staticmethod(lambda: host))
+    assert main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"]["core figures of"] == text
 
 
 def test_doctor_reports_a_right_result(capsys):

@@ -11,6 +11,7 @@ import pytest
 
 from tests.expect import raises_code
 from tilewright.target import Bandwidth, Measured, Rate, Target, names
+from tilewright.target.known import LLVM_CPU, SAME_CORE
 
 MEASURED = Measured(
     fma_gflops=Rate(90.0, 170.0),
@@ -31,9 +32,15 @@ def test_json_roundtrip(name):
 
 
 def test_fingerprints_differ_between_targets():
-    targets = [Target.named(name) for name in names() if name != "host"]
+    products = [name for name in LLVM_CPU if name in SAME_CORE]
+    targets = [Target.named(name) for name in names() if name not in {"host", *products}]
     targets += [Target.named("aarch64+dotprod"), Target.named("x86-64-v3,-fma")]
     assert len({target.fingerprint for target in targets}) == len(targets)
+
+
+def test_a_product_is_the_same_target_as_its_processor():
+    assert Target.named("graviton3").fingerprint == Target.named("neoverse-v1").fingerprint
+    assert Target.named("graviton3").cpu == "neoverse-v1"
 
 
 def test_fingerprint_ignores_what_varies_between_runs():

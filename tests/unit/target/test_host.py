@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.target import Cache, Target
 from tilewright.target.host import LlvmView, detect
+from tilewright.target.isa import X86
 from tilewright.target.known import KNOWN
 
 V3_FLAGS = "fpu sse sse2 pni ssse3 sse4_1 sse4_2 popcnt avx avx2 fma f16c bmi1 bmi2 abm movbe"
@@ -130,3 +131,36 @@ def test_frequency_prefers_the_maximum(machine):
     assert detect(machine(files), "x86_64", None, (0,)).frequency_ghz == pytest.approx(1.2005)
     files["sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"] = "3500000"
     assert detect(machine(files), "x86_64", None, (0,)).frequency_ghz == pytest.approx(3.5)
+
+
+SAPPHIRE = dict.fromkeys([*KNOWN["sapphirerapids"].features, "avx512f"], True)
+SAPPHIRE_FLAGS = " ".join(X86.kernel_names.get(name, name) for name in SAPPHIRE)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "row"),
+    [("GenuineIntel", "emeraldrapids"), ("AuthenticAMD", "znver5"), ("Somebody", "x86-64-v4")],
+)
+def test_a_processor_that_no_table_knows_takes_the_closest_row(machine, vendor, row):
+    root = machine({"proc/cpuinfo": f"vendor_id : {vendor}\nflags : {SAPPHIRE_FLAGS}"})
+    for llvm in (llvm_view("futurelake", **SAPPHIRE), None):
+        target = detect(root, "x86_64", llvm, (0,))
+        assert target.core_of == row
+        assert target.core == KNOWN[row].core
+        assert target.cpu == (llvm.cpu if llvm else "x86-64-v4")
+
+
+def test_a_name_in_the_table_decides_whatever_the_features_are(machine):
+    root = machine({"proc/cpuinfo": f"vendor_id : GenuineIntel\nflags : {SAPPHIRE_FLAGS}"})
+    assert detect(root, "x86_64", llvm_view("znver4", **SAPPHIRE), (0,)).core_of == "znver4"
+    assert detect(root, "x86_64", llvm_view("raptorlake"), (0,)).core_of == "alderlake"
+
+
+@pytest.mark.parametrize(
+    ("implementer", "row"), [("0x41", "neoverse-v2"), ("0x61", "apple-m4"), ("0xc0", "neoverse-v2")]
+)
+def test_an_unlisted_arm_processor_takes_the_closest_row(machine, implementer, row):
+    words = "fp asimd asimddp asimdhp atomics crc32 asimdrdm asimdfhm bf16 i8mm sve sve2"
+    text = f"Features : {words}\nCPU implementer : {implementer}"
+    target = detect(machine({"proc/cpuinfo": text}), "aarch64", None, (0,))
+    assert target.core_of == row
