@@ -1,5 +1,5 @@
 # `make` alone shows what there is to do. Everything runs in .venv, which the first target that
-# needs it makes; a stamp file per set of extras re-installs when the package's build inputs change.
+# needs it makes; a stamp file per dependency group re-installs when the package's build inputs change.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -22,12 +22,12 @@ test: $(VENV)/.installed-test ## set everything up, run the demo, then all tests
 	@$(BIN)/python examples/demo.py
 	@$(PYTEST)
 
-check: $(VENV)/.installed-dev ## formatter, linter and type checker, changing nothing
+check: $(VENV)/.installed-lint ## formatter, linter and type checker, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: $(VENV)/.installed-dev ## let the formatter and the linter mend what they can
+format: $(VENV)/.installed-lint ## let the formatter and the linter mend what they can
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
@@ -46,10 +46,10 @@ sanitize: $(VENV)/.installed-test ## generated code between forbidden pages; it 
 load: $(VENV)/.installed-test ## many callers, sessions and models for long, with what they measure
 	@$(BIN)/python -m pytest --long -rP tests/load
 
-conformance: $(VENV)/.installed-bench ## the node tests of the onnx package, compiled: a tally by operator
+conformance: $(VENV)/.installed-peers ## the node tests of the onnx package, compiled: a tally by operator
 	@$(BIN)/python scripts/conformance.py
 
-bench: $(VENV)/.installed-bench ## compare with the peers; arguments in BENCH="matmul --threads 1"
+bench: $(VENV)/.installed-peers ## compare with the peers; arguments in BENCH="matmul --threads 1"
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 package: $(BIN)/python ## source distribution and wheel into dist/, built and tried in fresh environments
@@ -68,8 +68,9 @@ $(BIN)/python:
 	  rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) && \
 	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; } || { \
 	  rm -rf $(VENV); echo "cannot make $(VENV): install python3-venv or pip" >&2; exit 1; }
+	@$(PIP_INSTALL) 'pip>=25.1'  # the first release that installs dependency groups
 
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 $(VENV)/.installed: $(BUILD_INPUTS) | $(BIN)/python
 	@echo "installing tilewright into $(VENV) ..."
@@ -77,6 +78,6 @@ $(VENV)/.installed: $(BUILD_INPUTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-%: $(BUILD_INPUTS) | $(BIN)/python
-	@echo "installing tilewright[$*] into $(VENV) ..."
-	@$(PIP_INSTALL) -e '.[$*]'
+	@echo "installing tilewright and what '$*' needs into $(VENV) ..."
+	@$(PIP_INSTALL) -e . --group $*
 	@touch $@ $(VENV)/.installed

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """0 if nothing is unexplained, 1 if there are findings, 2 if nnsmith is not there."""
     options = _parser().parse_args(arguments)
     if importlib.util.find_spec("nnsmith") is None or importlib.util.find_spec("torch") is None:
-        print("nnsmith or torch is missing: pip install 'tilewright[fuzz]'", file=sys.stderr)
+        print("nnsmith or torch is missing: pip install --group fuzz", file=sys.stderr)
         return 2
     campaign = Campaign(lambda n: make_case(n, options.nodes), options.workers, limits_of(options))
     numbers: Iterator[int] = itertools.count(options.seed)

