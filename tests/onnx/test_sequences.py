@@ -12,7 +12,6 @@ from onnx.reference import ReferenceEvaluator
 import tilewright as tw
 from tests.onnx.small_models import close
 from tilewright.frontend.onnx import import_model
-from tilewright.frontend.onnx.registry import Unknown
 from tilewright.graph import interpret
 
 APPENDS = """
@@ -94,15 +93,13 @@ SHRINKS = """
 
 
 def test_elements_of_different_sizes_are_not_stacked():
-    """Such a model runs by reference, and is right."""
+    """Such a loop runs on the reference implementation with what reads its sequence."""
     constants = """
         one = Constant <value_ints = [1]> ()
         end = Constant <value_ints = [100]> ()"""
     model = sequences(constants + SHRINKS, USES[0][0], "float[m, w]")
-    with pytest.raises(Unknown, match="elements of different shapes"):
-        import_model(model)
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     feeds = {"x": x, "first": x[0], "at": np.array([0])}
-    with pytest.warns(tw.TilewrightWarning, match="as a whole"):
+    with pytest.warns(tw.TilewrightWarning, match="(?s)2 nodes run.*elements of different shapes"):
         module = tw.compile(model, threads=1, cache=False)
     np.testing.assert_array_equal(module.run(feeds)[0], np.concatenate([x, x[1:], x[2:]]))

@@ -7,60 +7,41 @@
 
     last, all_of_them = loop(b, body, limit, carried=[h0])
 
-A loop with a small number of iterations that is known becomes copies of its body.
+A loop with a small number of iterations that is known becomes copies of its body. One whose first
+iterations change the rank or element type of a carried value (exporters begin with a placeholder)
+is peeled: these iterations stand in front of a loop over the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from tilewright.errors import Code, GraphError
 from tilewright.graph.builder import Builder
 from tilewright.graph.ir import TensorType, Value
-from tilewright.graph.nested import Inner, fresh_size, only_visible
-from tilewright.graph.ops.control import If, Loop
-from tilewright.graph.sizes import dims_equal, fixed, tidy
+from tilewright.graph.iterations import G040, Body, Iteration, Outside, Turn
+from tilewright.graph.nested import Inner, fresh_size, hidden_sizes, only_visible
+from tilewright.graph.ops.control import If
+from tilewright.graph.sizes import dims_equal, fixed, tidy, variables
 from tilewright.tensor import ir as tir
 
-__all__ = ["Body", "Outside", "Turn", "Way", "branch", "loop"]
+__all__ = ["G040", "G041", "Body", "Outside", "Peeled", "Turn", "Way", "branch", "loop", "peeled"]
 
 MAX_COPIES: Final = 16
 """Iterations of a loop that becomes copies of its body."""
 MAX_COPIED_NODES: Final = 256
 """Nodes that all copies may have together."""
+MAX_PEELED: Final = 4
+"""Iterations that are peeled off a loop of unknown length: one for each placeholder behind which
+another one stands."""
 
-G040 = Code(
-    "G040", "iterations of a loop change {what} of a carried value: {before} becomes {after}"
-)
 G041 = Code("G041", "the branches of a condition differ in {what}: {first} and {second}")
 
-Outside = Callable[[Value], Value]
 Way = Callable[[Builder, Outside], Sequence[Value]]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What one iteration gives; `goes_on` says whether there is another one (None: always).
-
-    `empty` are sizes of collected values for a loop without iterations, where only these tell.
-    """
-
-    carried: Sequence[Value]
-    collected: Sequence[Value] = ()
-    goes_on: Value | None = None
-    empty: Sequence[Sequence[int]] = ()
-
-
-class Body(Protocol):
-    """Builds one iteration; `step` is its number from 0, `outside` brings values in."""
-
-    def __call__(
-        self, b: Builder, step: Value, carried: Sequence[Value], outside: Outside, /
-    ) -> Turn: ...
 
 
 def loop(
@@ -70,12 +51,25 @@ def loop(
     carried: Sequence[Value],
     condition: Value | None = None,
     copies: int = MAX_COPIES,
+    peels: int = MAX_PEELED,
 ) -> list[Value]:
-    """The carried values after the last iteration, and the collected ones of all, stacked."""
-    inner = _Iteration.of(b, body, carried)
+    """The carried values after the last iteration, and the collected ones of all, stacked.
+
+    At most so many `peels` stand in front of a loop of unknown length.
+    """
     starts = condition is None or b.numbers(condition) == [1]
     trips = b.integers(limit) if limit is not None else None
     count = fixed(trips[0]) if trips else None
+    try:
+        inner = Iteration.of(b, body, carried)
+    except GraphError as problem:
+        if problem.code is not G040 or (peels == 0 and (count is None or count > copies)):
+            raise
+        first = peeled(b, body, limit, carried, condition, peels)
+        try:
+            return branch(b, first.condition, first.then, first.otherwise)
+        except GraphError as later:
+            raise problem if later.code is G040 else later from None
     nodes = len(inner.builder.nodes)
     if (
         count is not None
@@ -104,78 +98,78 @@ def _copied(b: Builder, body: Body, carried: Sequence[Value], count: int) -> lis
     for number in range(count):
         turn = body(b, b.constant(np.int64(number)), carried, lambda v: v)
         carried = turn.carried
-        rows.append([b.reshape(v, (1, *v.shape)) for v in turn.collected])
+        rows.append([_row(b, v) for v in turn.collected])
     return [*carried, *(b.concat(column, 0) for column in zip(*rows, strict=True))]
 
 
 @dataclass(frozen=True)
-class _Iteration:
-    """One iteration as a graph of its own."""
+class Peeled:
+    """A loop as a condition: the first iteration and a loop over the others, or no iteration."""
 
-    builder: Inner
-    counter: tir.Var
-    own: list[Value]
-    turn: Turn
-
-    @property
-    def tested(self) -> bool:
-        goes_on = self.turn.goes_on
-        return goes_on is not None and self.builder.numbers(goes_on) != [1]
-
-    @classmethod
-    def of(cls, b: Builder, body: Body, carried: Sequence[Value]) -> _Iteration:
-        """With carried types that every iteration keeps; what changes is found by trying."""
-        types = [value.type for value in carried]
-        changing: set[tir.Expr] = set()
-        while True:
-            counter = tir.Var("step")
-            inner = Inner(b, "body", [counter])
-            own = [
-                inner.input(v.name, t.dtype, t.shape) for v, t in zip(carried, types, strict=True)
-            ]
-            step = inner.reshape(inner.sizes([counter - 1]), ())
-            turn = body(inner, step, own, inner.capture)
-            pairs = zip(types, turn.carried, strict=True)
-            after = [_kept(t, v.type, changing) for t, v in pairs]
-            if all(t is kept for t, kept in zip(types, after, strict=True)):
-                return cls(inner, counter, own, turn)
-            types = after
-
-    def as_node(
-        self,
-        b: Builder,
-        limit: Value,
-        condition: Value,
-        carried: Sequence[Value],
-        count: tir.Expr | None,
-    ) -> list[Value]:
-        kept = [only_visible(v.type, b) for v in self.own]
-        length = fresh_size() if count is None else count
-        inside = [only_visible(v.type, b) for v in self.turn.collected]
-        results = [*kept, *(TensorType(t.dtype, (length, *t.shape)) for t in inside)]
-        first = [self.turn.goes_on] if self.tested and self.turn.goes_on is not None else []
-        outputs = [self.builder.reshape(v, ()) for v in first]
-        body = self.builder.closed([*outputs, *self.turn.carried, *self.turn.collected], self.own)
-        empty = tuple(map(tuple, self.turn.empty))
-        op = Loop(body, self.counter, len(carried), self.tested, tuple(results), empty)
-        return list(b.add_all(op, limit, condition, *carried, *self.builder.captured))
+    condition: Value
+    then: Way
+    otherwise: Way
 
 
-def _kept(before: TensorType, after: TensorType, changing: set[tir.Expr]) -> TensorType:
-    """The type of a carried value in every iteration; `before` itself if it stays."""
-    if before.dtype != after.dtype or before.rank != after.rank:
-        what = "the element type" if before.dtype != after.dtype else "the rank"
-        facts = {"what": what, "before": str(before), "after": str(after)}
-        hint = "let the body give each carried value back with its element type and rank"
-        raise GraphError(G040, facts, hint=hint)
-    dims: list[tir.Expr] = []
-    for dim, new in zip(before.shape, after.shape, strict=True):
-        if dim not in changing and not dims_equal(dim, new):
-            dim = tir.Var("carried")
-            changing.add(dim)
-        dims.append(dim)
-    same = all(p is q for p, q in zip(dims, before.shape, strict=True))
-    return before if same else TensorType(before.dtype, tuple(dims))
+def peeled(
+    b: Builder,
+    body: Body,
+    limit: Value | None,
+    carried: Sequence[Value],
+    condition: Value | None = None,
+    peels: int = MAX_PEELED,
+) -> Peeled:
+    """A loop with its first iteration in front."""
+    allowed = b.constant(np.bool_(1)) if condition is None else b.reshape(condition, ())
+    most = None if limit is None else b.reshape(limit, ())
+    begins = allowed if most is None else b.map(lambda c, n: c & (n > 0), allowed, most)
+
+    def then(inner: Builder, outside: Outside) -> list[Value]:
+        start = inner.constant(np.int64(0))
+        turn = body(inner, start, [outside(v) for v in carried], outside)
+        left = None if most is None else inner.map(lambda n: n - 1, outside(most))
+        goes_on = None if turn.goes_on is None else inner.reshape(turn.goes_on, ())
+        if left is not None and inner.numbers(left) == [0]:
+            return [*turn.carried, *(_row(inner, v) for v in turn.collected)]
+        others = _later(body, outside)
+        rest = loop(inner, others, left, turn.carried, goes_on, peels=max(peels - 1, 0))
+        pairs = zip(turn.collected, rest[len(carried) :], strict=True)
+        rows = [inner.concat([_row(inner, first), later], 0) for first, later in pairs]
+        return [*rest[: len(carried)], *rows]
+
+    def otherwise(inner: Builder, outside: Outside) -> list[Value]:
+        scratch = Inner(inner, "trial")
+        own = [scratch.capture(outside(v)) for v in carried]
+        reach = lambda v: scratch.capture(outside(v))  # noqa: E731
+        turn = body(scratch, scratch.constant(np.int64(0)), own, reach)
+        sizes = turn.empty or [[0] * v.rank for v in turn.collected]
+        pairs = zip(turn.collected, sizes, strict=True)
+        nothing = [_no_rows(inner, v.type, empty) for v, empty in pairs]
+        return [*(outside(v) for v in carried), *nothing]
+
+    return Peeled(begins, then, otherwise)
+
+
+def _later(body: Body, around: Outside) -> Body:
+    """The body of the iterations behind the first one, in a graph that `around` leads into."""
+
+    def build(b: Builder, step: Value, carried: Sequence[Value], outside: Outside) -> Turn:
+        following = b.map(lambda n: n + 1, step)
+        return body(b, following, carried, lambda v: outside(around(v)))
+
+    return build
+
+
+def _row(b: Builder, value: Value) -> Value:
+    return b.reshape(value, (1, *value.shape))
+
+
+def _no_rows(b: Builder, kind: TensorType, declared: Sequence[int]) -> Value:
+    """What no iteration collects; sizes that only an iteration tells are as declared."""
+    hidden = hidden_sizes(kind.shape, b)
+    pairs = zip(kind.shape, declared, strict=True)
+    dims = [size if hidden.intersection(variables([d])) else d for d, size in pairs]
+    return b.expand(b.constant(0, "none", kind.dtype), (0, *dims))
 
 
 def branch(b: Builder, condition: Value, then: Way, otherwise: Way) -> list[Value]:

@@ -112,12 +112,13 @@ w = b.input("w", tw.f32, (5, 6))
     ),
     example(
         "G040",
-        """What a loop carries has one element type and one rank in all iterations; its sizes may
-        change.""",
+        """What a loop carries has one element type and one rank in all iterations, but for the
+        first few; its sizes may change.""",
         given=LOOPS,
         wrong="""
-        flat = lambda b, step, carried, outside: Turn([b.reshape(carried[0], (24,))])
-        loop(b, flat, count, [x])
+        wider = lambda b, v: b.reshape(v, (1, *v.shape))
+        deeper = lambda b, step, carried, outside: Turn([wider(b, carried[0])])
+        loop(b, deeper, count, [x])
         """,
         right="""
         turned = lambda b, step, carried, outside: Turn([b.transpose(carried[0], (1, 0))])

@@ -1,7 +1,8 @@
 """What a model may make of itself while it is imported: nodes again and again, copies of parts.
 
-A graph in a branch is imported for each way that leads to it, and a call of a function stands for
-its body with what the call hands over. Both multiply what a file holds, which has to have an end.
+A graph in a branch is imported for each way that leads to it, a call of a function stands for its
+body with what the call hands over, and nodes whose results have no form are computed wherever these
+are read. All of that multiplies what a file holds, which has to have an end.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Budget:
         if self.imports < 0:
             raise too_large(self.model, "branches or loops multiply its nodes beyond measure")
 
-    def copy(self, size_bytes: int) -> None:
+    def copy(self, size_bytes: int, what: str = "its calls of functions") -> None:
         """So many bytes of the file stand somewhere else again."""
         self.copied_bytes += size_bytes
         if self.copied_bytes > COPIED_BASE and self.copied_bytes > COPIED_BASE + self._factored:
-            raise too_large(self.model, "its calls of functions multiply their contents")
+            raise too_large(self.model, f"{what} multiply their contents")

@@ -13,7 +13,7 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import MODEL_PROBLEMS, Declined, Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Grown, Item, Stacked, Tensors
 from tilewright.graph import Builder, TensorType, Value
-from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop
+from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop, peeled
 from tilewright.graph.nested import Inner, hidden_sizes, only_visible
 from tilewright.graph.ops.host import FAIL, Host, failing
 from tilewright.graph.sizes import fixed, tidy
@@ -28,6 +28,9 @@ MAX_WALKED: Final = 1024
 Following = Callable[[Builder, Outside, Sequence[Item]], Sequence[Item]]
 """Imports the rest of a graph with a builder, behind the results of a node."""
 
+Items = Callable[[Builder, Outside], Sequence[Item]]
+"""One of two ways to the results of a node."""
+
 
 @onnx_op("If")
 def if_(b: Builder, node: OnnxNode, condition: Value) -> Sequence[Item]:
@@ -37,27 +40,40 @@ def if_(b: Builder, node: OnnxNode, condition: Value) -> Sequence[Item]:
     if known is not None:
         return node.build(ways[0] if known else ways[1], b, lambda v: v, [])
 
-    def way(graph: onnx.GraphProto) -> Way:
-        return lambda inner, outside: tensors(node.build(graph, inner, outside, []))
+    def way(graph: onnx.GraphProto) -> Items:
+        return lambda inner, outside: node.build(graph, inner, outside, [])
+
+    return _branched(b, node, condition, way(ways[0]), way(ways[1]))
+
+
+def _branched(
+    b: Builder, node: OnnxNode, condition: Value, then: Items, otherwise: Items
+) -> Sequence[Item]:
+    """The results of one of two ways; of different ranks, they are a matter of the importer."""
+
+    def plain(way: Items) -> Way:
+        return lambda inner, outside: tensors(way(inner, outside))
 
     try:
-        return branch(b, condition, way(ways[0]), way(ways[1]))
+        return branch(b, condition, plain(then), plain(otherwise))
     except GraphError as problem:
         if problem.code is not G041:
             raise
-    raise RanksDiffer(b, node, condition)
+    raise RanksDiffer(b, node, condition, (then, otherwise))
 
 
 class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an error)
     """The branches of a condition give tensors of different ranks: nothing can follow both."""
 
-    def __init__(self, b: Builder, node: OnnxNode, condition: Value) -> None:
+    def __init__(
+        self, b: Builder, node: OnnxNode, condition: Value, ways: tuple[Items, Items]
+    ) -> None:
         super().__init__(node.label)
-        self.b, self.node, self.condition = b, node, condition
+        self.b, self.node, self.condition, self.ways = b, node, condition, ways
 
     def split(self, following: Following) -> Sequence[Item]:
         """The condition with what follows in each branch; where it cannot follow, a run fails."""
-        ways = [self._way("then_branch", following), self._way("else_branch", following)]
+        ways = [self._followed(way, following) for way in self.ways]
         kinds: list[list[TensorType]] = []
         problems: list[str] = []
         for number, way in enumerate(ways):
@@ -80,12 +96,9 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
         except GraphError as problem:  # the ranks differ even at the end of this graph
             raise Unknown(problem.summary()) from None
 
-    def _way(self, name: str, following: Following) -> Way:
-        def way(inner: Builder, outside: Outside) -> list[Value]:
-            results = self.node.build(self.node.graph(name), inner, outside, [])
-            return tensors(following(inner, outside, results))
-
-        return way
+    @staticmethod
+    def _followed(way: Items, following: Following) -> Way:
+        return lambda inner, outside: tensors(following(inner, outside, way(inner, outside)))
 
 
 def fails(b: Builder, message: str, kinds: Sequence[TensorType]) -> list[Value]:
@@ -119,12 +132,22 @@ def loop_(
         changed = [v for k, v in enumerate(after) if k not in handed]
         return Turn(changed, collected, found[0], _declared(graph, collected))
 
-    results = _looped(b, node, body, limit, states, condition)
-    last = iter(results[: len(states)])
-    return [
-        *(v if k in handed else next(last) for k, v in enumerate(initial)),
-        *results[len(states) :],
-    ]
+    def arranged(results: Sequence[Value], outside: Outside) -> list[Value]:
+        last = iter(results[: len(states)])
+        own = [outside(v) if k in handed else next(last) for k, v in enumerate(initial)]
+        return [*own, *results[len(states) :]]
+
+    try:
+        return arranged(_looped(b, node, body, limit, states, condition), lambda v: v)
+    except GraphError as problem:
+        if problem.code is not G041:
+            raise
+    first = peeled(b, body, limit, states, condition)
+    then, otherwise = (
+        lambda inner, outside, way=way: arranged(way(inner, outside), outside)
+        for way in (first.then, first.otherwise)
+    )
+    raise RanksDiffer(b, node, first.condition, (then, otherwise))
 
 
 def _handed_on(graph: onnx.GraphProto, count: int) -> set[int]:

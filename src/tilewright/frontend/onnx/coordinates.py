@@ -5,7 +5,7 @@ Everything is an expression over the place of the result, computed in f32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright.dtypes import f32, index
 from tilewright.graph import Value
+from tilewright.graph.sizes import tidy
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
@@ -38,8 +39,8 @@ ROUNDINGS: Final = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 class Along:
     """How one dimension is resized: `scale` and `width`, the exact new length, are f32.
 
-    `told` is the part of the source that is resized, where only data tells it: it takes the place
-    of `roi` when tables are made.
+    `ratio` is the scale where it is data, and `region` the part of the source that is resized:
+    what is computed with them reads them (`bound`).
     """
 
     axis: int
@@ -48,7 +49,28 @@ class Along:
     scale: tir.Expr
     width: tir.Expr
     roi: tuple[float | tir.Expr, float | tir.Expr] = (0.0, 1.0)
-    told: tuple[Value, Value] | None = None
+    ratio: Value | None = None
+    region: tuple[Value, Value] | None = None
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """Vectors of one element that a run computes, in the order in which `bound` takes them."""
+        return (*(() if self.ratio is None else (self.ratio,)), *(self.region or ()))
+
+    def bound(self, *given: tir.Expr) -> Along:
+        """The same with the elements of the operands in their places."""
+        left = iter(given)
+        found = self
+        if self.ratio is not None:
+            scale = next(left)
+            found = replace(found, scale=scale, width=self.before.to(f32) * scale)
+        return found if self.region is None else replace(found, roi=(next(left), next(left)))
+
+    @property
+    def stays(self) -> bool:
+        """Whether all elements stay where they are."""
+        same = tidy(self.before) == tidy(self.after) and self.ratio is None
+        return same and (not isinstance(self.scale, tir.Const) or self.scale.value == 1)
 
     @property
     def factor(self) -> Fraction | None:

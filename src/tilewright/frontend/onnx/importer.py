@@ -1,14 +1,15 @@
 """An ONNX model becomes a graph: one walk over its nodes, a handler for each.
 
 A node without a handler is replaced by the body of its ONNX function, if it has one; what is left
-runs on the ONNX reference implementation (`reference.py`) as a node of its own. Nodes for which
+runs on the ONNX reference implementation (`reference/nodes.py`): by itself, or together with its
+neighbours where what lies between them has no form before a run (`segments.py`). Nodes for which
 that is no way either are noted (`notes.py`), and the walk goes on: one error names them all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,7 +45,7 @@ from tilewright.frontend.onnx.notes import (
     reason_of,
     reference_refuses,
 )
-from tilewright.frontend.onnx.reference.nodes import reference_node
+from tilewright.frontend.onnx.reference.nodes import opaque_constant, reference_node
 from tilewright.frontend.onnx.registry import (
     HANDLERS,
     MODEL_PROBLEMS,
@@ -53,7 +54,16 @@ from tilewright.frontend.onnx.registry import (
     Unknown,
     called,
 )
-from tilewright.frontend.onnx.scope import Grown, Item, Lost, Nested, Scope, Stacked, Tensors
+from tilewright.frontend.onnx.scope import (
+    Grown,
+    Item,
+    Lost,
+    Nested,
+    Opaque,
+    Scope,
+    Stacked,
+    Tensors,
+)
 from tilewright.frontend.onnx.settled import (
     TOLD,
     Dims,
@@ -139,6 +149,7 @@ class Importer:
             self._inputs(scope)
             names = [o.name for o in proto.output]
             outputs = list(zip(names, self.walk(proto.node, names, scope), strict=True))
+            self._require_forms(outputs)
             if self.settled is None and not all(isinstance(v, Value) for _, v in outputs):
                 raise Unknown("an output is not a tensor")
             if any(isinstance(v, Stacked | Grown) for _, v in outputs):
@@ -154,18 +165,31 @@ class Importer:
         equal, waits = frozenset(self.claims.equal), self.notes.waits
         return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal, waits)
 
+    def _require_forms(self, outputs: Sequence[tuple[str, Item]]) -> None:
+        """Outputs of which not even the rank is known are no results of a graph."""
+        opaque = [item for _, item in outputs if isinstance(item, Opaque)]
+        for item in opaque:
+            self.notes.formless.update(item.segment.notes)
+        if opaque:
+            raise Stuck("an output")
+
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
     ) -> Sequence[Item]:
         """Import nodes one after another into `scope`; gives the items with the `wanted` names.
 
-        Where the branches of a condition differ in rank, what follows goes into both of them.
+        Where the branches of a condition differ in rank, what follows goes into both of them; if
+        it cannot, the condition runs on the reference implementation.
         """
         for position, proto in enumerate(nodes):
             try:
                 self._import_node(proto, scope)
             except RanksDiffer as differ:
-                return differ.split(self._following(proto, nodes[position + 1 :], wanted, scope))
+                following = self._following(proto, nodes[position + 1 :], wanted, scope)
+                try:
+                    return differ.split(following)
+                except Unknown as ranks:
+                    self._import_node(proto, scope, str(ranks))
         for name in wanted:
             if name not in scope:
                 reason = f"nothing computes the output {quoted(name)}"
@@ -218,7 +242,9 @@ class Importer:
         for sparse in proto.sparse_initializer:
             scope[sparse.values.name] = self._dense(sparse)
 
-    def _constant(self, tensor: onnx.TensorProto) -> Value:
+    def _constant(self, tensor: onnx.TensorProto) -> Item:
+        if tensor.data_type == onnx.TensorProto.STRING:
+            return opaque_constant(tensor)
         _known_type(tensor.data_type, quoted(tensor.name))
         array = array_of(tensor)
         self.builder.purse.fill(array.size)
@@ -234,15 +260,18 @@ class Importer:
             return Lost()
         return self.builder.constant(array, name)
 
-    def _import_node(self, proto: onnx.NodeProto, scope: Scope) -> None:
-        """Import a node; what is in the way is noted, and its results are lost then."""
+    def _import_node(self, proto: onnx.NodeProto, scope: Scope, formless: str = "") -> None:
+        """Import a node; what is in the way is noted, and its results are lost then.
+
+        One that is known to be `formless`, for this reason, has no other way than the reference.
+        """
         self.budget.import_node()
         found = Found(proto, self.inside, self.opsets)
         builder, label, strict = self.builder, self.builder.label, self.builder.strict
         results: Sequence[Item | Lost] = [Lost()] * len(proto.output)
         try:
             before = len(builder.nodes)
-            results = self._imported(found, scope)
+            results = self._imported(found, scope, formless)
             require_types(builder.nodes[before:])
         except Stuck:
             pass  # what is behind it has been noted
@@ -261,7 +290,7 @@ class Importer:
             if name:
                 scope[name] = value
 
-    def _imported(self, found: Found, scope: Scope) -> Sequence[Item]:
+    def _imported(self, found: Found, scope: Scope, formless: str) -> Sequence[Item]:
         proto, domain = found.proto, domain_of(found.proto)
         opset = self.opsets.get(domain, 1)
         wrong = unknown(proto.op_type, domain, opset, self.local_functions)
@@ -280,7 +309,7 @@ class Importer:
         node = OnnxNode.of(proto, opset, self._building(found, scope))
         self.builder.label = node.label
         self.builder.strict = not broadcasts(domain, proto.op_type)
-        return self._results(found, node, inputs, scope)
+        return self._results(found, node, inputs, scope, formless)
 
     def _building(self, found: Found, scope: Scope) -> BuildGraph:
         """How the graphs inside of a node are imported where it stands."""
@@ -307,36 +336,55 @@ class Importer:
         return build
 
     def _results(
-        self, found: Found, node: OnnxNode, inputs: list[Item], scope: Scope
+        self, found: Found, node: OnnxNode, inputs: list[Item], scope: Scope, formless: str
     ) -> Sequence[Item]:
         domain = domain_of(found.proto)
+        captured = {n: scope[n] for n in captured_names(node.proto) if n in scope}
         values = [v for v in inputs if v is None or isinstance(v, Value)]
-        if node.op not in TAKE_SEQUENCES and len(values) < len(inputs):
-            raise Unknown(f"{shown(node.op)} of a sequence")
         handler = HANDLERS.get((domain, node.op))
+        is_local = (node.proto.domain, node.op) in self.local_functions
+        if any(isinstance(v, Opaque) for v in (*inputs, *captured.values())) and not is_local:
+            formless = formless or "it reads what has no form before a run"
+        if formless:
+            return self._by_reference(found, node, inputs, captured, scope, formless)
+        before = self.notes.copy() if any(captured) or any(graphs_of(found.proto)) else self.notes
         why = "it has no kernel"
-        if handler is not None:
-            before = self.notes.copy() if any(graphs_of(found.proto)) else self.notes
-            try:
+        try:
+            if len(values) < len(inputs) and node.op not in TAKE_SEQUENCES and not is_local:
+                raise Unknown(f"{shown(node.op)} of a sequence")
+            if handler is not None:
                 results = called(handler, self.builder, node, inputs)
-            except Declined as reason:
-                why = str(reason)
-                self.notes = before  # graphs inside run with the node
-            else:
                 self.notes.waits |= node.op in TOLD and self._waits(found, scope)
                 return results
+        except Declined as reason:
+            why = str(reason)
+            self.notes = before  # graphs inside run with the node
+        except Unknown as reason:
+            self.notes = before
+            return self._by_reference(found, node, inputs, captured, scope, str(reason))
         body = function_body(self.local_functions, domain, node, values)
         if body is not None:
             return self._inlined(body, found, inputs)
-        if len(values) < len(inputs):
-            raise Unknown(f"{shown(node.op)} of a sequence: {why}")
+        return self._by_reference(found, node, inputs, captured, scope, why)
+
+    def _by_reference(
+        self,
+        found: Found,
+        node: OnnxNode,
+        inputs: Sequence[Item],
+        captured: Mapping[str, Item | Lost],
+        scope: Scope,
+        why: str,
+    ) -> Sequence[Item]:
+        """A node as a part of a segment; its results are opaque if they have no form."""
         self._require_reference(found, scope, why)
-        names = [n for n in captured_names(node.proto) if n in scope]
-        captured = {n: v for n in names if isinstance(v := scope[n], Value)}
-        results = reference_node(self.builder, node, domain, values, self.opsets, captured)
-        place, noted = self.notes.describe(found, scope, why)
-        self.notes.by_reference[place] = noted
-        return results
+        around = {name: v for name, v in captured.items() if not isinstance(v, Lost)}
+        declared = {} if self.inside else self.notes.declared
+        note = self.notes.describe(found, scope, why)
+        made = reference_node(self.builder, node, inputs, self.opsets, around, declared, note)
+        self.budget.copy(made.copied_bytes, "nodes that run in several places")
+        self.notes.by_reference.update(made.ran)
+        return made.results
 
     def _require_reference(self, found: Found, scope: Scope, why: str) -> None:
         """Refuse a node that the reference implementation cannot run, with all inside of it."""

@@ -42,8 +42,8 @@ SPARE_NODES: Final = 4096
 """Imports on top of that, for small models."""
 COPIED_BASE: Final = 16 << 20
 COPIED_FACTOR: Final = 16
-"""Bytes that calls of functions may copy: their bodies and what they hand over; and more for each
-byte of the model."""
+"""Bytes that calls of functions may copy (their bodies and what they hand over), and nodes on the
+reference implementation that run in several places; and more for each byte of the model."""
 
 MEMORY_BASE: Final = 512 << 20
 MEMORY_FACTOR: Final = 256

@@ -20,6 +20,7 @@ from tilewright.frontend.onnx.check import Found, contradiction, domain_of, swee
 from tilewright.frontend.onnx.node import dtype_of_onnx
 from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.scope import Grown, Lost, Scope, Stacked, Tensors
+from tilewright.frontend.onnx.segments import Place
 from tilewright.graph import Value
 from tilewright.graph.sizes import fixed
 from tilewright.tensor.printer import print_node
@@ -31,9 +32,6 @@ M004 = Code("M004", "`{model}` cannot run: {count} in the way")
 
 MAX_BROKEN: Final = 1000
 """Nodes that nothing can run, after which no others are looked for."""
-
-Place = tuple[str, str]
-"""The graph in which a node stands, and its first output: no other node there has it."""
 
 
 class Refused(Exception):  # noqa: N818  (a signal, noted with its node)
@@ -99,11 +97,11 @@ class Notes:
                 return Operand(name, "sequence", (len(items),))
             case Stacked() | Grown():
                 return Operand(name, "sequence", ("n",))
-        declared = self._declared.get(name)
+        declared = self.declared.get(name)
         return Operand(name) if declared is None else _declared_operand(declared)
 
     @functools.cached_property
-    def _declared(self) -> Mapping[str, onnx.ValueInfoProto]:
+    def declared(self) -> Mapping[str, onnx.ValueInfoProto]:
         """What the model itself says of values."""
         graph = self.model.graph
         return {i.name: i for i in chain(graph.input, graph.value_info, graph.output)}

@@ -3,7 +3,7 @@
 A name is a value of the graph, a sequence of values (there are no sequences when a model runs), or
 nothing: an optional input that was left out. A name may also be lost, because the node behind it
 could not be imported. The values of a sequence are known one by one, or lie in one tensor if only a
-run tells how many there are.
+run tells how many there are. What has no form before a run is opaque (`segments`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 
+from tilewright.frontend.onnx.segments import Opaque
 from tilewright.graph import Value
 
-__all__ = ["Grown", "Item", "Lost", "Nested", "Scope", "Stacked", "Tensors"]
+__all__ = ["Grown", "Item", "Lost", "Nested", "Opaque", "Scope", "Stacked", "Tensors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Lost:
     """What a node would have given that could not be imported."""
 
 
-Item = Value | Tensors | Stacked | Grown | None
+Item = Value | Tensors | Stacked | Grown | Opaque | None
 Scope = MutableMapping[str, Item | Lost]
 
 
@@ -73,6 +74,8 @@ class Nested(dict[str, Item | Lost]):
             found = Tensors(tuple(map(self._outside, found.items)))
         elif isinstance(found, Stacked):
             found = Stacked(self._outside(found.stack))
+        elif isinstance(found, Opaque):
+            found = found.seen_through(self._outside)
         elif isinstance(found, Value):
             found = self._outside(found)
         self[name] = found

@@ -164,6 +164,8 @@ def map_(b: Builder, node: OnnxNode, sequence: Item, *others: Item) -> Sequence[
         beside = [o.items[number] if isinstance(o, Tensors) else o for o in others]
         rows.append(node.build(node.graph("body"), b, lambda v: v, [value, *beside]))
     columns = list(zip(*rows, strict=True)) or [()] * len(node.graph("body").output)
+    if any(not isinstance(v, Value) for column in columns for v in column):
+        raise Unknown("a body that gives no tensors is mapped over a sequence")
     return [Tensors(tuple(v for v in column if isinstance(v, Value))) for column in columns]
 
 

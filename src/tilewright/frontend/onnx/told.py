@@ -24,7 +24,7 @@ from tilewright.graph.sizes import fixed, product
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
-__all__ = ["Told", "along", "counted", "element", "elements"]
+__all__ = ["REFUSED", "Told", "along", "counted", "element", "elements"]
 __all__ += ["expanded", "padded", "reshaped", "tiled"]
 
 Told = tir.Expr | Value
