@@ -6,6 +6,7 @@ from tilewright.errors import Code, TargetError
 from tilewright.intrin.functions import EXPANSIONS, NATIVE
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.functions import MARKS
 from tilewright.tensor.visit import walk, walk_stmts
 
 __all__ = ["require_features", "require_functions"]
@@ -17,7 +18,7 @@ T203 = Code("T203", "there is no native code for the function `{function}` yet")
 
 def require_functions(func: tir.Func) -> None:
     """Refuse a program that calls a function which only the interpreter knows (T203)."""
-    known = {*EXPANSIONS, *NATIVE, "thread", "threads", "unlikely"}
+    known = {*EXPANSIONS, *NATIVE, *MARKS, "thread", "threads"}
     for stmt in walk_stmts(func):
         for part in walk(stmt) if type(stmt) is tir.Store else ():
             if type(part) is tir.Call and part.name not in known and part.name[:5] != "llvm.":

@@ -37,13 +37,15 @@ class Expressions:
     """Values of expressions in one function.
 
     `places` says where buffers are, `values` what variables stand for, `versions` how often the
-    memory of a buffer has been written: equal loads of one version are one load.
+    memory of a buffer has been written: equal loads of one version are one load. While `contracts`,
+    products may be fused with the sums that they are added to.
     """
 
     def __init__(self, writer: Writer, target: Target) -> None:
         self.w = writer
         self.target = target
         self.casts = Casts(writer, target)
+        self.contracts = False
         self.values: dict[tir.Var, Value] = {}
         self.counts: set[tir.Var] = set()  # loop variables and sizes: never negative
         self.innermost: dict[Value, Value] = {}  # variables of loops without loops in them → start
@@ -63,6 +65,17 @@ class Expressions:
         """The value of any expression."""
         found = self.values.get(expr) if type(expr) is tir.Var else None
         return found if found is not None else EMIT.get(type(expr), _refuse)(self, expr)
+
+    def emit_sum(self, expr: tir.Expr) -> Value:
+        """The value of a part of a sum, whose terms may be added up in any order, and fused."""
+        match expr:
+            case tir.Add(a=a, b=b) | tir.Sub(a=a, b=b):
+                return _applied(self, expr, self.emit_sum(a), self.emit_sum(b), contract=True)
+            case tir.Mul(a=a, b=b):
+                return _applied(self, expr, self.emit(a), self.emit(b), contract=True)
+            case tir.Reduce(fold=tir.Fold.ADD, value=value):
+                return _folded(self, expr, self.emit_sum(value))
+        return self.emit(expr)
 
     def count(self, var: tir.Var, value: Value) -> None:
         """Let `var`, a loop variable or a size, stand for `value`; it is never negative."""
@@ -169,13 +182,16 @@ def _emit_var(_: Expressions, expr: tir.Var) -> Value:
 
 
 def _emit_binary(e: Expressions, expr: tir.Binary) -> Value:
-    dtype = expr.a.dtype
-    a, b = e.emit(expr.a), e.emit(expr.b)
-    if is_narrow(dtype):
+    return _applied(e, expr, e.emit(expr.a), e.emit(expr.b), contract=e.contracts)
+
+
+def _applied(e: Expressions, expr: tir.Binary, a: Value, b: Value, *, contract: bool) -> Value:
+    kind, dtype = type(expr), expr.a.dtype
+    if is_narrow(dtype):  # rounded to its type at once: there is nothing to fuse
         wide = f32.vector(dtype.lanes)
         a, b = e.casts.widen(a, dtype), e.casts.widen(b, dtype)
-        return e.casts.narrow(apply_binary(e.w, type(expr), wide, a, b), dtype)
-    return apply_binary(e.w, type(expr), dtype, a, b)
+        return e.casts.narrow(apply_binary(e.w, kind, wide, a, b), dtype)
+    return apply_binary(e.w, kind, dtype, a, b, contract=contract)
 
 
 def _emit_division(e: Expressions, expr: tir.Binary) -> Value:
@@ -276,6 +292,8 @@ def _emit_load(e: Expressions, expr: tir.Load) -> Value:
 def _emit_call(e: Expressions, expr: tir.Call) -> Value:
     if expr.name in ("thread", "threads"):
         return e.casts.cast(Value(f"%{expr.name}", "i64"), index, expr.dtype)
+    if expr.name == "contracted":
+        return _emit_contracted(e, expr.args[0])
     args, dtype = [e.emit(arg) for arg in expr.args], expr.dtype
     if expr.name == "unlikely":
         return args[0]
@@ -286,6 +304,13 @@ def _emit_call(e: Expressions, expr: tir.Call) -> Value:
     args = [e.casts.widen(arg, dtype) for arg in args]
     wide = apply_call(e.w, expr.name, f32.vector(dtype.lanes), args, has_fma=e.target.fma)
     return e.casts.narrow(wide, dtype)
+
+
+def _emit_contracted(e: Expressions, expr: tir.Expr) -> Value:
+    around, e.contracts = e.contracts, True
+    value = e.emit(expr)
+    e.contracts = around
+    return value
 
 
 def _emit_let(e: Expressions, expr: tir.Let) -> Value:
@@ -308,7 +333,11 @@ def _emit_broadcast(e: Expressions, expr: tir.Broadcast) -> Value:
 
 
 def _emit_reduce(e: Expressions, expr: tir.Reduce) -> Value:
-    value, dtype = e.emit(expr.value), expr.value.dtype
+    return _folded(e, expr, e.emit(expr.value))
+
+
+def _folded(e: Expressions, expr: tir.Reduce, value: Value) -> Value:
+    dtype = expr.value.dtype
     if dtype.lanes == 1:
         return value
     if not is_narrow(dtype):

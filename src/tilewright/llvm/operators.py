@@ -1,8 +1,10 @@
 """Arithmetic as LLVM instructions: tables from node class to opcode, and the few that need care.
 
-Floats carry `contract` on multiply, add and subtract, so that LLVM may fuse them, and nothing else:
-NaN, infinities and the order of operations are kept. `min` and `max` propagate NaN; which zero they
-give for `max(-0.0, 0.0)` is left open (`nsz`), as it is in NumPy.
+Every operation on floats is that of IEEE 754, rounded once. Only where the caller allows for it may
+LLVM fuse a product with the sum that it is added to (`contract`): in sums, whose order is open
+anyway, and inside of functions and transforms, which have error bounds of their own. NaN,
+infinities and the order of operations are always kept. `min` and `max` propagate NaN; which zero
+they give for `max(-0.0, 0.0)` is left open (`nsz`), as it is in NumPy.
 """
 
 from __future__ import annotations
@@ -20,11 +22,18 @@ __all__ = ["apply_binary", "apply_call", "apply_compare", "fold_lanes"]
 Kinds = dict[type[tir.Binary], str]
 
 FLOAT_BINARY: Final[Kinds] = {
+    tir.Add: "fadd",
+    tir.Sub: "fsub",
+    tir.Mul: "fmul",
+    tir.Div: "fdiv",
+}
+CONTRACTED: Final[Kinds] = {
     tir.Add: "fadd contract",
     tir.Sub: "fsub contract",
     tir.Mul: "fmul contract",
-    tir.Div: "fdiv",
 }
+"""LLVM fuses a product and a sum if both carry the flag."""
+
 INT_BINARY: Final[Kinds] = {
     tir.Add: "add",
     tir.Sub: "sub",
@@ -77,10 +86,15 @@ def apply_compare(w: Writer, kind: type[tir.Binary], dtype: DType, a: Value, b: 
     return w.compare((FLOAT_COMPARE if dtype.is_float else ordered)[kind], a, b)
 
 
-def apply_binary(w: Writer, kind: type[tir.Binary], dtype: DType, a: Value, b: Value) -> Value:
-    """An operation on two values of `dtype` that gives the same dtype."""
+def apply_binary(
+    w: Writer, kind: type[tir.Binary], dtype: DType, a: Value, b: Value, *, contract: bool = False
+) -> Value:
+    """An operation on two values of `dtype` that gives the same dtype.
+
+    With `contract`, floats are fused with other operations for which the same holds.
+    """
     table = FLOAT_BINARY if dtype.is_float else BOOL_BINARY if dtype.is_bool else INT_BINARY
-    opcode = table.get(kind)
+    opcode = (CONTRACTED.get(kind) if contract and dtype.is_float else None) or table.get(kind)
     return w.binary(opcode, a, b) if opcode else SPECIAL[kind](w, dtype, a, b)
 
 

@@ -236,9 +236,25 @@ def _run_if(s: Statements, stmt: tir.If) -> None:
     s.join(cells, (changed, then_end), (s.registers.values(cells), end))
 
 
+def _accumulates(stmt: tir.Store) -> bool:
+    """Whether it adds to the element that it stores to: a step of a sum."""
+    if not stmt.buffer.dtype.is_float:
+        return False
+    match stmt.value:
+        case tir.Add(a=first, b=last) | tir.Sub(a=first, b=last):
+            while isinstance(first, tir.Add):  # vectors of several lengths are added one by one
+                first = first.a
+            return _is_own(first, stmt) or _is_own(last, stmt)
+    return False
+
+
+def _is_own(part: tir.Expr, stmt: tir.Store) -> bool:
+    return type(part) is tir.Load and part.buffer is stmt.buffer and part.indices == stmt.indices
+
+
 def _run_store(s: Statements, stmt: tir.Store) -> None:
     buffer, (where,) = stmt.buffer, stmt.indices
-    value, lanes = s.emit(stmt.value), where.dtype.lanes
+    value, lanes = (s.emit_sum if _accumulates(stmt) else s.emit)(stmt.value), where.dtype.lanes
     if lanes > 1 and stmt.value.dtype.lanes == 1:
         value = memory.broadcast(s.w, value, buffer.dtype.vector(lanes))
     if buffer in s.registers:

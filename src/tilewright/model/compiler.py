@@ -379,9 +379,10 @@ def choose_layouts(
                 warn_of_reference(by_reference)
             return NotCompiled(WholeModel(proto, str(reason), obstacles), halves)
     tell(Progress("optimise"))
-    graph = optimise(graph)
+    strict = accuracy == "strict"
+    graph = optimise(graph, strict=strict)
     tell(Progress("choose"))
-    settings = Settings(Machine(target, threads), strict=accuracy == "strict", fixed=form)
+    settings = Settings(Machine(target, threads), strict=strict, fixed=form)
     choice = choose(graph, settings)
     meta = ModelMeta.of(proto)
     endings = {name: Ending(*what) for name, what in told.items()}

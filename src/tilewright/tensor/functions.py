@@ -15,8 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from tilewright.dtypes import DType
+from tilewright.tensor import ir as tir
+from tilewright.tensor.node import Node
 
-__all__ = ["FUNCTIONS", "Function", "apply", "register"]
+__all__ = ["FUNCTIONS", "MARKS", "Function", "apply", "is_function", "register"]
 
 Evaluate = Callable[..., Any]
 
@@ -42,6 +44,11 @@ def register(name: str, arity: int, evaluate: Evaluate, kinds: str = "f") -> Non
     if name in FUNCTIONS:
         raise ValueError(f"the function `{name}` is defined twice")
     FUNCTIONS[name] = Function(name, arity, evaluate, kinds)
+
+
+def is_function(part: Node) -> bool:
+    """Whether it is a call that computes something."""
+    return type(part) is tir.Call and part.name not in MARKS
 
 
 def apply(name: str, args: list[Any], dtype: DType) -> Any:
@@ -125,8 +132,14 @@ _TABLE: Final[dict[str, tuple[int, Evaluate]]] = {
 for _name, (_arity, _evaluate) in _TABLE.items():
     register(_name, _arity, _evaluate)
 register("abs", 1, np.abs, "if")
-# A choice by an unlikely condition need not compute what it hardly ever takes.
+MARKS: Final = frozenset({"unlikely", "contracted"})
+"""Calls that are their argument, and say how it is computed.
+
+A choice by an `unlikely` condition need not compute what it hardly ever takes. Products in what is
+`contracted` may be fused with the sums that they are added to, which saves a rounding.
+"""
 register("unlikely", 1, np.asarray, "b")
+register("contracted", 1, np.asarray)
 # Which thread of how many runs the kernel: the interpreter is a single one.
 register("thread", 0, lambda: np.int64(0), "i")
 register("threads", 0, lambda: np.int64(1), "i")

@@ -64,10 +64,20 @@ def test_expansion_means_the_function(name, dtype):
 
 
 def test_literal_exponents_are_products():
+    for x in (tir.Var("x", f32), tir.Var("x", f32.vector(8))):
+        two = tir.as_expr(2.0, x.dtype)
+        assert EXPANSIONS["pow"]((x, two)) == tir.Call("contracted", (x * x,), x.dtype)
+
+
+def test_arguments_are_computed_outside_of_what_is_contracted():
+    """A sum and a product in front of a function are rounded, whatever the function fuses."""
     x = tir.Var("x", f32)
-    assert EXPANSIONS["pow"]((x, tir.Const(2.0, f32))) == x * x
-    lanes = tir.Var("x", f32.vector(8))
-    assert EXPANSIONS["pow"]((lanes, tir.Broadcast(tir.Const(2.0, f32), 8))) == lanes * lanes
+    argument = x * x + 1.0
+    expanded = EXPANSIONS["exp"]((argument,))
+    assert isinstance(expanded, tir.Let)
+    assert expanded.value == argument
+    assert isinstance(expanded.body, tir.Call)
+    assert expanded.body.name == "contracted"
 
 
 def test_power_of_integers_is_refused():

@@ -1,5 +1,7 @@
 """Expressions that the tables in tests/numeric do not reach."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -127,14 +129,50 @@ def test_extremes_with_a_constant_are_one_instruction():
     assert "vcmp" not in assembly
 
 
-def test_products_and_sums_are_fused_where_the_target_can():
-    a, out = flat("a", 8, f32), flat("out", 8, f32)
-    x = tir.Load(a, (ramp(0, 8),))
-    program = function([a, out], tir.Store(out, (ramp(0, 8),), x * x + x))
-    for name, fused in (("x86-64-v3", True), ("x86-64-v2", False), ("aarch64", True)):
-        target = Target.named(name)
-        assembly = assembly_of(emit(program, target), target)
-        assert ("fmadd" in assembly or "fmla" in assembly) == fused
+A, OUT = flat("a", 8, f32), flat("out", 8, f32)
+X, OWN = (tir.Load(buffer, (ramp(0, 8),)) for buffer in (A, OUT))
+
+
+def is_fused(value: tir.Expr, name: str) -> bool:
+    """Whether the code for `out[0:8] = value` has a fused multiply-add."""
+    where = ramp(0, 8) if value.dtype.lanes > 1 else tir.Const(0)
+    target = Target.named(name)
+    program = function([A, OUT], tir.Store(OUT, (where,), value))
+    assembly = assembly_of(emit(program, target), target)
+    return re.search("fn?m(add|sub|la|ls)", assembly) is not None
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_products_and_sums_are_rounded_one_by_one(name):
+    for value in (X * X + X, X - X * X, (X * X).to(f32.vector(8)) + OWN * X):
+        assert not is_fused(value, name)
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_steps_of_sums_are_fused_where_the_target_can(name):
+    lanes = tir.Reduce(tir.Fold.ADD, X * X + X)
+    single = tir.Load(OUT, (tir.Const(0),))
+    for value in (OWN + X * X, X * X + OWN, OWN - X * X, (OWN + X) + X * X, single + lanes):
+        assert is_fused(value, name) == (name != "x86-64-v2")
+
+
+def test_only_sums_are_fused_in_their_steps():
+    """Factors of a term are computed as anywhere else."""
+    assert not is_fused(OWN + tir.maximum(X * X + X, X), "x86-64-v3")
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3"])
+def test_what_is_contracted_is_fused_and_nothing_around_it(name):
+    def contracted(value):
+        return tir.Call("contracted", (value,), value.dtype)
+
+    can = name == "x86-64-v3"
+    assert is_fused(contracted(X * X + X), name) == can
+    assert not is_fused(contracted(X * X) + X, name)
+    assert not is_fused(contracted(X + 1) + X * X, name)
+    y = tir.Var("y", X.dtype)
+    assert not is_fused(tir.Let(y, X * X, contracted(y + X)), name)
+    assert not is_fused(contracted(contracted(X + 1) * X) + X, name)
 
 
 def test_unknown_nodes_are_refused():

@@ -14,7 +14,7 @@ from tilewright.graph import Builder, Value
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
 
-__all__ = ["quotient"]
+__all__ = ["divided", "quotient"]
 
 MAX_POWER: Final = 8
 """Whole powers up to this one are multiplications."""
@@ -28,6 +28,12 @@ def quotient(x: tir.Expr, y: tir.Expr) -> tir.Expr:
     if not x.dtype.is_signed:
         return down
     return select((x % y).ne(0) & ((x < 0) ^ (y < 0)), down + 1, down)
+
+
+def divided(x: tir.Expr, number: int) -> tir.Expr:
+    """A float over a number, rounded once: times the inverse only where that is exact."""
+    is_exact = number.bit_count() == 1
+    return x * (1 / number) if is_exact else x / number
 
 
 BINARY: Final[dict[str, Callable[[tir.Expr, tir.Expr], tir.Expr]]] = {
@@ -100,13 +106,12 @@ def variadic(b: Builder, node: OnnxNode, *inputs: Value) -> Value:
 
     Many of them are folded step by step: an expression of hundreds is nested too deeply.
     """
-    share = 1 / len(inputs)
 
     def fold(*values: tir.Expr) -> tir.Expr:
         return reduce(VARIADIC[node.op], values)
 
     def fold_last(*values: tir.Expr) -> tir.Expr:
-        return fold(*values) * share if node.op == "Mean" else fold(*values)
+        return divided(fold(*values), len(inputs)) if node.op == "Mean" else fold(*values)
 
     first, *rest = inputs
     while len(rest) > MANY:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tilewright.dtypes import DType, boolean
+from tilewright.frontend.onnx.arithmetic import divided
 from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.windows import (
@@ -129,8 +130,7 @@ def _mean(
         exact = all(dims_equal(s.size, n) for s, n in zip(windows.sides, space, strict=True))
         ones, sides = list(space), windows.sides
     if exact:
-        factor = 1.0 / prod(windows.kernel)
-        return b.map(lambda v: v * factor, sums, dtype=dtype)
+        return b.map(lambda v: divided(v, prod(windows.kernel)), sums, dtype=dtype)
     one = b.expand(b.constant(1, dtype=sums.dtype), [1, *ones, 1])
     over = Windows(windows.kernel, windows.strides, windows.dilations, sides)
     counts = _folded(b, tir.Fold.ADD, one, over)

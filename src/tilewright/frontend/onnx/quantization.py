@@ -173,10 +173,13 @@ def quantized_dynamically(b: Builder, x: Value) -> tuple[Value, Value, Value]:
         width = tir.maximum(high, 0) - tir.minimum(low, 0)
         return select(width.eq(0), 1.0, width) / 255
 
+    def place(low: tir.Expr, s: tir.Expr) -> tir.Expr:
+        # A quotient that is none (0/0, ∞/∞) counts as large, as in the reference implementation.
+        found = call("round", -(tir.minimum(low, 0) / s))
+        return select(found < u8.max_value, saturated(found, u8), u8.max_value)
+
     scale = b.map(spread, least, greatest)
-    zero = b.map(
-        lambda low, s: saturated(call("round", -(tir.minimum(low, 0) / s)), u8), least, scale
-    )
+    zero = b.map(place, least, scale)
     y = b.map(lambda v, s, z: _quantized(v, s, z, u8), x, scale, zero)
     return y, scale, zero
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tilewright.dtypes import boolean, f64, i64
-from tilewright.frontend.onnx.arithmetic import quotient
+from tilewright.frontend.onnx.arithmetic import divided, quotient
 from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
@@ -34,7 +34,7 @@ def mean(b: Builder, x: Value, axes: Sequence[int]) -> Value:
         return b.map(lambda v: quotient(v, length.to(v.dtype)), total)
     if number is None:
         return b.map(lambda v: v / length.to(v.dtype), total)
-    return b.map(lambda v: v * (1 / number if number else math.nan), total)
+    return b.map(lambda v: divided(v, number) if number else v * math.nan, total)
 
 
 def log_sum_exp(b: Builder, x: Value, axes: Sequence[int]) -> Value:

@@ -40,28 +40,35 @@ GRAPH_PASSES: Final[tuple[Rule, ...]] = (
 Watch = Callable[[str, Graph], None]
 
 
-def _with_inner(graph: Graph, watch: Watch | None) -> Graph:
+ROUNDING_WEIGHTS: Final[tuple[Rule, ...]] = (fold_scales,)
+"""What rounds weights once more: exact products and sums would not stay exact."""
+
+
+def _with_inner(graph: Graph, watch: Watch | None, *, strict: bool) -> Graph:
     """Graphs inside of branches and loops are optimised on their own."""
-    nodes = [dataclasses.replace(node, op=_optimised(node.op, watch)) for node in graph.nodes]
-    return graph.with_nodes(nodes)
+
+    def inner(op: Op) -> Op:
+        match op:
+            case If():
+                ways = [optimise(way, watch, strict=strict) for way in (op.then, op.otherwise)]
+                return dataclasses.replace(op, then=ways[0], otherwise=ways[1])
+            case Loop():
+                return dataclasses.replace(op, body=optimise(op.body, watch, strict=strict))
+        return op
+
+    return graph.with_nodes([dataclasses.replace(node, op=inner(node.op)) for node in graph.nodes])
 
 
-def _optimised(op: Op, watch: Watch | None) -> Op:
-    match op:
-        case If():
-            ways = optimise(op.then, watch), optimise(op.otherwise, watch)
-            return dataclasses.replace(op, then=ways[0], otherwise=ways[1])
-        case Loop():
-            return dataclasses.replace(op, body=optimise(op.body, watch))
-    return op
+def optimise(graph: Graph, watch: Watch | None = None, *, strict: bool = False) -> Graph:
+    """Run all passes until nothing changes any more, at most a few rounds.
 
-
-def optimise(graph: Graph, watch: Watch | None = None) -> Graph:
-    """Run all passes until nothing changes any more, at most a few rounds."""
-    graph = _with_inner(graph, watch)
+    If `strict`, weights stay as they are given, but for their order.
+    """
+    graph = _with_inner(graph, watch, strict=strict)
+    rules = [rule for rule in GRAPH_PASSES if not (strict and rule in ROUNDING_WEIGHTS)]
     for _ in range(4):
         before = len(graph.nodes), [str(n.op) for n in graph.nodes]
-        for rule in GRAPH_PASSES:
+        for rule in rules:
             graph = verify_graph(rewrite_graph(graph, rule))
             if watch is not None:
                 watch(rule.__name__, graph)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tilewright.intrin.functions.floats import let
+from tilewright.intrin.functions.floats import call, let
 from tilewright.tensor import functions as meanings
 from tilewright.tensor import ir as tir
 
@@ -45,10 +45,15 @@ def function(name: str, ulp: float, domain: str = "all values") -> Callable[[Exp
     def register(expand: Expand) -> Expand:
         names = tuple(inspect.signature(expand).parameters)
         FUNCTIONS[name] = MathFunction(name, ulp, domain)
-        EXPANSIONS[name] = lambda args: _bound(expand, names, args)
+        EXPANSIONS[name] = lambda args: _bound(_contracted(expand), names, args)
         return expand
 
     return register
+
+
+def _contracted(expand: Expand) -> Expand:
+    """Its arguments are rounded before; what it does to them may be fused."""
+    return lambda *args: call("contracted", expand(*args))
 
 
 def _bound(expand: Expand, names: tuple[str, ...], args: tuple[tir.Expr, ...]) -> tir.Expr:

@@ -10,6 +10,7 @@ from tilewright.dtypes import index
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.functions import is_function
 from tilewright.tensor.visit import free_vars, walk
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def work_of(context: Context, block: str) -> float:
     node = context.schedule.block(block)
     extents = [tir.int_value(it.extent) for it in node.iters]
     points = prod(1024 if e is None else e for e in extents)
-    heavy = sum(25 for part in walk(node.body) if isinstance(part, tir.Call))
+    heavy = sum(25 for part in walk(node.body) if is_function(part))
     light = sum(1 for part in walk(node.body) if isinstance(part, tir.Binary | tir.Load))
     return points * (heavy + light) / lanes_of(context, block) / 2
 

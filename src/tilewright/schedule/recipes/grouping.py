@@ -23,6 +23,7 @@ from tilewright.schedule.recipes.windowed import wants_border
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
+from tilewright.tensor.functions import is_function
 from tilewright.tensor.visit import walk
 
 __all__ = ["Group", "groups_of", "inline_producers", "is_shifted"]
@@ -141,7 +142,7 @@ def _is_cheap(block: tir.Block) -> bool:
 def _operations(block: tir.Block) -> float:
     """Arithmetic for one element; divisions, functions and much else are never done twice."""
     parts = [p for p in walk(block.body) if isinstance(p, tir.Expr)]
-    if len(parts) > _LARGE or any(isinstance(p, tir.Call | tir.Div) for p in parts):
+    if len(parts) > _LARGE or any(is_function(p) or type(p) is tir.Div for p in parts):
         return inf
     return sum(isinstance(p, tir.Binary) and p.dtype != index for p in parts)
 

@@ -22,6 +22,7 @@ from tilewright.schedule.recipes.context import (
 )
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
+from tilewright.tensor.functions import is_function
 from tilewright.tensor.visit import free_vars, walk
 
 __all__ = ["runs_along", "schedule_across", "schedule_rows"]
@@ -91,7 +92,7 @@ def _fetch_next_row(context: Context, block: str, row: str, tiles: str | None) -
     """
     s = context.schedule
     node = s.block(block)
-    if tiles is None or not any(type(part) is tir.Call for part in walk(node.body)):
+    if tiles is None or not any(map(is_function, walk(node.body))):
         return
     params, moving = set(s.func.params), {s.loop(row).var}
     rows = {

@@ -24,6 +24,7 @@ from math import prod
 from typing import Final
 
 from tilewright.tensor import ir as tir
+from tilewright.tensor.build import call
 
 __all__ = ["Elements", "Filter", "Matrix", "minimal_filter"]
 
@@ -71,7 +72,7 @@ class Filter:
                 rest = [c - s for c, s in zip(row, same, strict=True)]
                 a, b = _sum(same, elements), _sum(rest, elements)
                 sums[i], sums[other] = a + b, a - b
-        return [s for s in sums if s is not None]
+        return [_contracted(row, s) for row, s in zip(rows, sums, strict=True) if s is not None]
 
     def finished(self, products: Elements) -> list[tir.Expr]:
         """The rows of A times the products of a tile."""
@@ -88,7 +89,8 @@ class Filter:
                     twin = products(other)
                     part = part + twin if row[other] == factor else part - twin
                 parts[factor] = parts[factor] + part if factor in parts else part
-            found.append(_sum(list(parts), list(parts.values()).__getitem__))
+            total = _sum(list(parts), list(parts.values()).__getitem__)
+            found.append(_contracted(row, total))
         return found
 
 
@@ -136,6 +138,12 @@ def _pairs(rows: Sequence[Sequence[Fraction]]) -> dict[int, int]:
         if alike and i not in found and j not in found:
             found[i], found[j] = j, i
     return found
+
+
+def _contracted(factors: Sequence[Fraction], total: tir.Expr) -> tir.Expr:
+    """A transform rounds as it likes: products are fused with sums where there are any."""
+    has_products = any(abs(factor) not in (0, 1) for factor in factors)
+    return call("contracted", total) if has_products else total
 
 
 def _sum(factors: Sequence[Fraction], elements: Elements) -> tir.Expr:
