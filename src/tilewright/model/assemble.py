@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,13 +47,18 @@ class HostCode:
 
 @dataclass(frozen=True)
 class Assembled:
-    """All parts of an executable model."""
+    """All parts of an executable model; `constants` are what its weights are made of."""
 
     program: rt.Program
     code: bytes
-    weights: Array
+    constants: Weights
     functions: tuple[HostCode, ...]
     tasks: tuple[KernelTask, ...]
+
+    @functools.cached_property
+    def weights(self) -> Array:
+        """The constants as kernels want them, packed when they are asked for."""
+        return self.constants.blob()
 
 
 def assemble(
@@ -165,7 +171,7 @@ class _Assembler:
             self.plan.segment_count,
         )
         every = tuple(self.tasks.values())
-        return Assembled(program, image.code, self.weights.blob(), tuple(self.functions), every)
+        return Assembled(program, image.code, self.weights, tuple(self.functions), every)
 
     def _require_assumptions(self) -> None:
         """What kernels rely on is checked before they run."""

@@ -17,7 +17,7 @@ from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module, load_kept, parts_of, to_keep
 from tilewright.model.origin import Origin
 from tilewright.model.sources import Source, Sources
-from tilewright.runtime import default_threads
+from tilewright.runtime import default_threads, return_memory
 from tilewright.runtime.artefact import Parts, write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key
@@ -124,7 +124,7 @@ class Compiling:
         """The module of a model, from the cache if it is there."""
         caches = self.caches
         if caches is None:
-            return self.parts(model, tell, settled, final=final).module()
+            return _module_of(self.parts(model, tell, settled, final=final))
         options: dict[str, object] = {"accuracy": self.accuracy, "layouts": self.layouts}
         if settled is not None:
             options["settled"] = settled.digest()
@@ -144,7 +144,7 @@ class Compiling:
                 put, parts = caches.models.put, to_keep(made.parts, key)
                 work = (key, lambda file: write(file, parts))
                 threading.Thread(target=put, args=work, name=WRITER).start()
-        return made.module()
+        return _module_of(made)
 
     def parts(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -183,6 +183,13 @@ class Chosen:
     endings: Mapping[str, Ending] = field(default_factory=dict)
     defaults: Sequence[TensorInfo] = ()
     equal: frozenset[Meeting] = frozenset()
+
+    def outline(self) -> Chosen:
+        """The same without what constants hold."""
+        from tilewright.graph.outline import outline
+
+        choice = replace(self.choice, graph=outline(self.choice.graph))
+        return replace(self, graph=outline(self.graph), choice=choice)
 
 
 @dataclass(frozen=True)
@@ -250,6 +257,14 @@ class Unsettled:
         return made
 
 
+def _module_of(made: Compilation | NotCompiled | Unsettled) -> Module:
+    """The module, and the memory that only compiling took back to the system."""
+    module = made.module()
+    del made
+    return_memory()
+    return module
+
+
 def compile_parts(
     model: Source,
     target: Target,
@@ -289,6 +304,7 @@ def compile_parts(
             equal=chosen.equal,
         )
         forget_sizes()
+        chosen = chosen.outline()  # whatever is still needed of the weights, `made` has
         if not final:
             warn_of_reference(chosen.by_reference)
         about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
@@ -358,6 +374,7 @@ def choose_layouts(
         graph, by_reference, equal = imported.graph, imported.by_reference, imported.equal
         lengths = None if settled is None else imported.lengths
         obstacles, waits = by_reference, imported.waits
+        del imported  # passes make other graphs, and this one would keep its weights
     except Unknown as unknown:
         reason, obstacles, waits = unknown, unknown.nodes, False
     if (graph is None or obstacles or waits) and not final:
@@ -378,14 +395,15 @@ def choose_layouts(
             if not final and halves is None:
                 warn_of_reference(by_reference)
             return NotCompiled(WholeModel(proto, str(reason), obstacles), halves)
+    meta = ModelMeta.of(proto)
+    endings = {name: Ending(*what) for name, what in told.items()}
+    defaults = infos_of_defaults(whole)
+    del whole, proto  # they hold all weights, and the graph has its own
     tell(Progress("optimise"))
     graph = optimise(graph)
     tell(Progress("choose"))
     settings = Settings(Machine(target, threads), strict=accuracy == "strict", fixed=form)
     choice = choose(graph, settings)
-    meta = ModelMeta.of(proto)
-    endings = {name: Ending(*what) for name, what in told.items()}
-    defaults = infos_of_defaults(whole)
     return Chosen(graph, settings, choice, by_reference, meta, lengths, endings, defaults, equal)
 
 
