@@ -23,6 +23,7 @@ from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
 from tilewright.model.work import flops_of, moved_bytes
 from tilewright.runtime import program as rt
+from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -47,17 +48,21 @@ class HostCode:
 
 @dataclass(frozen=True)
 class Assembled:
-    """All parts of an executable model; `constants` are what its weights are made of."""
+    """All parts of an executable model; `constants` are what its weights are made of.
+
+    With an `expansion`, they are what is stored, and the program has those that it makes of them.
+    """
 
     program: rt.Program
     code: bytes
     constants: Weights
     functions: tuple[HostCode, ...]
     tasks: tuple[KernelTask, ...]
+    expansion: Expansion | None = None
 
     @functools.cached_property
     def weights(self) -> Array:
-        """The constants as kernels want them, packed when they are asked for."""
+        """The constants as they are stored, packed when they are asked for."""
         return self.constants.blob()
 
 
@@ -402,7 +407,7 @@ class _Assembler:
     def _port(self, name: str, value: Value) -> rt.Port:
         shown = tuple(
             number if (number := tir.int_value(d)) is not None else print_node(d)
-            for d in value.shape
+            for d in value.stored_shape
         )
-        dims = self.sizes.dims(value.shape)
+        dims = self.sizes.dims(value.stored_shape)
         return rt.Port(name, value.dtype, dims, shown, self._buffer(value))

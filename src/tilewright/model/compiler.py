@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import warnings
@@ -73,6 +74,8 @@ def compile_model(
     progress: Tell | None = None,
     layouts: str = AUTO,
     settled: Mapping[str, object] | None = None,
+    *,
+    small: bool = False,
 ) -> Module:
     """Compile an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
@@ -82,7 +85,8 @@ def compile_model(
     names another folder for it. `layouts="auto"` chooses how feature maps are stored together with
     the algorithms of convolutions; `"nhwc"`, `"nchw"` or `"nchw8c"` (any size of a block) stores
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
-    become constants, and the module has no such inputs.
+    become constants, and the module has no such inputs. `small=True` is for the file that `save`
+    writes: it stores what large weights are made of, and they are made when it is loaded.
     """
     model = _source(model)
     machine = Target.named(target) if isinstance(target, str) else target
@@ -93,7 +97,7 @@ def compile_model(
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     machine.require_runs_on(Target.host())
-    compiling = Compiling(machine, count, accuracy, layouts, caches)
+    compiling = Compiling(machine, count, accuracy, layouts, caches, small=small)
     if caches is not None:
         tell(Progress("look into the cache"))
     compiling = replace(compiling, sources=Sources.of(model, caches))
@@ -117,6 +121,7 @@ class Compiling:
     layouts: str
     caches: Caches | None = None
     sources: Sources = field(default_factory=Sources)
+    small: bool = False
 
     def module(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -128,6 +133,8 @@ class Compiling:
         options: dict[str, object] = {"accuracy": self.accuracy, "layouts": self.layouts}
         if settled is not None:
             options["settled"] = settled.digest()
+        if self.small:
+            options["small"] = True
         if final:  # the same values may be asked for where others are still open
             options["final"] = True
         key = compile_key(self.sources.digests, self.target, self.threads, options)
@@ -160,6 +167,7 @@ class Compiling:
             self.layouts,
             settled,
             final=final,
+            small=self.small,
         )
         if not isinstance(made, Unsettled):
             return made
@@ -276,6 +284,7 @@ def compile_parts(
     settled: Settled | None = None,
     *,
     final: bool = False,
+    small: bool = False,
 ) -> Compilation | NotCompiled | Unsettled:
     """Compile, without a look into the cache of models; the machine need not be this one.
 
@@ -284,6 +293,7 @@ def compile_parts(
     from tilewright.graph.sizes import forget_sizes
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
+    from tilewright.model.small import with_small_weights
 
     with told_as_too_large(model):
         chosen = choose_layouts(
@@ -291,7 +301,8 @@ def compile_parts(
         )
         if isinstance(chosen, NotCompiled) and chosen.halves is not None:
             how = target, threads, caches, tell, accuracy, layouts
-            return _begun(chosen, chosen.halves, lambda rest: compile_parts(rest, *how, final=True))
+            rest = functools.partial(compile_parts, final=True, small=small)
+            return _begun(chosen, chosen.halves, lambda model: rest(model, *how))
         if not isinstance(chosen, Chosen):
             return chosen
         store = KernelStore(caches.kernels, target) if caches is not None else None
@@ -303,6 +314,8 @@ def compile_parts(
             lambda done, all_: tell(Progress("kernels", done, all_)),
             equal=chosen.equal,
         )
+        if small:
+            made = with_small_weights(made, target, threads, store)
         forget_sizes()
         chosen = chosen.outline()  # whatever is still needed of the weights, `made` has
         if not final:

@@ -12,7 +12,7 @@ from tilewright.graph.builder import Builder
 from tilewright.graph.interpret import interpret
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.window import Conv, ConvTranspose
-from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed, WinogradWeights
 from tilewright.layouts.algorithms import algorithms_of
 from tilewright.layouts.choose import choose
 from tilewright.layouts.costs import Machine
