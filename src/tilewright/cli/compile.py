@@ -43,6 +43,7 @@ examples:
   tilewright compile model.onnx --target aarch64      for machines of another kind
   tilewright compile model.onnx --layouts nchw8c      one layout for all feature maps
   tilewright compile model.onnx --settle axes=[0,1]   an input that becomes a constant
+  tilewright compile model.onnx --small               a smaller file, which loads slower
   tilewright compile model.onnx --json                what was made, for programs
 
 exit codes: 0 done, 1 the model cannot be compiled, 2 wrong arguments
@@ -54,6 +55,11 @@ def add_to(commands: Any) -> None:
     parser = add_command(commands, "compile", "compile an ONNX model into a file", _EXAMPLES)
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("-o", "--output", type=Path, default=None, help="default: MODEL with .tw")
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="store what large weights are made of; they are made when the file is loaded",
+    )
     add_compile_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -65,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     if _runs_here(arguments.target):
         with _written(output):
-            module = open_module(arguments)
+            module = open_module(arguments, small=arguments.small)
             module.save(output)
         facts: dict[str, Any] = {
             "inputs": [info.exact for info in module.inputs],
@@ -126,6 +132,7 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
             accuracy=arguments.accuracy,
             layouts=arguments.layouts,
             settled=settled,
+            small=arguments.small,
         )
     if isinstance(made, Unsettled):
         names = " and ".join(map(quoted, made.needs.names))

@@ -73,7 +73,7 @@ def is_model(text: str) -> bool:
     return Path(text).suffix in SUFFIXES
 
 
-def open_module(arguments: argparse.Namespace) -> Module:
+def open_module(arguments: argparse.Namespace, *, small: bool = False) -> Module:
     """The model: loaded if it is compiled, else compiled or found in the cache."""
     path = Path(arguments.model)
     require_file(path)
@@ -89,6 +89,7 @@ def open_module(arguments: argparse.Namespace) -> Module:
             cache=not arguments.no_cache,
             progress=line.compiling,
             settled=values_of(arguments.settle),
+            small=small,
         )
 
 

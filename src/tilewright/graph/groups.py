@@ -24,7 +24,7 @@ from tilewright.graph.sizes import count, dims_equal, fixed, same_shape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.stored import is_bijective, logical_index
 
-__all__ = ["Group", "GroupKind", "group_nodes", "is_view"]
+__all__ = ["Group", "GroupKind", "group_nodes", "is_constant", "is_view"]
 
 MAX_NODES: Final = 40
 MAX_INPUTS: Final = 16
@@ -110,14 +110,14 @@ class Group:
 
 
 def group_nodes(graph: Graph) -> list[Group]:
-    """Groups in an order in which they can run; views belong to none."""
+    """Groups in an order in which they can run; views and weights belong to none."""
     consumers = graph.consumers()
     outputs = set(graph.outputs)
     producers = graph.producers()
     group_of: dict[int, Group] = {}
     groups: list[Group] = []
     for node in reversed(graph.nodes):
-        if is_view(node):
+        if is_view(node) or is_constant(node, graph):
             continue
         group = _home(node, consumers, outputs, group_of)
         if group is None:
@@ -131,6 +131,11 @@ def group_nodes(graph: Graph) -> list[Group]:
     for group in groups:
         group.nodes.reverse()
     return _ordered(groups[::-1], graph)
+
+
+def is_constant(node: Node, graph: Graph) -> bool:
+    """Whether a node makes weights of constants, which is done before a model runs."""
+    return node.op.role is Role.WEIGHTS and all(v in graph.constants for v in node.inputs)
 
 
 def is_view(node: Node) -> bool:

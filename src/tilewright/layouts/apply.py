@@ -9,11 +9,11 @@ from tilewright.graph.ir import Array, Graph, Node, TensorType, Value, array_typ
 from tilewright.graph.ops import Map, Op, argument, computed_as
 from tilewright.graph.ops.by_size import BySize
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
-from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
+from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed, WinogradWeights
 from tilewright.layouts.algorithms import Algorithm
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.sites import Alternative, Site
-from tilewright.tensor.library.tile_weights import spread_weights, winograd_weights
+from tilewright.tensor.library.tile_weights import short_windows, spread_windows, tile_matrix
 from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 
 __all__ = ["Conversion", "apply"]
@@ -105,7 +105,10 @@ class _Applied:
     def _by(
         self, algorithm: Algorithm, op: Conv | ConvTranspose, inputs: list[Value]
     ) -> tuple[Op, list[Value]]:
-        """The operator of an algorithm with its transformed weights."""
+        """The operator of an algorithm with its transformed weights.
+
+        They are only made where they are stored: there may be many times as many of them.
+        """
         x, weights = inputs
         if not algorithm.places:
             made, held = self._tiled(algorithm.tiles, op, weights)
@@ -122,14 +125,25 @@ class _Applied:
         plain = self.constants[weights]
         made: Op
         if isinstance(op, Conv):
-            held = winograd_weights(plain, tiles)
+            windows, one, lead = short_windows(plain, tiles), tiles, 0
             how = (op.strides, op.dilations, op.pads, op.groups, op.dtype)
             made = WinogradConv(tiles.taps, tiles.results, *how)
         else:
             assert isinstance(tiles, SpreadTiles)
-            held = spread_weights(plain, tiles, op.groups)
+            windows, one = spread_windows(plain, tiles, op.groups), tiles.of_one_image
+            lead = len(tiles.images)
             spread = (op.strides, op.pads, op.extra, op.groups, op.dtype)
             made = WinogradTransposed(tiles.taps, tiles.results, *spread)
-        value = Value(f"{weights.name}_{Algorithm(tiles).name}", array_type(held))
-        self.constants[value] = held
+        name = f"{weights.name}_{Algorithm(tiles).name}"
+        matrix = self._constant(f"{name}_matrix", tile_matrix(one))
+        held = self._constant(f"{name}_windows", windows)
+        transform = WinogradWeights(lead, tuple(f.tile for f in one.filters))
+        (kind,) = transform.infer([matrix.type, held.type])
+        value = Value(name, kind)
+        self.nodes.append(Node(transform, (matrix, held), (value,), weights.name))
         return made, value
+
+    def _constant(self, name: str, array: Array) -> Value:
+        value = Value(name, array_type(array))
+        self.constants[value] = array
+        return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
 from tilewright.model.work import flops_of, moved_bytes
 from tilewright.runtime import program as rt
+from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -46,13 +48,22 @@ class HostCode:
 
 @dataclass(frozen=True)
 class Assembled:
-    """All parts of an executable model."""
+    """All parts of an executable model; `constants` are what its weights are made of.
+
+    With an `expansion`, they are what is stored, and the program has those that it makes of them.
+    """
 
     program: rt.Program
     code: bytes
-    weights: Array
+    constants: Weights
     functions: tuple[HostCode, ...]
     tasks: tuple[KernelTask, ...]
+    expansion: Expansion | None = None
+
+    @functools.cached_property
+    def weights(self) -> Array:
+        """The constants as they are stored, packed when they are asked for."""
+        return self.constants.blob()
 
 
 def assemble(
@@ -165,7 +176,7 @@ class _Assembler:
             self.plan.segment_count,
         )
         every = tuple(self.tasks.values())
-        return Assembled(program, image.code, self.weights.blob(), tuple(self.functions), every)
+        return Assembled(program, image.code, self.weights, tuple(self.functions), every)
 
     def _require_assumptions(self) -> None:
         """What kernels rely on is checked before they run."""
@@ -396,7 +407,7 @@ class _Assembler:
     def _port(self, name: str, value: Value) -> rt.Port:
         shown = tuple(
             number if (number := tir.int_value(d)) is not None else print_node(d)
-            for d in value.shape
+            for d in value.stored_shape
         )
-        dims = self.sizes.dims(value.shape)
+        dims = self.sizes.dims(value.stored_shape)
         return rt.Port(name, value.dtype, dims, shown, self._buffer(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import warnings
@@ -17,7 +18,7 @@ from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module, load_kept, parts_of, to_keep
 from tilewright.model.origin import Origin
 from tilewright.model.sources import Source, Sources
-from tilewright.runtime import default_threads
+from tilewright.runtime import default_threads, return_memory
 from tilewright.runtime.artefact import Parts, write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key
@@ -73,6 +74,8 @@ def compile_model(
     progress: Tell | None = None,
     layouts: str = AUTO,
     settled: Mapping[str, object] | None = None,
+    *,
+    small: bool = False,
 ) -> Module:
     """Compile an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
@@ -82,7 +85,8 @@ def compile_model(
     names another folder for it. `layouts="auto"` chooses how feature maps are stored together with
     the algorithms of convolutions; `"nhwc"`, `"nchw"` or `"nchw8c"` (any size of a block) stores
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
-    become constants, and the module has no such inputs.
+    become constants, and the module has no such inputs. `small=True` is for the file that `save`
+    writes: it stores what large weights are made of, and they are made when it is loaded.
     """
     model = _source(model)
     machine = Target.named(target) if isinstance(target, str) else target
@@ -93,7 +97,7 @@ def compile_model(
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     machine.require_runs_on(Target.host())
-    compiling = Compiling(machine, count, accuracy, layouts, caches)
+    compiling = Compiling(machine, count, accuracy, layouts, caches, small=small)
     if caches is not None:
         tell(Progress("look into the cache"))
     compiling = replace(compiling, sources=Sources.of(model, caches))
@@ -117,6 +121,7 @@ class Compiling:
     layouts: str
     caches: Caches | None = None
     sources: Sources = field(default_factory=Sources)
+    small: bool = False
 
     def module(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -124,10 +129,12 @@ class Compiling:
         """The module of a model, from the cache if it is there."""
         caches = self.caches
         if caches is None:
-            return self.parts(model, tell, settled, final=final).module()
+            return _module_of(self.parts(model, tell, settled, final=final))
         options: dict[str, object] = {"accuracy": self.accuracy, "layouts": self.layouts}
         if settled is not None:
             options["settled"] = settled.digest()
+        if self.small:
+            options["small"] = True
         if final:  # the same values may be asked for where others are still open
             options["final"] = True
         key = compile_key(self.sources.digests, self.target, self.threads, options)
@@ -144,7 +151,7 @@ class Compiling:
                 put, parts = caches.models.put, to_keep(made.parts, key)
                 work = (key, lambda file: write(file, parts))
                 threading.Thread(target=put, args=work, name=WRITER).start()
-        return made.module()
+        return _module_of(made)
 
     def parts(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -160,6 +167,7 @@ class Compiling:
             self.layouts,
             settled,
             final=final,
+            small=self.small,
         )
         if not isinstance(made, Unsettled):
             return made
@@ -183,6 +191,13 @@ class Chosen:
     endings: Mapping[str, Ending] = field(default_factory=dict)
     defaults: Sequence[TensorInfo] = ()
     equal: frozenset[Meeting] = frozenset()
+
+    def outline(self) -> Chosen:
+        """The same without what constants hold."""
+        from tilewright.graph.outline import outline
+
+        choice = replace(self.choice, graph=outline(self.choice.graph))
+        return replace(self, graph=outline(self.graph), choice=choice)
 
 
 @dataclass(frozen=True)
@@ -250,6 +265,14 @@ class Unsettled:
         return made
 
 
+def _module_of(made: Compilation | NotCompiled | Unsettled) -> Module:
+    """The module, and the memory that only compiling took back to the system."""
+    module = made.module()
+    del made
+    return_memory()
+    return module
+
+
 def compile_parts(
     model: Source,
     target: Target,
@@ -261,6 +284,7 @@ def compile_parts(
     settled: Settled | None = None,
     *,
     final: bool = False,
+    small: bool = False,
 ) -> Compilation | NotCompiled | Unsettled:
     """Compile, without a look into the cache of models; the machine need not be this one.
 
@@ -269,6 +293,7 @@ def compile_parts(
     from tilewright.graph.sizes import forget_sizes
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
+    from tilewright.model.small import with_small_weights
 
     with told_as_too_large(model):
         chosen = choose_layouts(
@@ -276,7 +301,8 @@ def compile_parts(
         )
         if isinstance(chosen, NotCompiled) and chosen.halves is not None:
             how = target, threads, caches, tell, accuracy, layouts
-            return _begun(chosen, chosen.halves, lambda rest: compile_parts(rest, *how, final=True))
+            rest = functools.partial(compile_parts, final=True, small=small)
+            return _begun(chosen, chosen.halves, lambda model: rest(model, *how))
         if not isinstance(chosen, Chosen):
             return chosen
         store = KernelStore(caches.kernels, target) if caches is not None else None
@@ -288,7 +314,10 @@ def compile_parts(
             lambda done, all_: tell(Progress("kernels", done, all_)),
             equal=chosen.equal,
         )
+        if small:
+            made = with_small_weights(made, target, threads, store)
         forget_sizes()
+        chosen = chosen.outline()  # whatever is still needed of the weights, `made` has
         if not final:
             warn_of_reference(chosen.by_reference)
         about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
@@ -358,6 +387,7 @@ def choose_layouts(
         graph, by_reference, equal = imported.graph, imported.by_reference, imported.equal
         lengths = None if settled is None else imported.lengths
         obstacles, waits = by_reference, imported.waits
+        del imported  # passes make other graphs, and this one would keep its weights
     except Unknown as unknown:
         reason, obstacles, waits = unknown, unknown.nodes, False
     if (graph is None or obstacles or waits) and not final:
@@ -378,15 +408,16 @@ def choose_layouts(
             if not final and halves is None:
                 warn_of_reference(by_reference)
             return NotCompiled(WholeModel(proto, str(reason), obstacles), halves)
+    meta = ModelMeta.of(proto)
+    endings = {name: Ending(*what) for name, what in told.items()}
+    defaults = infos_of_defaults(whole)
+    del whole, proto  # they hold all weights, and the graph has its own
     tell(Progress("optimise"))
     strict = accuracy == "strict"
     graph = optimise(graph, strict=strict)
     tell(Progress("choose"))
     settings = Settings(Machine(target, threads), strict=strict, fixed=form)
     choice = choose(graph, settings)
-    meta = ModelMeta.of(proto)
-    endings = {name: Ending(*what) for name, what in told.items()}
-    defaults = infos_of_defaults(whole)
     return Chosen(graph, settings, choice, by_reference, meta, lengths, endings, defaults, equal)
 
 

@@ -5,7 +5,7 @@ Equal groups share a kernel: programs are compared by structure, not by names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -79,7 +79,7 @@ class Compiled:
 
 
 def task_of(
-    group: Group, outputs: Sequence[Value], constants: Mapping[Value, Array], threads: int
+    group: Group, outputs: Sequence[Value], constants: Container[Value], threads: int
 ) -> KernelTask:
     """The tensor program of a group."""
     inputs = group.inputs()

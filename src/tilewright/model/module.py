@@ -24,6 +24,7 @@ from tilewright.model.spreading import Spreading
 from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, read_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
+from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.image import Image
 from tilewright.runtime.meetings import MeetsOneError
 from tilewright.runtime.profile import Profile
@@ -45,6 +46,9 @@ A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, whic
 
 KEY: Final = "key"
 """What an entry of the cache has in addition: the key by which it is found."""
+
+EXPANSION: Final = "expansion"
+"""What a small file has in addition: how weights are made of what is stored."""
 
 Array = NDArray[Any]
 
@@ -83,8 +87,10 @@ class Module:
     def of(cls, made: Assembled, parts: Parts, threads: int, graph: Graph) -> Module:
         """The module of a fresh compilation."""
         functions = [f.function for f in made.functions]
-        image = Image.from_bytes(made.code)
-        executable = Executable(made.program, image, made.weights, functions, threads=threads)
+        image, weights = Image.from_bytes(made.code), made.weights
+        if made.expansion is not None:
+            weights = made.expansion.expand(weights, image, threads)
+        executable = Executable(made.program, image, weights, functions, threads=threads)
         return cls(executable, parts, stored_nodes(parts.extra), graph)
 
     @property
@@ -220,7 +226,10 @@ class Module:
         return self.executable.memory()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the module to a file, which `tilewright.load` reads without compiling anything."""
+        """Write the module to a file, which `tilewright.load` reads without compiling anything.
+
+        One that was compiled with `small=True` makes a small file.
+        """
         parts = self._artefact
         save(path, parts if isinstance(parts, Parts) else _parts_again(parts))
 
@@ -272,15 +281,26 @@ def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
         return load_settled(artefact, threads)
     _require_sound(extra)
     functions = [_function(path, f["kind"], f["payload"]) for f in extra["functions"]]
+    threads = extra["threads"] if threads is None else threads
     executable = Executable(
         from_json(artefact.program_json),
         artefact.image,
-        artefact.weights,
+        _expanded(artefact, threads),
         functions,
-        threads=extra["threads"] if threads is None else threads,
+        threads=threads,
         is_verified=True,  # by `from_json`
     )
     return Module(executable, artefact, stored_nodes(extra))
+
+
+def _expanded(artefact: Artefact, threads: int) -> object:
+    """The weights with which the program runs: those of the file, or what is made of them."""
+    how = artefact.metadata["extra"].get(EXPANSION)
+    if how is None:
+        return artefact.weights
+    weights = Expansion.from_json(how).expand(artefact.weights, artefact.image, threads)
+    artefact.leave_weights()
+    return weights
 
 
 def _require_sound(extra: Mapping[str, Any]) -> None:
@@ -319,6 +339,8 @@ def parts_of(
         extra["lengths"] = list(lengths)
     if endings:
         extra["endings"] = {name: ending.to_dict() for name, ending in endings.items()}
+    if made.expansion is not None:
+        extra[EXPANSION] = made.expansion.to_json()
     shown = [info.to_dict() for info in defaults]
     if shown:
         extra["defaults"] = shown

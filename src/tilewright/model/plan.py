@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tilewright.graph.groups import Group, group_nodes, is_view
+from tilewright.graph.groups import Group, group_nodes, is_constant, is_view
 from tilewright.graph.ir import Graph, Node, Value
 from tilewright.graph.ops import Concat, Remap
 from tilewright.graph.ops.by_size import BySize
@@ -35,6 +35,7 @@ from tilewright.model.steps import (
     Label,
     Plan,
 )
+from tilewright.model.weights import Derived
 from tilewright.tensor import ir as tir
 
 __all__ = ["plan_graph"]
@@ -55,6 +56,10 @@ def plan_graph(graph: Graph) -> Plan:
 
 def _plan_into(plan: Plan, graph: Graph) -> None:
     plan.constants.update(graph.constants)
+    for node in graph.nodes:
+        if is_constant(node, graph):
+            sources = tuple(graph.constants[value] for value in node.inputs)
+            plan.constants[node.output] = Derived(node.op, sources, node.output)
     plan.nodes += [(node, plan.here) for node in graph.nodes]
     plan.homes.update((value, plan.here) for node in graph.nodes for value in node.outputs)
     consumers = graph.consumers()

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilewright.graph.ir import Array, Graph, Node, Value
+import numpy as np
+
+from tilewright.graph.ir import Graph, Node, Value
 from tilewright.graph.ops.control import Loop
 from tilewright.model.plan_rows import Rows
 from tilewright.model.plan_states import States
 from tilewright.model.steps import Assign, Branch, Enter, Label, Plan
+from tilewright.model.weights import Constant
 from tilewright.tensor import ir as tir
 
 __all__ = ["is_true", "plan_loop"]
@@ -72,6 +75,7 @@ def plan_loop(
     states.end(plan, node.outputs[: op.carried])
 
 
-def is_true(condition: Value, constants: Mapping[Value, Array]) -> bool:
+def is_true(condition: Value, constants: Mapping[Value, Constant]) -> bool:
     """Whether a condition is known to hold."""
-    return condition in constants and bool(constants[condition].item())
+    known = constants.get(condition)
+    return isinstance(known, np.ndarray) and bool(known.item())

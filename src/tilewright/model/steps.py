@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.graph.groups import Group, GroupKind
-from tilewright.graph.ir import Array, Node, Value
+from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Map, argument, computed_as
 from tilewright.graph.sizes import tidy, variables
+from tilewright.model.weights import Constant
 from tilewright.tensor import ir as tir
 
 __all__ = ["Assign", "Branch", "Enter", "HostStep", "KernelStep", "Label", "Plan", "PlanStep"]
@@ -83,7 +84,7 @@ class Plan:
     """
 
     steps: list[PlanStep] = field(default_factory=list)
-    constants: dict[Value, Array] = field(default_factory=dict)
+    constants: dict[Value, Constant] = field(default_factory=dict)
     roots: dict[Value, Value] = field(default_factory=dict)
     parts: dict[Value, tuple[Value, tir.Expr]] = field(default_factory=dict)
     segments: dict[tir.Var, int] = field(default_factory=dict)

@@ -3,24 +3,87 @@
 A loop or a branch has a value of its own for each constant that it captures, passes fold the same
 thing more than once, and models come with copies: what is equal and wanted in the same form is one.
 Most constants differ in the few bytes of a sample; only those that do not are compared in full.
+
+Where each goes is known before any is packed or transformed. They are then written straight to
+their places, and each is let go once it is there: a model's weights are never in memory twice.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from tilewright.abi import ALIGNMENT
 from tilewright.dtypes import u8
-from tilewright.graph.ir import Array
+from tilewright.graph.ir import Array, Value
+from tilewright.graph.ops.op import Op
+from tilewright.graph.sizes import fixed
+from tilewright.runtime import return_memory
 from tilewright.runtime.arrays import empty
 from tilewright.tensor.packing import Packing
 
-__all__ = ["Weights"]
+__all__ = ["Constant", "Derived", "Form", "Weights", "padded"]
 
 SAMPLE = 64
 """Elements that are looked at before two constants are compared."""
 
+OFTEN = 1 << 26
+"""Bytes after which memory of what was let go is given back: the heap keeps it otherwise."""
+
 Kind = tuple[object, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A constant that an operator makes of others, when it is wanted; `value` has its type."""
+
+    op: Op
+    sources: tuple[Array, ...]
+    value: Value
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.dtype.numpy
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(fixed(dim) or 0 for dim in self.value.shape)
+
+    def array(self) -> Array:
+        """What it is, computed anew by each call."""
+        (made,) = self.op.evaluate(self.sources, lambda dim: fixed(dim) or 0)
+        return made
+
+
+Constant = Array | Derived
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A constant as some kernels want it, and where it lies among the weights."""
+
+    constant: Constant
+    packing: Packing | None
+    offset: int
+
+    @property
+    def size_bytes(self) -> int:
+        shape: tuple[int, ...] = self.constant.shape
+        for step in () if self.packing is None else self.packing.steps:
+            shape = step.shape(shape)
+        return prod(shape) * self.constant.dtype.itemsize
+
+    def write(self, blob: Array) -> None:
+        """Bring it to its place, with zeros up to the next one."""
+        made = self.constant.array() if isinstance(self.constant, Derived) else self.constant
+        data = np.ascontiguousarray(made if self.packing is None else self.packing.pack(made))
+        end = self.offset + data.nbytes
+        blob[self.offset : end] = data.reshape(-1).view(np.uint8)
+        blob[end : self.offset + padded(data.nbytes)] = 0
 
 
 class Weights:
@@ -28,38 +91,63 @@ class Weights:
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        self._packed: list[tuple[int, Array]] = []
-        self._known: dict[tuple[int, Packing | None], tuple[Array, tuple[int, int]]] = {}
-        self._alike: dict[Kind, list[tuple[Array, tuple[int, int]]]] = {}
+        self.forms: list[Form] = []
+        self._known: dict[tuple[int, Packing | None], tuple[Constant, Form]] = {}
+        self._alike: dict[Kind, list[Form]] = {}
 
-    def place(self, array: Array, packing: Packing | None = None) -> tuple[int, int]:
+    def place(self, constant: Constant, packing: Packing | None = None) -> tuple[int, int]:
         """(offset, bytes) of a constant as a kernel wants it."""
-        key = id(array), packing  # the array is kept, so that no other one gets its number
+        key = id(constant), packing  # it is kept, so that no other one gets its number
         if key not in self._known:
-            self._known[key] = array, self._find(array, packing)
-        return self._known[key][1]
+            self._known[key] = constant, self._find(constant, packing)
+        form = self._known[key][1]
+        return form.offset, form.size_bytes
 
     def blob(self) -> Array:
-        """All of them; what is between two is zero."""
+        """All of them, of which none is here afterwards; what is between two is zero."""
         blob = empty((self.size_bytes,), u8)  # aligned, and on large pages
-        for offset, data in self._packed:
-            end = offset + data.nbytes
-            blob[offset:end] = data.reshape(-1).view(np.uint8)
-            blob[end : offset + _padded(data.nbytes)] = 0
+        written = 0
+        for form in self.taken():
+            form.write(blob)
+            written += form.size_bytes
+            del form
+            if written >= OFTEN:
+                return_memory()
+                written = 0
         return blob
 
-    def _find(self, array: Array, packing: Packing | None) -> tuple[int, int]:
-        kind = (array.dtype, array.shape, packing, _sample(array))
+    def taken(self) -> Iterator[Form]:
+        """All of them in order, each let go when the next one is asked for."""
+        self._known.clear()
+        self._alike.clear()
+        self.forms.reverse()
+        while self.forms:
+            yield self.forms.pop()
+
+    def _find(self, constant: Constant, packing: Packing | None) -> Form:
+        op, arrays = _parts(constant)
+        kind = (op, packing, *((a.dtype, a.shape, _sample(a)) for a in arrays))
         alike = self._alike.setdefault(kind, [])
-        for other, place in alike:
-            if _same_bytes(array, other):
-                return place
-        data = np.ascontiguousarray(array if packing is None else packing.pack(array))
-        place = (self.size_bytes, data.nbytes)
-        self._packed.append((self.size_bytes, data))
-        self.size_bytes += _padded(data.nbytes)
-        alike.append((array, place))
-        return place
+        for form in alike:
+            if all(map(_same_bytes, arrays, _parts(form.constant)[1])):
+                return form
+        form = Form(constant, packing, self.size_bytes)
+        self.forms.append(form)
+        self.size_bytes += padded(form.size_bytes)
+        alike.append(form)
+        return form
+
+
+def padded(size_bytes: int) -> int:
+    """Bytes up to where another constant may begin."""
+    return -(-size_bytes // ALIGNMENT) * ALIGNMENT
+
+
+def _parts(constant: Constant) -> tuple[Op | None, Sequence[Array]]:
+    """What makes a constant, and of which arrays."""
+    if isinstance(constant, Derived):
+        return constant.op, constant.sources
+    return None, (constant,)
 
 
 def _sample(array: Array) -> bytes:
@@ -76,7 +164,3 @@ def _same_bytes(a: Array, b: Array) -> bool:
         return True
     first, second = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
     return bool(np.array_equal(first, second))
-
-
-def _padded(size_bytes: int) -> int:
-    return -(-size_bytes // ALIGNMENT) * ALIGNMENT

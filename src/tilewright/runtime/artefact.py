@@ -45,7 +45,7 @@ A113 = Code("A113", "`{file}` was compiled for another machine: this one lacks {
 SUFFIX: Final = ".tw"
 MAGIC: Final = b"\x89tw\r\n\x1a\n\0"
 """Not text, and changed by whatever converts line ends."""
-FORMAT: Final = 2
+FORMAT: Final = 3
 PAGE: Final = 1 << 16
 MAX_METADATA: Final = 1 << 28
 
@@ -199,6 +199,13 @@ class Artefact:
         """Read all weights and compare them with their checksum (A111)."""
         if _checksum([self.weights]) != self._weights_checksum:
             damaged(self.path, "the weights do not fit their checksum")
+
+    def leave_weights(self) -> None:
+        """Let the system have the memory of weights that were read: nobody reads them soon."""
+        mapped = self.weights.obj
+        if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            with contextlib.suppress(OSError):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Artefact:

@@ -44,7 +44,7 @@ def network(
 
 
 def the_op(graph: Graph, **settings: bool) -> object:
-    (node,) = choose(graph, Settings(MACHINE, **settings)).graph.nodes
+    *_, node = choose(graph, Settings(MACHINE, **settings)).graph.nodes
     return node.op
 
 

@@ -42,6 +42,7 @@ class Role(enum.Enum):
     REDUCE = "reduce"  # a fold of one tensor
     ANCHOR = "anchor"  # heavy work; maps of its result run in registers
     VIEW = "view"  # nothing to do: the same memory with another shape
+    WEIGHTS = "weights"  # of constants: done before a model runs
     ALONE = "alone"  # a kernel of its own
 
 

@@ -1,22 +1,79 @@
-"""Convolutions by minimal filters, whose weights have been transformed ahead of time."""
+"""Winograd convolutions, and the transformation of their weights ahead of time."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
 
-from tilewright.dtypes import DType
+from tilewright.dtypes import DType, f64
 from tilewright.errors import GraphError
 from tilewright.graph.ir import Array, TensorType
 from tilewright.graph.ops.op import Op, Role, SizeOf
 from tilewright.graph.ops.window import FIT, G030, Conv, ConvTranspose, window_counts
-from tilewright.graph.sizes import as_shape, dims_equal
-from tilewright.tensor.build import Tensor
-from tilewright.tensor.library.tile_weights import plain_spread_weights, plain_weights
+from tilewright.graph.sizes import as_shape, dims_equal, fixed
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import Tensor, compute
+from tilewright.tensor.library.tile_weights import (
+    plain_spread_weights,
+    plain_weights,
+    transformed,
+)
 from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 from tilewright.tensor.library.winograd import convolve_spread, convolve_winograd
 
-__all__ = ["WinogradConv", "WinogradTransposed"]
+__all__ = ["WinogradConv", "WinogradTransposed", "WinogradWeights"]
+
+
+@dataclass(frozen=True)
+class WinogradWeights(Op):
+    """Transformed weights [i…, tile…, …] of a matrix [t, k] and short windows [i…, k, …].
+
+    See `tensor/library/tile_weights.py`: NumPy and a kernel give the same bits. i are `lead`
+    dimensions, and t are the elements of a tile.
+    """
+
+    role = Role.WEIGHTS
+
+    lead: int
+    tile: tuple[int, ...]
+
+    def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
+        matrix, windows = inputs
+        count = windows.shape[self.lead] if self.lead < windows.rank else tir.Const(0)
+        fits = matrix.rank == 2 and fixed(matrix.shape[0]) == prod(self.tile)
+        if not fits or not dims_equal(matrix.shape[1], count):
+            facts = {"weights": ", ".join(map(str, windows.shape)), "matrix": str(matrix)}
+            raise GraphError(G030, facts, hint=FIT)
+        before, after = windows.shape[: self.lead], windows.shape[self.lead + 1 :]
+        return [TensorType(windows.dtype, as_shape([*before, *self.tile, *after]))]
+
+    def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
+        matrix, windows = arrays
+        made = transformed(matrix, windows, self.lead)
+        before, after = windows.shape[: self.lead], windows.shape[self.lead + 1 :]
+        return [made.reshape(*before, *self.tile, *after)]
+
+    def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
+        matrix, windows = inputs
+        before, after = windows.shape[: self.lead], windows.shape[self.lead + 1 :]
+        behind = self.lead + len(self.tile)
+
+        def element(*at: tir.Expr) -> tir.Expr:
+            row: tir.Expr = tir.Const(0)
+            for size, index in zip(self.tile, at[self.lead : behind], strict=True):
+                row = row * size + index
+            # Written out, so that sums keep their order: that of a fold is left to the schedule.
+            products = [
+                matrix[row, k] * windows[(*at[: self.lead], tir.Const(k), *at[behind:])].to(f64)
+                for k in range(fixed(matrix.shape[1]) or 0)
+            ]
+            return reduce(operator.add, products).to(windows.buffer.dtype)
+
+        shape: Sequence[int | tir.Expr] = (*before, *self.tile, *after)
+        return [compute(names[0], shape, element, windows.buffer.dtype)]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "abi.h"
 #include "guard.h"
@@ -33,6 +36,12 @@ void *tw_alloc(size_t bytes) {
 void tw_free(void *data) {
     if (!tw_guarded_free(data))
         free(data);
+}
+
+void tw_return_memory(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0); /* also of the arenas of threads that ended: glibc keeps both for later */
+#endif
 }
 
 bool tw_arena_reserve(tw_arena *arena, size_t bytes) {

@@ -9,6 +9,9 @@
 void *tw_alloc(size_t bytes);
 void tw_free(void *data);
 
+/* Give what the heap keeps of freed memory back to the system, where the heap does not by itself. */
+void tw_return_memory(void);
+
 typedef struct tw_arena {
     void *data;
     size_t bytes;

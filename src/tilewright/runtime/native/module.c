@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "guard.h"
+#include "memory.h"
 #include "pool.h"
 #include "timer.h"
 #include "wait.h"
@@ -52,6 +53,14 @@ static PyObject *guard_memory(PyObject *module, PyObject *value) {
     return PyLong_FromLong(atomic_exchange(&tw_guard_mode, (int)mode));
 }
 
+static PyObject *return_memory(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    tw_return_memory();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 static PyObject *clock_overhead_ns(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyFloat_FromDouble(tw_clock_overhead_ns());
@@ -81,6 +90,7 @@ static PyMethodDef METHODS[] = {
     {"shut_down", shut_down, METH_NOARGS, "End the workers and free scratch memory."},
     {"guard_memory", guard_memory, METH_O,
      "For tests: put memory between forbidden pages; 0: no, 1: they follow it, 2: it follows one."},
+    {"return_memory", return_memory, METH_NOARGS, "Give free memory of the heap to the system."},
     {"clock_overhead_ns", clock_overhead_ns, METH_NOARGS, "Cost of reading the clock."},
     {"describe_abi", describe_abi, METH_NOARGS, "Constants and offsets of the kernel ABI."},
     {"read_dlpack", tw_read_dlpack, METH_O,

@@ -1,14 +1,20 @@
-"""Weights for tiles of minimal filters: transformed ahead of time, and taken back.
+"""Weights for Winograd tiles: transformed ahead of time, and taken back.
 
-Elements of a window that one phase, piece or image sees are put together first (`tiles`); each of
-these short windows is then multiplied by the matrix G of its filter, in double precision.
+Elements of a window that one phase, piece or image sees are put together first (`tiles`): these are
+short windows, as many numbers as the model has. Each is then multiplied by the matrix G of its
+filter, in double precision.
+
+The second half gives the same bits wherever it runs, in NumPy or in a kernel: entries of G have 29
+bits, so that products with weights of 24 are exact in double precision and it does not matter
+whether a multiplication and an addition are fused; sums have one order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +22,67 @@ from numpy.typing import NDArray
 from tilewright.tensor.library.minimal_filters import Matrix
 from tilewright.tensor.library.tiles import SpreadLine, SpreadTiles, Tiles
 
-__all__ = ["plain_spread_weights", "plain_weights", "spread_weights", "winograd_weights"]
+__all__ = [
+    "plain_spread_weights",
+    "plain_weights",
+    "short_windows",
+    "spread_weights",
+    "spread_windows",
+    "tile_matrix",
+    "transformed",
+    "winograd_weights",
+]
+
+_MATRIX_BITS: Final = 29
+"""Of entries of G: with the 24 bits of a weight they fill the 53 of a double."""
+_BLOCK: Final = 8192
+"""Weights that are transformed at a time, so that all that is read and written stays in a cache."""
 
 
 def winograd_weights(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
     """U[p, q, e…, f…, c, o] for weights W[o, c, window…]: e of plain dimensions, f of parts."""
+    made = transformed(tile_matrix(tiles), short_windows(weights, tiles))
+    return made.reshape(*(f.tile for f in tiles.filters), *made.shape[1:])
+
+
+def short_windows(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
+    """S[k, e…, f…, c, o] for weights W[o, c, window…]: k of the elements that share a tile."""
     taken = _by_part(weights, tiles)
-    rank = len(tiles.tiled)
-    flat = taken.reshape(*taken.shape[: taken.ndim - rank], -1)
-    matrix = _matrix(f.weights for f in tiles.filters)
-    filters = [part.astype(np.float64) @ matrix.T for part in flat]  # each alone: memory
-    made = np.stack([part.astype(weights.dtype) for part in filters])
-    order = [made.ndim - 1, *range(2, made.ndim - 1), 1, 0]
-    turned = np.ascontiguousarray(made.transpose(order))
-    return turned.reshape(*(f.tile for f in tiles.filters), *turned.shape[1:])
+    flat = taken.reshape(*taken.shape[: taken.ndim - len(tiles.tiled)], -1)
+    order = [flat.ndim - 1, *range(2, flat.ndim - 1), 1, 0]
+    return np.ascontiguousarray(flat.transpose(order))
+
+
+def tile_matrix(tiles: Tiles) -> NDArray[np.float64]:
+    """The matrix G[p q, k] of all tiled dimensions, with so few bits that products are exact."""
+    mantissas, exponents = np.frexp(_matrix(f.weights for f in tiles.filters))
+    rounded = np.round(mantissas * 2.0**_MATRIX_BITS)
+    return rounded * 2.0 ** (exponents - _MATRIX_BITS)
+
+
+def transformed(matrix: NDArray[Any], windows: NDArray[Any], lead: int = 0) -> NDArray[Any]:
+    """U[i…, t, …]: the sum of G[t, k] · S[i…, k, …] over k, in order; i of `lead` dimensions."""
+    before, (count, *after) = windows.shape[:lead], windows.shape[lead:]
+    rows = windows.reshape(math.prod(before), count, math.prod(after))
+    made = np.empty((len(rows), len(matrix), rows.shape[2]), windows.dtype)
+    for image, results in zip(rows, made, strict=True):
+        for start in range(0, rows.shape[2], _BLOCK):
+            here = slice(start, start + _BLOCK)
+            _transform_block(matrix, image[:, here].astype(np.float64), results[:, here])
+    return made.reshape(*before, len(matrix), *after)
+
+
+def _transform_block(
+    matrix: NDArray[Any], rows: NDArray[np.float64], results: NDArray[Any]
+) -> None:
+    """Products and sums one by one: how a matrix product orders its sums, nobody says."""
+    product = np.empty_like(rows[0])
+    for factors, result in zip(matrix, results, strict=True):
+        total = rows[0] * factors[0]
+        for row, factor in zip(rows[1:], factors[1:], strict=True):
+            np.multiply(row, factor, out=product)
+            total += product
+        result[:] = total
 
 
 def plain_weights(transformed: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
@@ -90,12 +143,20 @@ def _matrix(parts: Iterable[Matrix]) -> NDArray[np.float64]:
 
 def spread_weights(weights: NDArray[Any], tiles: SpreadTiles, groups: int) -> NDArray[Any]:
     """U[i…, p, q, c, o] for weights W[c, o, window…] of a transposed convolution: i of images."""
+    windows, lead = spread_windows(weights, tiles, groups), len(tiles.images)
+    made = transformed(tile_matrix(tiles.of_one_image), windows, lead)
+    each = (f.tile for f in tiles.of_one_image.filters)
+    return made.reshape(*tiles.images, *each, *made.shape[lead + 1 :])
+
+
+def spread_windows(weights: NDArray[Any], tiles: SpreadTiles, groups: int) -> NDArray[Any]:
+    """S[i…, k, c, o] for weights W[c, o, window…]: k of the elements that share a tile."""
     channels, filters, *_ = weights.shape
     by_group = weights.reshape(groups, channels // groups, filters, *tiles.taps)
     plain = np.moveaxis(by_group, 1, 2).reshape(groups * filters, -1, *tiles.taps)
     wide = np.pad(plain, [(0, 0), (0, 0), *_missing(tiles)])
     made = [
-        winograd_weights(wide[np.ix_(*map(range, wide.shape[:2]), *seen)], tiles.of_one_image)
+        short_windows(wide[np.ix_(*map(range, wide.shape[:2]), *seen)], tiles.of_one_image)
         for seen in _windows_of(tiles)
     ]
     return np.stack(made).reshape(*tiles.images, *made[0].shape)
