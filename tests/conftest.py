@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from tilewright.schedule.recipes import context as recipe_context
+from tilewright.target import Target
 
 TESTS = Path(__file__).parent
 
@@ -43,6 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")
 
 
+def pytest_report_header() -> str:
+    return f"target: {Target.host()}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     slow = pytest.mark.skip(reason="slow: give --long to run it")
     for item in items:
@@ -53,8 +58,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _skip_without(item: pytest.Item, features: frozenset[str]) -> None:
-    from tilewright.target import Target
-
     if missing := features - Target.host().features:
         item.add_marker(pytest.mark.skip(reason=f"host lacks {', '.join(sorted(missing))}"))
 
