@@ -17,6 +17,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests.levels import LEVELS
 from tilewright.schedule.recipes import context as recipe_context
 from tilewright.target import Target
 
@@ -77,6 +78,13 @@ def _seeded(request: pytest.FixtureRequest) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the test's name: the same numbers in every run."""
     return np.random.default_rng(_seed_of(request.node))
+
+
+@pytest.fixture(params=LEVELS, ids=lambda target: target.name)
+def level(request: pytest.FixtureRequest) -> Target:
+    """Each instruction-set level that this machine can execute."""
+    target: Target = request.param
+    return target
 
 
 class Golden:

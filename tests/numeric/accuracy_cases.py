@@ -87,7 +87,7 @@ class Case:
 
 
 def factor_of(graph: Graph) -> float | None:
-    """What the Winograd algorithm of a graph contributes to the unit of an error; None: it has none.
+    """What Winograd's algorithm contributes to the unit of an error; None: a graph is without it.
 
     Whether it pays depends on the machine.
     """
