@@ -7,6 +7,11 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
+# `make test TARGET=x86-64-v2`: this target stands for the machine, in every process of the tests.
+ifdef TARGET
+export TILEWRIGHT_TARGET := $(TARGET)
+endif
+
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
 
 .DEFAULT_GOAL := help
@@ -18,7 +23,7 @@ help: ## show this text
 demo: $(VENV)/.installed ## set everything up, run the main example and show its result
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.installed-test ## set everything up, run the demo, then all tests
+test: $(VENV)/.installed-test ## set everything up, run the demo, then all tests; TARGET=x86-64-v2: as on such a machine
 	@$(BIN)/python examples/demo.py
 	@$(PYTEST)
 

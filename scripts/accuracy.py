@@ -131,10 +131,10 @@ def measure() -> Iterator[Measured]:
         factor, peer = factor_of(modules["default"].graph), _by_onnxruntime(case)
         yield Measured(
             case,
-            case.error(found["default"], factor=factor),
-            case.error(found["strict"], "strict"),
+            case.error(found["default"], factor),
+            case.error(found["strict"]),
             case.relative(found["default"]),
-            None if peer is None else case.error(peer, factor=factor),
+            None if peer is None else case.error(peer, factor),
         )
 
 

@@ -17,7 +17,9 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests.levels import LEVELS
 from tilewright.schedule.recipes import context as recipe_context
+from tilewright.target import Target
 
 TESTS = Path(__file__).parent
 
@@ -43,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")
 
 
+def pytest_report_header() -> str:
+    return f"target: {Target.host()}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     slow = pytest.mark.skip(reason="slow: give --long to run it")
     for item in items:
@@ -53,8 +59,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _skip_without(item: pytest.Item, features: frozenset[str]) -> None:
-    from tilewright.target import Target
-
     if missing := features - Target.host().features:
         item.add_marker(pytest.mark.skip(reason=f"host lacks {', '.join(sorted(missing))}"))
 
@@ -74,6 +78,13 @@ def _seeded(request: pytest.FixtureRequest) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the test's name: the same numbers in every run."""
     return np.random.default_rng(_seed_of(request.node))
+
+
+@pytest.fixture(params=LEVELS, ids=lambda target: target.name)
+def level(request: pytest.FixtureRequest) -> Target:
+    """Each instruction-set level that this machine can execute."""
+    target: Target = request.param
+    return target
 
 
 class Golden:

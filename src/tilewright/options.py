@@ -15,7 +15,7 @@ from typing import Final
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, UserError
 
-__all__ = ["cache_dir", "cache_limit", "data_folders", "num_threads"]
+__all__ = ["cache_dir", "cache_limit", "data_folders", "host_target", "num_threads"]
 
 CACHE_LIMIT: Final = 2 << 30
 
@@ -77,6 +77,12 @@ def data_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     named = variables.get("TILEWRIGHT_DATA_FOLDERS", "")
     found = (_parse_directory("TILEWRIGHT_DATA_FOLDERS", n) for n in named.split(os.pathsep) if n)
     return [Path(os.path.realpath(folder)) for folder in found]
+
+
+def host_target(environment: Mapping[str, str] | None = None) -> str | None:
+    """The target that stands for this machine, by TILEWRIGHT_TARGET; None: the machine itself."""
+    variables = os.environ if environment is None else environment
+    return variables.get("TILEWRIGHT_TARGET")
 
 
 def _parse_threads(variable: str, value: str, number: str) -> int:

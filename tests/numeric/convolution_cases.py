@@ -18,6 +18,7 @@ import numpy as np
 
 import tilewright as tw
 from tilewright.layouts.algorithms import Algorithm
+from tilewright.target import Target
 from tilewright.tensor.build import func, placeholder
 from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.minimal_filters import Filter
@@ -156,6 +157,7 @@ class Convolution:
     weights: Array
     layer: Layer
     side: int
+    target: str | Target = "host"
 
     @property
     def tiles(self) -> Tiles | None:
@@ -193,7 +195,8 @@ class Convolution:
         else:
             w = placeholder("w", constant.shape)
             y = convolve(x, w, layer.strides, layer.dilations, pads, layer.groups, name="y")
-        return tw.build(func("convolution", [x, w], [y]), threads=1, constants={"w": constant})
+        program = func("convolution", [x, w], [y])
+        return tw.build(program, target=self.target, threads=1, constants={"w": constant})
 
     def __call__(self, x: Array) -> Array:
         """Y[space…, o] for X[space…, c]."""

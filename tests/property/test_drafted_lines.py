@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tests.examples import examples
+from tests.levels import targets
 from tests.windows import Windows, convolved, windows, windows_of
 from tilewright.dtypes import DType, f32, f64, i8
 from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes import lines
-from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
 from tilewright.tensor.layout import Reorder
@@ -26,7 +26,6 @@ from tilewright.tensor.library.convolve import convolve
 from tilewright.tensor.library.pool import pool
 
 EXAMPLES = 20
-TARGET = Target.host()
 TYPES = {f32: np.float32, f64: np.float64, i8: np.int8}
 
 
@@ -71,12 +70,13 @@ def check(
     expected = expected * 2 + 1 if z is not y else expected
     nchw = (Reorder((0, rank - 1, *range(1, rank - 1))),)
     program = stored_program(func("f", inputs, [z]), {"X": nchw, z.buffer.name: nchw})
+    target = data.draw(targets(), label="target")
     threads = data.draw(st.sampled_from((1, 2)), label="threads")
     part = data.draw(st.sampled_from((lines._NEAR, 0.02, 0.0)), label="what is copied at a time")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "_NEAR", part)
-        assert draft(program, TARGET, threads).remarks == []
-        kernel = tw.build(program, threads=threads)
+        assert draft(program, target, threads).remarks == []
+        kernel = tw.build(program, target=target, threads=threads)
     found = kernel(first(arrays[0]), *arrays[1:])
     np.testing.assert_array_equal(found, first(expected))
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tests.examples import examples
+from tests.levels import targets
 from tests.windows import Windows, convolved, transposed, windows, windows_of
 from tilewright.schedule.recipes import tile_blocks
 from tilewright.tensor import ir as tir
@@ -72,7 +73,9 @@ def check(
     program = func("program", [*inputs, *more], [result])
     known = data.draw(st.booleans(), label="weights are constants")
     fixed = {t.buffer.name: a for t, a in zip(inputs[1:], arrays[1:], strict=True) if known}
-    kernel = tw.build(program, threads=data.draw(st.sampled_from((1, 2))), constants=fixed)
+    target = data.draw(targets(), label="target")
+    threads = data.draw(st.sampled_from((1, 2)), label="threads")
+    kernel = tw.build(program, target=target, threads=threads, constants=fixed)
     free = [a for t, a in zip(inputs, arrays, strict=True) if t.buffer.name not in fixed]
     found = kernel(*free, *further)
     np.testing.assert_allclose(found, follow(expected, *further), rtol=1e-4, atol=3e-4)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.graphs import RandomGraph, graphs
+from tests.levels import targets
 from tilewright.graph import interpret, verify_graph
 from tilewright.graph.groups import group_nodes
 from tilewright.graph.ops.op import Role
@@ -16,7 +17,6 @@ from tilewright.graph.passes.pipeline import GRAPH_PASSES, optimise
 from tilewright.graph.passes.rewrite import rewrite_graph
 from tilewright.model.assemble import assemble
 from tilewright.model.module import Module, parts_of
-from tilewright.target import Target
 
 
 def assert_same(random: RandomGraph, found: list[np.ndarray], expected: list[np.ndarray]) -> None:
@@ -68,12 +68,11 @@ def _root(graph, value):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@given(random=graphs(), seed=st.integers(0, 9))
+@given(random=graphs(), seed=st.integers(0, 9), target=targets())
 @examples(15)
-def test_compiled_graphs_compute_what_they_mean(random, seed, threads):
+def test_compiled_graphs_compute_what_they_mean(random, seed, target, threads):
     feeds = random.feeds(seed)
     graph = optimise(random.graph)
-    target = Target.host()
     made = assemble(graph, target, threads)
     module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
     found = module.run(feeds)

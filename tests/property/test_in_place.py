@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.graphs import graphs
+from tests.levels import targets
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Value
 from tilewright.graph.passes.pipeline import optimise
@@ -22,12 +23,9 @@ from tilewright.model.assemble import Assembled, assemble
 from tilewright.model.kernels import Compiled, KernelTask
 from tilewright.model.module import Module, parts_of
 from tilewright.runtime.program import Call, Place
-from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call
 from tilewright.tensor.visit import walk_stmts
-
-HOST = Target.host()
 
 
 @dataclass
@@ -113,15 +111,15 @@ def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@given(random=graphs(nodes=9), seed=st.integers(0, 9))
+@given(random=graphs(nodes=9), seed=st.integers(0, 9), target=targets())
 @examples(8)
-def test_results_are_the_same_in_place(random, seed, threads):
+def test_results_are_the_same_in_place(random, seed, target, threads):
     graph, feeds, store = optimise(random.graph), random.feeds(seed), Watched()
     note(str(graph))
     found = []
     for in_place in (True, False):
-        made = assemble(graph, HOST, threads, store, in_place=in_place)
-        module = Module.of(made, parts_of(made, HOST, threads, {}), threads, graph)
+        made = assemble(graph, target, threads, store, in_place=in_place)
+        module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
         found.append(module.run(feeds))
         steps = made.program.steps  # sizes that may be zero make jumps, whose ways are not followed
         is_straight = bool(steps) and all(isinstance(step, Call) for step in steps)
@@ -156,16 +154,16 @@ def towers(draw: st.DrawFn) -> tuple[Builder, Value, list[Value]]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@given(tower=towers(), rows=st.lists(st.integers(0, 70), min_size=1, max_size=3))
+@given(tower=towers(), rows=st.lists(st.integers(0, 70), min_size=1, max_size=3), target=targets())
 @examples(8)
-def test_towers_of_sums(tower, rows, threads):
+def test_towers_of_sums(tower, rows, target, threads):
     b, top, more = tower
     graph, store = b.graph([top, *(v for v in more if v is not top)]), Watched()
     note(str(graph))
     modules = []
     for in_place in (True, False):
-        made = assemble(graph, HOST, threads, store, in_place=in_place)
-        modules.append((made, Module.of(made, parts_of(made, HOST, threads, {}), threads, graph)))
+        made = assemble(graph, target, threads, store, in_place=in_place)
+        modules.append((made, Module.of(made, parts_of(made, target, threads, {}), threads, graph)))
     width = graph.inputs[0].shape[1]
     for count in rows:
         rng = np.random.default_rng(count)

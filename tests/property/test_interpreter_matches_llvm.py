@@ -9,6 +9,7 @@ import pytest
 from hypothesis import event, given, note, reject
 from hypothesis import strategies as st
 
+from tests.levels import targets
 from tests.property.layout_steps import apply_layout_steps, layout_programs
 from tilewright.dtypes import f32, f64, i8, i16, i32, i64
 from tilewright.errors import ProgramError
@@ -46,7 +47,8 @@ def _check(program: Program, trace: Trace | str, data: st.DataObject) -> None:
     inputs = program.draw_inputs(data)
     threads = data.draw(st.integers(1, 3), label="threads")
     expected = interpret(program.func, inputs, program.sizes)
-    pipeline = Pipeline(Target.host(), threads, trace, observers=[lambda a: note(a.text)])
+    target = data.draw(targets(), label="target")
+    pipeline = Pipeline(target, threads, trace, observers=[lambda a: note(a.text)])
     try:
         kernel = pipeline.run(program.func).value
     except ProgramError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.expect import raises_code
-from tilewright.options import cache_dir, num_threads
+from tilewright.options import cache_dir, host_target, num_threads
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,11 @@ def test_num_threads(variables, threads):
 def test_num_threads_rejects(value):
     with raises_code("O001", facts={"variable": "TILEWRIGHT_NUM_THREADS", "found": repr(value)}):
         num_threads({"TILEWRIGHT_NUM_THREADS": value})
+
+
+def test_host_target():
+    assert host_target({}) is None
+    assert host_target({"TILEWRIGHT_TARGET": "x86-64-v2"}) == "x86-64-v2"
 
 
 def test_openmp_threads_are_read_strictly_too(golden):

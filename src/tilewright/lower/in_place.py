@@ -11,10 +11,13 @@ behind all passes, so that neither a schedule nor the lowering of it can be in t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tilewright.lower import forms
 from tilewright.lower.accesses import loads_in
 from tilewright.lower.forms import Form
 from tilewright.lower.place_threads import ALONE
+from tilewright.lower.quasi_linear import linearised
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import holds, walk_stmts
 
@@ -93,20 +96,9 @@ def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
             moved_by_data = any(holds(index, tir.Load) for index in indices)
             return None if moved_by_data else forms.constant(indices[0].dtype.lanes)
         case tir.Seq(body=parts):
-            total: Form = {}
-            for part in parts:
-                found = _stores(part, result)
-                if found is None:
-                    return None
-                total = forms.plus(total, found)
-            return total
+            return _sum(_stores(part, result) for part in parts)
         case tir.For(var=var, extent=extent, body=body):
-            found = _stores(body, result)
-            if not found:
-                return found
-            if forms.mentions(found, var) or not _is_count(extent):
-                return None
-            return forms.times(found, counted(extent))
+            return _stores_between(body, result, var, {}, forms.form_of(extent))
         case tir.Alloc(body=body):
             return _stores(body, result)
         case tir.If(cond=cond, then=then, otherwise=otherwise):
@@ -116,6 +108,45 @@ def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
         case tir.Barrier() | tir.Prefetch():
             return {}
     return None
+
+
+def _stores_between(
+    stmt: tir.Stmt, result: tir.Buffer, var: tir.Var, first: Form, end: Form
+) -> Form | None:
+    """Elements that iterations `first` … `end - 1` write: threads share a loop over all tiles.
+
+    for i in parallel(n//32 + n%32//8):
+        if i < n//32:
+            …  # the large tiles
+        else:
+            …  # the small ones
+    """
+    match stmt:
+        case tir.Seq(body=parts):
+            return _sum(_stores_between(part, result, var, first, end) for part in parts)
+        case tir.Alloc(body=body):
+            return _stores_between(body, result, var, first, end)
+        case tir.If(cond=tir.Lt(a=a, b=b), then=then, otherwise=otherwise) if a is var:
+            border = forms.form_of(b)
+            low = _stores_between(then, result, var, first, border)
+            high = _stores_between(otherwise or tir.Seq(()), result, var, border, end)
+            return _sum((low, high))
+    found = _stores(stmt, result)
+    if not found:
+        return found
+    count = forms.expr_of(forms.minus(end, first))
+    if forms.mentions(found, var) or not _is_count(count):
+        return None
+    return forms.times(found, counted(count))
+
+
+def _sum(counts: Iterable[Form | None]) -> Form | None:
+    total: Form = {}
+    for count in counts:
+        if count is None:
+            return None
+        total = forms.plus(total, count)
+    return linearised(total)
 
 
 def _is_count(extent: tir.Expr) -> bool:
@@ -137,7 +168,7 @@ def _is_count(extent: tir.Expr) -> bool:
 def counted(expr: tir.Expr) -> Form:
     """A form in which equal counts are equal: remainders are gone, quotients are reduced.
 
-    `n//4*4 + n%4` is `n`, and `n//8%4` is `n//8 - n//32*4`.
+    `n//8%4` is `n//8 - n//32*4`, and `n//4*4 + n%4` is `n`.
     """
     total: Form = {}
     for key, k in forms.form_of(expr).items():
@@ -145,7 +176,7 @@ def counted(expr: tir.Expr) -> Form:
         for atom in key:
             product = forms.times(product, _atom(atom))
         total = forms.plus(total, product)
-    return total
+    return linearised(total)
 
 
 def _atom(atom: tir.Expr) -> Form:

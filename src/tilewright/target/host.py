@@ -5,6 +5,9 @@ the kernel reports as well is believed. Without llvmlite (a compiled artefact ne
 alone decides and the name is that of the instruction-set level. What sysfs does not tell is taken
 from the table of known machines: from the row of the processor's name, else from the one that is
 closest by vendor and features. `root` exists for tests: it stands for `/`.
+
+TILEWRIGHT_TARGET makes another target stand for the machine, one whose code it can run: the test
+suite then compiles and runs what a lesser or differently built machine would.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.errors import TargetError, UserError
+from tilewright.options import O001, host_target
 from tilewright.target.description import Cache, Target
 from tilewright.target.isa import ARCHES, X86, Arch
 from tilewright.target.known import Known, closest, find, level_of
@@ -38,8 +43,44 @@ class LlvmView:
 
 @functools.cache
 def host() -> Target:
-    """The machine this process runs on (the cores that its affinity allows)."""
+    """The machine this process runs on (the cores that its affinity allows), or its stand-in."""
+    name = host_target()
+    return machine() if name is None else stand_in(name, machine())
+
+
+@functools.cache
+def machine() -> Target:
+    """The machine this process runs on, whatever is to stand for it."""
     return detect(Path("/"), platform.machine(), _ask_llvm(), _allowed_cpus())
+
+
+def stand_in(name: str, machine: Target) -> Target:
+    """A named target in place of `machine`: its instructions, core and caches, on our processors.
+
+    What code for the target needs, the machine must have: everything that is compiled runs here.
+    """
+    from tilewright.target.named import parse
+
+    try:
+        target = parse(name, lambda: machine)
+        target.require_runs_on(machine)
+    except TargetError as error:
+        facts = {
+            "variable": "TILEWRIGHT_TARGET",
+            "expected": "a target whose code this machine can run",
+            "found": repr(name),
+            "problem": str(error).partition("\n")[0],
+        }
+        hint = "name a lower level such as `x86-64-v2`, or unset it for this machine as it is"
+        raise UserError(O001, facts, hint=hint) from None
+    return replace(
+        target,
+        name="host",
+        triple=machine.triple,
+        cores=machine.cores,
+        threads_per_core=machine.threads_per_core,
+        frequency_ghz=machine.frequency_ghz,
+    )
 
 
 @functools.cache
@@ -49,6 +90,8 @@ def present() -> tuple[str, frozenset[str]]:
     It asks the kernel alone, which is quick: an artefact is loaded without LLVM. Where the kernel
     does not tell, `host` decides.
     """
+    if host_target() is not None:
+        return host().arch, host().code_features
     machine = platform.machine()
     name = _MACHINES.get(machine, machine)
     if name not in ARCHES:

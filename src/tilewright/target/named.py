@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tilewright.errors import Code, TargetError
@@ -33,21 +33,22 @@ def names() -> list[str]:
     return ["host", *KNOWN, *SAME_CORE]
 
 
-def parse(text: str) -> Target:
-    """The target meant by `text`; `TargetError` with close matches when there is none."""
+def parse(text: str, host: Callable[[], Target] = Target.host) -> Target:
+    """The target meant by `text`; `TargetError` with close matches when there is none.
+
+    `host` is the machine that the name `host` stands for.
+    """
     form = _FORM.fullmatch(text.strip())
     if form is None:
         hint = "write a name and switches, for example `x86-64-v3` or `aarch64+dotprod,-fullfp16`"
         raise TargetError(T003, {"text": text}, hint=hint)
-    target = _base(form["name"])
+    target = host() if form["name"] == "host" else _base(form["name"])
     for sign, feature in _switches(form["switches"]):
         target = _switch(target, feature, on=sign == "+")
     return replace(target, name=text.strip()) if form["switches"] else target
 
 
 def _base(name: str) -> Target:
-    if name == "host":
-        return Target.host()
     row = find(name)
     if row is None:
         raise TargetError(T001, {"name": name}, hint=_did_you_mean(name, names()))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.lowered import flat, ramp
 from tilewright.dtypes import f32
 from tilewright.graph.sizes import evaluate_size
@@ -21,6 +22,7 @@ from tilewright.tensor.parser import parse
 from tilewright.tensor.visit import free_vars
 
 V3 = Target.named("x86-64-v3")
+WIDTHS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"]
 ONCE = """
     def f(X: f32[24], Z: f32[24], Y: f32[24]):
         for i in range(24):
@@ -32,8 +34,10 @@ def pairs(text: str) -> tuple[tuple[int, int], ...]:
     return in_place(parse(text))
 
 
-def drafted(program: tir.Func, threads: int = 1) -> tuple[tuple[int, int], ...]:
-    return in_place(lower(draft(program, V3, threads, frozenset()).func, V3).func)
+def drafted(
+    program: tir.Func, threads: int = 1, target: Target = V3
+) -> tuple[tuple[int, int], ...]:
+    return in_place(lower(draft(program, target, threads, frozenset()).func, target).func)
 
 
 def test_what_is_read_where_it_is_written_may_be_overwritten():
@@ -83,6 +87,20 @@ def test_both_ways_of_a_condition_write_as_much():
     assert pairs(text.replace("Y[i] = X[i] * 2.0", "Y[i] = X[0]")) == ()
 
 
+def test_iterations_that_a_condition_shares_out():
+    text = """
+    def f(X: f32[n], Y: f32[n]):
+        for i in range(n // 8 + n % 8):
+            if i < n // 8:
+                Y[ramp(i * 8, 1, 8)] = X[ramp(i * 8, 1, 8)]
+            else:
+                Y[n // 8 * 7 + i] = X[n // 8 * 7 + i]
+    """
+    assert pairs(text) == ((0, 1),)
+    assert pairs(text.replace("i < n // 8", "i < n // 8 + 1")) == ()
+    assert pairs(text.replace("i < n // 8", "i < n - 8")) == ()
+
+
 def test_two_results_of_one_input():
     text = """
     def f(X: f32[8], Y: f32[8], W: f32[8]):
@@ -116,12 +134,38 @@ def test_elements_of_another_type_need_as_many_bytes():
 N = size("n")
 
 
+def added(rows: tir.Expr | int, columns: tir.Expr | int) -> tir.Func:
+    x, y = (placeholder(name, (rows, columns), f32) for name in "XZ")
+    total = compute("Y", (rows, columns), lambda i, j: tir.maximum(x[i, j] + y[i, j], 0.0))
+    return func("add", [x, y], [total])
+
+
+def product_and_summand(rows: tir.Expr | int, columns: tir.Expr | int) -> tir.Func:
+    x, w = placeholder("X", (rows, 24), f32), placeholder("W", (24, columns), f32)
+    r, k = placeholder("R", (rows, columns), f32), reduce_axis(24)
+    product = compute("T", (rows, columns), lambda i, j: sum_over(x[i, k] * w[k, j], k))
+    total = compute("Y", (rows, columns), lambda i, j: product[i, j] + r[i, j])
+    return func("added", [x, w, r], [total])
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("n", [N, 7, 1000], ids=["n", "7", "1000"])
 def test_drafted_maps(n, threads):
-    x, y = placeholder("X", (n, 50), f32), placeholder("Z", (n, 50), f32)
-    total = compute("Y", (n, 50), lambda i, j: tir.maximum(x[i, j] + y[i, j], 0.0))
-    assert drafted(func("add", [x, y], [total]), threads) == ((0, 2), (1, 2))
+    assert drafted(added(n, 50), threads) == ((0, 2), (1, 2))
+
+
+M = size("m")
+EXTENTS = st.one_of(st.integers(1, 70), st.sampled_from([N, M]))
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@given(rows=EXTENTS, columns=EXTENTS, threads=st.integers(1, 3))
+@examples(10)
+def test_every_vector_width_and_tiling(name, rows, columns, threads):
+    """Tiles, what is left over and the threads that share them differ; what may be one does not."""
+    target = Target.named(name)
+    assert drafted(added(rows, columns), threads, target) == ((0, 2), (1, 2))
+    assert drafted(product_and_summand(rows, columns), threads, target) == ((2, 3),)
 
 
 def test_a_map_that_reads_one_input_backwards():
@@ -133,11 +177,7 @@ def test_a_map_that_reads_one_input_backwards():
 @pytest.mark.parametrize("n", [N, 45], ids=["n", "45"])
 def test_the_summand_of_a_product(n):
     """The operands are read again and again, what is added to the product once."""
-    x, w = placeholder("X", (n, 24), f32), placeholder("W", (24, 24), f32)
-    r, k = placeholder("R", (n, 24), f32), reduce_axis(24)
-    product = compute("T", (n, 24), lambda i, j: sum_over(x[i, k] * w[k, j], k))
-    added = compute("Y", (n, 24), lambda i, j: product[i, j] + r[i, j])
-    assert drafted(func("added", [x, w, r], [added])) == ((2, 3),)
+    assert drafted(product_and_summand(n, 24)) == ((2, 3),)
 
 
 def test_rows_that_are_normalised():
@@ -147,7 +187,6 @@ def test_rows_that_are_normalised():
 
 # ---- counting
 
-M = size("m")
 COUNTS = st.recursive(
     st.one_of(st.integers(0, 40).map(tir.Const), st.sampled_from([N, M])),
     lambda inner: st.one_of(
@@ -168,7 +207,9 @@ def test_counts_keep_their_value(expr, values):
 
 
 @given(
-    tiles=st.lists(st.sampled_from([32, 16, 12, 8, 4, 3, 2]), max_size=3, unique=True),
+    tiles=st.lists(
+        st.sampled_from([32, 16, 14, 13, 12, 8, 7, 5, 4, 3, 2]), max_size=5, unique=True
+    ),
     factor=st.integers(1, 40),
 )
 def test_all_tiles_of_a_cover_are_the_whole(tiles, factor):

@@ -224,8 +224,8 @@ packed = matmul.pack("B", b)
         use.""",
         given="""
         A = tw.placeholder("A", (8,))
-        B = tw.compute("B", (8, 1 << 54), lambda i, j: A[i])
-        C = tw.compute("C", (8,), lambda i: B[i, 0])
+        B = tw.compute("B", (1 << 57,), lambda i: A[i % 8])
+        C = tw.compute("C", (8,), lambda i: B[i])
         program = tw.func("column", [A], [C])
         a = np.ones(8, np.float32)
         """,
