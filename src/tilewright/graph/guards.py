@@ -1,0 +1,81 @@
+"""Conditions on sizes that decide what a graph is: a rank, or what a number of a shape means.
+
+    Squeeze(x[n, 4])   is   x[4] if n = 1, else x[n, 4]
+
+No graph is both. It is built for the answer that sizes give in most runs, with a guard, which a run
+checks. A run in which the answer is otherwise takes another version of the model, for which that
+guard is flipped (`model/spreading.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tilewright.graph.nested import Inner
+from tilewright.graph.sizes import evaluate_size, filled, tidy, variables
+from tilewright.tensor import ir as tir
+from tilewright.tensor.printer import print_node
+
+if TYPE_CHECKING:
+    from tilewright.graph.builder import Builder
+
+__all__ = ["Guard", "Guards", "holds"]
+
+USUAL: Final = (67, 71, 73, 79, 83, 89, 97, 101)
+"""Sizes as most runs have them: neither zero nor one, and no two of them equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that a graph takes to hold, or not to; `key` is what versions know it by."""
+
+    key: str
+    condition: tir.Expr
+    holds: bool
+
+
+class Guards:
+    """The guards of one graph, those of graphs inside included.
+
+    `flipped` are the keys of those whose usual answer is wrong here. `named` are the sizes of
+    inputs: conditions on these alone are known by their text, the others by the `place` of the node
+    that asks and by what it asks.
+    """
+
+    def __init__(self, flipped: Collection[str] = ()) -> None:
+        self.flipped = frozenset(flipped)
+        self.named: set[tir.Var] = set()
+        self.place = ""
+        self._noted: dict[tir.Expr, Guard] = {}
+
+    @property
+    def noted(self) -> tuple[Guard, ...]:
+        return tuple(self._noted.values())
+
+    def decide(self, condition: tir.Expr, what: str) -> bool:
+        """What this graph takes a condition for."""
+        if condition not in self._noted:
+            used = variables([condition])
+            is_named = self.named.issuperset(used)
+            key = print_node(condition) if is_named else f"{what} of {self.place}"
+            usual = evaluate_size(condition, dict(zip(used, USUAL * len(used), strict=False)))
+            self._noted[condition] = Guard(key, condition, bool(usual) != (key in self.flipped))
+        return self._noted[condition].holds
+
+
+def holds(b: Builder, condition: tir.Expr, what: str) -> bool:
+    """Whether a condition on sizes holds; a guard decides if they do not tell.
+
+    `what` says in words what is asked, for conditions on sizes that no input has.
+    """
+    condition = tidy(condition)
+    sizes = variables([condition])
+    known = filled((), sizes).prove(condition)
+    around: Builder | None = b
+    while known is None and isinstance(around, Inner):  # a branch that depends on it knows it
+        known, around = around.facts.get(condition), around.outer
+    if known is None:
+        return b.guards.decide(condition, what) if b.guards is not None else False
+    return known
