@@ -9,19 +9,19 @@ guard is flipped (`model/spreading.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tilewright.graph.nested import Inner
-from tilewright.graph.sizes import evaluate_size, filled, tidy, variables
+from tilewright.graph.sizes import evaluate_size, filled, fixed, tidy, variables
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
 
 if TYPE_CHECKING:
     from tilewright.graph.builder import Builder
 
-__all__ = ["Guard", "Guards", "holds"]
+__all__ = ["Guard", "Guards", "decided", "holds"]
 
 USUAL: Final = (67, 71, 73, 79, 83, 89, 97, 101)
 """Sizes as most runs have them: neither zero nor one, and no two of them equal."""
@@ -79,3 +79,16 @@ def holds(b: Builder, condition: tir.Expr, what: str) -> bool:
     if known is None:
         return b.guards.decide(condition, what) if b.guards is not None else False
     return known
+
+
+def decided(b: Builder, numbers: Sequence[tir.Expr] | None, what: str) -> list[int] | None:
+    """Integers among which conditions on sizes choose, as guards decide; None if others are."""
+    found = [fixed(_chosen(b, e, f"{what}[{k}]")) for k, e in enumerate(numbers or ())]
+    known = [n for n in found if n is not None]
+    return None if numbers is None or len(known) < len(found) else known
+
+
+def _chosen(b: Builder, number: tir.Expr, what: str) -> tir.Expr:
+    while isinstance(number, tir.Select):
+        number = number.if_true if holds(b, number.cond, what) else number.if_false
+    return number

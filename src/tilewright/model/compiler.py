@@ -104,7 +104,7 @@ def compile_model(
 
         proto, values = settled_values(model, settled)
     made = compiling.module(proto, tell, values)
-    made.remember(lambda: Origin.of(model, compiling, values))
+    made.remember(lambda: Origin.of(model, compiling, values), Origin.held_bytes(model))
     return made
 
 

@@ -20,7 +20,7 @@ from tilewright.model.defaults import Defaults
 from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
-from tilewright.model.spreading import Spreading
+from tilewright.model.spreading import MAX_HELD, NOT_HELD, Spreading
 from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, read_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
@@ -74,7 +74,8 @@ class Module:
         self._artefact = artefact
         defaults = [TensorInfo.from_dict(data) for data in self._extra.get("defaults", ())]
         self.defaults = Defaults(executable.program.name, defaults) if defaults else None
-        self.spreading = Spreading() if executable.meetings.may_want else None
+        guards = executable.meetings
+        self.spreading = Spreading() if guards.are_any or guards.share_names else None
         endings = self._extra.get("endings", {})
         self._endings = {name: Ending.from_dict(data) for name, data in endings.items()}
         if not self._endings.keys() <= {port.name for port in executable.program.outputs}:
@@ -155,9 +156,15 @@ class Module:
             return self._ended(found) if self._endings else found
         return self._otherwise(met, lambda version: version.run(feeds))
 
-    def remember(self, origin: Callable[[], Origin]) -> None:
-        """Keep where the model came from, if there may be other versions of it."""
-        versions = [v for v in (self.defaults, self.spreading) if v is not None]
+    def remember(self, origin: Callable[[], Origin], held_bytes: int = 0) -> None:
+        """Keep where the model came from, if there may be other versions of it.
+
+        One that would be held in memory for nothing but names of sizes must not be large.
+        """
+        spreading = self.spreading
+        if spreading is not None and held_bytes > MAX_HELD and not self.executable.meetings.are_any:
+            spreading.reason, spreading = NOT_HELD, None
+        versions = [v for v in (self.defaults, spreading) if v is not None]
         found = origin() if versions else None
         for one in versions:
             one.origin = found

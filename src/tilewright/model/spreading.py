@@ -7,7 +7,8 @@ of an input, is left to a version that looks everything up (`graph/spread.py`).
 
 `Squeeze(x[n, 4])` has another rank where n is one: a graph relies on a guard (`graph/guards.py`),
 and a run in which it fails gets a version with that guard flipped. Where one version would need
-both answers, as in the iterations of a loop, the model runs on the reference implementation.
+both answers, as in the iterations of a loop, the model runs on the reference implementation; so it
+does if a part that runs there gives a result of another rank than the model declares.
 
 Sizes of one name are one size. A run in which they differ gets a version that tells them apart.
 """
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
     from tilewright.frontend.onnx.settled import Settled
     from tilewright.model.module import Module
 
-__all__ = ["KEPT", "Spreading"]
+__all__ = ["KEPT", "MAX_HELD", "NOT_HELD", "Spreading"]
 
 KEPT: Final = 16
 """Versions of a model that are kept, the last ones used: one for all that a run may want."""
+
+MAX_HELD: Final = 64 << 20
+"""Bytes of a model in memory that are kept only because sizes of one name might differ."""
+NOT_HELD: Final = "the model was not given as a file, and is too large to be kept"
 
 T = TypeVar("T")
 
@@ -43,6 +48,7 @@ class Spreading:
 
     def __init__(self) -> None:
         self.origin: Origin | None = None
+        self.reason = IN_FILE  # if there is no origin
         self._versions: Versions[Wanted] = Versions()
         self._has_warned = False
 
@@ -72,9 +78,11 @@ class Spreading:
 
     def _new(self, met: GuardError) -> Module | None:
         """A version; None if sizes that are known to be one do not fit, whatever others are."""
+        from tilewright.model.compiler import warn_of_reference
+
         origin = self.origin
         if origin is None:
-            raise _refusal(met, IN_FILE, _remedy(met.wanted))
+            raise _refusal(met, self.reason, _remedy(met.wanted))
         settled = _settled(origin.settled, met.wanted)
         if settled is None:
             return None
@@ -82,11 +90,15 @@ class Spreading:
         if model is None:
             raise _refusal(met, CHANGED, "compile it again")
         try:
-            return replace(origin, settled=settled).compiled(model, final=True)
+            made = replace(origin, settled=settled).compiled(model, final=True)
         except ModelError:
             if not met.wanted.flipped or settled.whole:
                 return None
-        return replace(origin, settled=replace(settled, whole=True)).compiled(model, final=True)
+            settled = replace(settled, whole=True)
+            made = replace(origin, settled=settled).compiled(model, final=True)
+        if settled.whole:
+            warn_of_reference(made.by_reference)
+        return made
 
     def _warn(self, met: GuardError) -> None:
         if not self._has_warned:
@@ -104,8 +116,8 @@ def _settled(known: Settled | None, wanted: Wanted) -> Settled | None:
     from tilewright.frontend.onnx.settled import Settled
 
     known = known or Settled()
-    if wanted.flipped & known.flipped:
-        return replace(known, whole=True)
+    if wanted.whole or wanted.flipped & known.flipped:
+        return None if known.whole else replace(known, whole=True)
     more = replace(
         known,
         ones=known.ones | wanted.ones,

@@ -79,17 +79,24 @@ class FeedReader:
                 arrays[port.name] = self._input(port, feeds[port.name], sizes)
             except CallError as problem:
                 problems.append(problem)
-        self._require_one_size_each(problems)
+        self._require_one_size_each(problems, feeds)
         self._raise(problems or list(self._wrong_sizes(sizes)))
         return arrays
 
-    def _require_one_size_each(self, problems: Sequence[CallError]) -> None:
-        """Raise `GuardError` if arrays disagree about sizes of one name, and nothing is wrong."""
-        if problems and all(problem.code is C006 for problem in problems):
-            labels = {label: number for number, label in self.labels.items()}
-            numbers = (labels[str(problem.facts["size"])] for problem in problems)
-            names = frozenset(self.program.sizes[number].name for number in numbers)
-            raise GuardError.of(problems[0], Wanted(apart=names))
+    def _require_one_size_each(
+        self, problems: Sequence[CallError], feeds: Mapping[str, object]
+    ) -> None:
+        """Raise `GuardError` if arrays disagree about sizes of one name, and are right otherwise."""
+        if not problems or not all(problem.code is C006 for problem in problems):
+            return
+        extents: dict[int, set[int]] = {}
+        for port in self.program.inputs:
+            shape = np.shape(feeds[port.name])  # type: ignore[call-overload]
+            for dim, extent in zip(port.dims, shape, strict=False):  # a scalar may have one
+                extents.setdefault(dim, set()).add(extent)
+        numbers = (-1 - dim for dim, found in extents.items() if dim < 0 and len(found) > 1)
+        names = frozenset(self.program.sizes[number].name for number in numbers)
+        raise GuardError.of(problems[0], Wanted(apart=names))
 
     def _input(self, port: Port, value: object, sizes: Sizes) -> Array:
         spec = ParamSpec(port.name, port.dtype, self._shape(port))

@@ -14,7 +14,7 @@ from typing import Final
 
 from tilewright.errors import CallError
 from tilewright.runtime.failures import OR_ONE, Outcome, failure, guarded
-from tilewright.runtime.program import Program, SizeExpr, SizeOp
+from tilewright.runtime.program import Host, Program, SizeExpr, SizeOp
 from tilewright.runtime.sizes import compared, evaluate
 
 __all__ = ["GuardError", "Meetings", "Wanted"]
@@ -28,12 +28,13 @@ class Wanted:
     """What a version for some run has to know.
 
     `ones` are sizes of inputs that are one, `flipped` guards whose condition is otherwise, and the
-    sizes whose names are in `apart` differ.
+    sizes whose names are in `apart` differ. A `whole` one runs by reference, with any ranks.
     """
 
     ones: frozenset[str] = frozenset()
     flipped: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
+    whole: bool = False
 
 
 class GuardError(CallError):
@@ -66,10 +67,19 @@ class Meetings:
         self._known: dict[tuple[int, tuple[int, ...]], tuple[GuardError, ...]] = {}
 
     @property
-    def may_want(self) -> bool:
-        """Whether runs may want other versions: also if sizes of inputs share names."""
+    def are_any(self) -> bool:
+        """Whether sizes may be others than the program is made for.
+
+        Ranks of what Python functions make are those that the model declares, rightly or not.
+        """
+        calls = any(isinstance(step, Host) for step in self.program.steps)
+        return bool(self.checks or self.guards) or calls
+
+    @property
+    def share_names(self) -> bool:
+        """Whether several sizes of inputs have one name."""
         dims = [dim for port in self.program.inputs for dim in port.dims if dim < 0]
-        return bool(self.checks or self.guards) or len(dims) > len(self._told)
+        return len(dims) > len(self._told)
 
     def require_made_for(self, which: int, sizes: tuple[int, ...]) -> None:
         """Raise `GuardError` if a size that could not be computed is such a check, or needs one.

@@ -10,7 +10,7 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.told import elements, expanded, reshaped
 from tilewright.graph import Builder, Value
-from tilewright.graph.guards import holds
+from tilewright.graph.guards import decided, holds
 from tilewright.graph.ir import Shape
 from tilewright.graph.sizes import dims_equal, fixed, product, tidy
 from tilewright.graph.spread import broadcast_shape
@@ -42,16 +42,8 @@ def known_numbers(b: Builder, node: OnnxNode, name: str, given: Value | None) ->
     found = known_integers(b, node, name, given)
     if found is None:
         return None
-    decided = (_decided(b, e, f"{name}[{k}]") for k, e in enumerate(found))
-    numbers = [n for n in map(fixed, decided) if n is not None]
-    return numbers if len(numbers) == len(found) else node.decline(f"{name} depend on sizes")
-
-
-def _decided(b: Builder, number: tir.Expr, what: str) -> tir.Expr:
-    """A number that conditions on sizes choose, as it is where guards decide them."""
-    while isinstance(number, tir.Select):
-        number = number.if_true if holds(b, number.cond, what) else number.if_false
-    return number
+    numbers = decided(b, found, name)
+    return node.decline(f"{name} depend on sizes") if numbers is None else numbers
 
 
 def known_axes(
