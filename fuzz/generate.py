@@ -12,8 +12,8 @@ from onnx import defs, helper, numpy_helper
 
 from fuzz.aliases import drawn
 from fuzz.case import Case, Setting
-from fuzz.ones import COMMON, runs_with_ones
 from fuzz.grow import DOMAINS, IR_VERSION, Growth, Value, imports, tensor_of
+from fuzz.ones import COMMON, runs_with_ones
 from fuzz.rules import RULES
 from fuzz.rules.contrib import RULES as CONTRIB
 from fuzz.rules.sequences import TEXTS

@@ -18,7 +18,7 @@ import tilewright
 from tests.expect import raises_code
 from tests.onnx.beside_ort import assert_alike, onnxruntime_results
 from tests.onnx.test_broadcast_sizes import check, parsed
-from tilewright.errors import TilewrightWarning
+from tilewright.errors import TilewrightError, TilewrightWarning
 from tilewright.graph.ir import Array
 
 MODELS = {
@@ -184,6 +184,24 @@ BY_DATA = """g (float[n, 4] x, bool c) => (float[n, 4] a) {
 }"""
 
 
+def test_a_model_that_is_made_for_a_batch_of_one() -> None:
+    """With more rows there is no graph: that says nothing about the one that there is."""
+    model = parsed("g (float[n, 4] x) => (float a) { b = Squeeze(x) a = Transpose<perm = [0]>(b) }")
+    module = tilewright.compile(model, cache=False, threads=1)
+    assert module.run({"x": np.ones((1, 4), np.float32)})[0].shape == (4,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TilewrightWarning)
+        for _ in range(2):
+            with pytest.raises(TilewrightError):
+                module.run({"x": np.ones((3, 4), np.float32)})
+
+
+def test_a_model_that_is_made_for_no_size_is_refused() -> None:
+    model = parsed("g (float[n, 4, 4] x) => (float a) { b = Squeeze(x) a = Flatten<axis = 9>(b) }")
+    with raises_code("M004"):
+        tilewright.compile(model, cache=False)
+
+
 def test_a_rank_that_data_decide_is_what_it_is() -> None:
     model = parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]>\n{BY_DATA}')
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "zero"))
@@ -200,7 +218,7 @@ def test_a_rank_that_data_decide_is_what_it_is() -> None:
 ONE_SIZE = MODELS["one size"]
 
 
-def test_all_ways_to_run(tmp_path: Any) -> None:
+def test_all_ways_to_run() -> None:
     model = parsed(ONE_SIZE)
     model.graph.output[0].type.tensor_type.shape.dim.add().dim_param = "n"
     model.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 4

@@ -9,8 +9,9 @@ guard is flipped (`model/spreading.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from tilewright.graph.nested import Inner
@@ -25,6 +26,9 @@ __all__ = ["Guard", "Guards", "decided", "holds"]
 
 USUAL: Final = (67, 71, 73, 79, 83, 89, 97, 101)
 """Sizes as most runs have them: neither zero nor one, and no two of them equal."""
+
+MAX_OTHERS: Final = 8
+"""Guards that are flipped one by one to find a graph that can be built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,30 @@ class Guards:
     def noted(self) -> tuple[Guard, ...]:
         return tuple(self._noted.values())
 
+    def others(self) -> Iterator[frozenset[str]]:
+        """What else could be flipped, for a graph that cannot be: everything, then one by one."""
+        keys = dict.fromkeys(guard.key for guard in self.noted) if not self.flipped else {}
+        if keys:
+            yield frozenset(keys)
+        yield from (frozenset({key}) for key in list(keys)[:MAX_OTHERS] if len(keys) > 1)
+
     def decide(self, condition: tir.Expr, what: str) -> bool:
         """What this graph takes a condition for."""
         if condition not in self._noted:
             used = variables([condition])
             is_named = self.named.issuperset(used)
             key = print_node(condition) if is_named else f"{what} of {self.place}"
-            usual = evaluate_size(condition, dict(zip(used, USUAL * len(used), strict=False)))
-            self._noted[condition] = Guard(key, condition, bool(usual) != (key in self.flipped))
+            holds = _usual(condition, used) != (key in self.flipped)
+            self._noted[condition] = Guard(key, condition, holds)
         return self._noted[condition].holds
+
+
+def _usual(condition: tir.Expr, sizes: Sequence[tir.Var]) -> bool:
+    """Whether a condition holds in most runs; it does not if these sizes have no answer."""
+    try:
+        return bool(evaluate_size(condition, dict(zip(sizes, cycle(USUAL), strict=False))))
+    except KeyError:
+        return False
 
 
 def holds(b: Builder, condition: tir.Expr, what: str) -> bool:

@@ -50,7 +50,7 @@ class Spreading:
         self.origin: Origin | None = None
         self.reason = IN_FILE  # if there is no origin
         self._versions: Versions[Wanted] = Versions()
-        self._has_warned = False
+        self.is_silent = False
 
     def call(self, met: GuardError, run: Callable[[Module], T]) -> T:
         """Run the version for sizes as a run had them that ended so; raises `met` if it has none.
@@ -101,8 +101,8 @@ class Spreading:
         return made
 
     def _warn(self, met: GuardError) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        if not self.is_silent:
+            self.is_silent = True  # once is enough
             names = listed(sorted(met.wanted.apart))
             text = (
                 f"sizes of one name differ in {quoted(met.facts['kernel'])}: {names}. It runs with "

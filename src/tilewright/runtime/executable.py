@@ -156,8 +156,8 @@ class Executable(_native.Program):
             raise SystemError(f"the function of step {quoted(step.label)} returned {wrong}")
         for result, operand in zip(results, step.outputs, strict=True):
             if result.ndim != len(operand.dims):
-                told = self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
-                raise GuardError.of(told, Wanted(whole=True))
+                problem = self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
+                raise GuardError.of(problem, Wanted(whole=True))
         told = {size: results[k].shape[axis] for size, k, axis in step.defines}
         known = [told.get(number, size) for number, size in enumerate(sizes)]
         made = zip(results, step.outputs, strict=True)

@@ -86,7 +86,7 @@ class FeedReader:
     def _require_one_size_each(
         self, problems: Sequence[CallError], feeds: Mapping[str, object]
     ) -> None:
-        """Raise `GuardError` if arrays disagree about sizes of one name, and are right otherwise."""
+        """Raise `GuardError` if nothing is wrong but that arrays disagree about sizes of a name."""
         if not problems or not all(problem.code is C006 for problem in problems):
             return
         extents: dict[int, set[int]] = {}

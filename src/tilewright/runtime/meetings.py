@@ -165,9 +165,11 @@ class Meetings:
     def _one(self, guard: SizeExpr) -> int | None:
         """The size of an input that a guard takes not to be one; None for other guards."""
         match guard[1:]:
-            case (
-                ((SizeOp.SIZE, size), (SizeOp.CONST, 1), (SizeOp.EQ, _), *rest)
-                | ((SizeOp.CONST, 1), (SizeOp.SIZE, size), (SizeOp.EQ, _), *rest)
+            case ((SizeOp.SIZE, size), (SizeOp.CONST, 1), (SizeOp.EQ, _), *rest) | (
+                (SizeOp.CONST, 1),
+                (SizeOp.SIZE, size),
+                (SizeOp.EQ, _),
+                *rest,
             ) if rest[:1] == [(SizeOp.NOT, 0)] and size in self._told:
                 return size
         return None

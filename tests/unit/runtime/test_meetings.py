@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.dtypes import f32
 from tilewright.runtime.failures import OR_ONE
-from tilewright.runtime.meetings import Meetings, GuardError
+from tilewright.runtime.meetings import GuardError, Meetings
 from tilewright.runtime.program import Port, Program, Size, SizeExpr, SizeOp
 from tilewright.runtime.sizes import compared
 

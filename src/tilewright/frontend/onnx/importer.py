@@ -80,7 +80,7 @@ from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
 
-__all__ = ["Imported", "import_model"]
+__all__ = ["Imported", "Importer"]
 
 LARGE: Final = 4096
 """Nodes of a model beyond which operators are looked at before any node is imported: what most
@@ -107,20 +107,18 @@ class Imported:
     waits: bool = False
 
 
-def import_model(model: onnx.ModelProto, settled: Settled | None = None) -> Imported:
-    """The graph of a model; `Unknown` if it has none.
-
-    What is `settled` of inputs is part of the graph. Outputs may be sequences then.
-    """
-    if settled is not None and settled.whole:
-        raise Unknown("what its sizes decide differs within a run")
-    return Importer(model, settled).run()
-
-
 class Importer:
-    """Walks a model; `scope` holds the values of the names seen so far."""
+    """Walks a model; `scope` holds the values of the names seen so far.
 
-    def __init__(self, model: onnx.ModelProto, settled: Settled | None = None) -> None:
+    Guards are `flipped` besides those that are settled.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        settled: Settled | None = None,
+        flipped: Collection[str] = (),
+    ) -> None:
         self.model, self.settled = model, settled
         self.opsets = {"": 1, **opsets_of(model.opset_import)}
         self.local_functions = {(f.domain, f.name): f for f in model.functions}
@@ -131,7 +129,7 @@ class Importer:
         self.inside = ""  # the graph that is being walked, empty for the model's own
         known = settled or Settled()
         self.builder.spreads, self.builder.claims = known.spreads, self.claims
-        self.builder.guards = self.guards = Guards(known.flipped)
+        self.builder.guards = self.guards = Guards(known.flipped.union(flipped))
         self.size_vars: dict[str, tir.Expr] = dict.fromkeys(known.ones, tir.Const(1))
 
     def run(self) -> Imported:
