@@ -13,6 +13,7 @@ from onnx import defs, helper, numpy_helper
 from fuzz.aliases import drawn
 from fuzz.case import Case, Setting
 from fuzz.grow import DOMAINS, IR_VERSION, Growth, Value, imports, tensor_of
+from fuzz.ones import COMMON, runs_with_ones
 from fuzz.rules import RULES
 from fuzz.rules.contrib import RULES as CONTRIB
 from fuzz.rules.sequences import TEXTS
@@ -34,7 +35,7 @@ MEETING: Final = (
 """Where sizes meet, and what makes other ones of them: half of the nodes in graphs with aliases."""
 
 NAMED_PARTS: Final = 20
-"""How often a graph with aliases is drawn again because it has no two symbolic sizes."""
+"""How often a graph is drawn again because it has fewer symbolic sizes than it is made for."""
 
 LAYOUTS: Final = ("auto",) * 7 + ("nhwc", "nchw", "nchw8c")
 ATTEMPTS: Final = 12
@@ -63,26 +64,31 @@ def generate(
     part: int = 0,
     *,
     aliases: bool = False,
+    ones: bool = False,
 ) -> Case:
     """A case; `ops` names the operators it may have, besides those that help them.
 
-    With `aliases` it has sizes of several names in any case, otherwise now and then.
+    With `aliases` it has sizes of several names in any case, otherwise now and then. With `ones`
+    every size with a name is one in a run, and all of them are in another.
     """
     draw = random.Random(f"{seed}/{part}")
     chosen = draw.randint(OLDEST, defs.onnx_opset_version()) if opset is None else opset
-    g = _start(draw, chosen, aliases=aliases)
+    g = _start(draw, chosen, aliases=aliases, ones=ones)
     known = [op for op in operators_of(chosen) if op in ops] if ops else _mixed(g)
-    common = [op for op in MEETING if op in known] if g.aliases else []
+    family = (*(COMMON if ones else ()), *(MEETING if g.aliases else ()))
+    common = [op for op in family if op in known]
     for _ in range(draw.choice(NODES) if known else 0):
         for _ in range(ATTEMPTS):
             op = draw.choice(common if common and draw.random() < 0.5 else known)
             if g.attempt(RULES[op], op):
                 break
-    plain = g.aliases and part < NAMED_PARTS and len(_symbols(g)) < 2
-    if not g.nodes or plain or any(len({a.ndim for a in v.arrays}) > 1 for v in g.values):
+    fewest = 2 if g.aliases else int(ones)
+    plain = part < NAMED_PARTS and len(_symbols(g)) < fewest
+    mixed = any(len({a.ndim for a in v.arrays}) > 1 for v in g.values)
+    if not g.nodes or plain or (mixed and not ones):
         if part > 50:
             raise ValueError(f"no model of {ops} at opset {opset}: {g.rejected[-1:]}")
-        return generate(seed, ops, opset, part + 1, aliases=aliases)
+        return generate(seed, ops, opset, part + 1, aliases=aliases, ones=ones)
     threads = 2 if draw.random() < 0.3 else 1
     accuracy = "strict" if draw.random() < 0.2 else "default"
     setting = Setting(accuracy, threads, draw.choice(LAYOUTS))
@@ -116,14 +122,17 @@ def _mixed(g: Growth) -> list[str]:
     return [op for op in operators_of(g.opset) if op not in left_out]
 
 
-def _start(draw: random.Random, opset: int, *, aliases: bool) -> Growth:
+def _start(draw: random.Random, opset: int, *, aliases: bool, ones: bool) -> Growth:
     runs, sizes = 1, {}
-    if aliases or draw.random() < 0.45:
+    if ones:
+        sizes = runs_with_ones(draw, ("n", "m", "k")[: draw.choice((1, 2, 2, 3))])
+        runs = len(next(iter(sizes.values())))
+    elif aliases or draw.random() < 0.45:
         aliases = aliases or draw.random() < ALIASES
         runs = draw.choice((3, 4) if aliases else (2, 3))
         for name in ("n", "m")[: draw.choice((1, 1, 2))]:
             sizes[name] = drawn(draw, runs, aliases=aliases)
-    return Growth(draw, opset, sizes, runs, draw.choice(FLAVOURS), aliases=aliases)
+    return Growth(draw, opset, sizes, runs, draw.choice(FLAVOURS), aliases=aliases, ones=ones)
 
 
 def _finish(g: Growth) -> onnx.ModelProto:
@@ -163,6 +172,8 @@ def _finish(g: Growth) -> onnx.ModelProto:
 
 def _output(g: Growth, value: Value) -> onnx.ValueInfoProto:
     """The checker wants a rank; sizes are told now and then, as far as all runs agree."""
+    if len({a.ndim for a in value.arrays}) > 1:  # what the first run has, of sizes that it has not
+        return helper.make_tensor_value_info(value.name, value.type, [None] * value.rank)
     sizes = np.array([a.shape for a in value.arrays]).reshape(len(value.arrays), -1)
     shape = [int(s[0]) if (s == s[0]).all() else None for s in sizes.T]
     tells = g.draw.random() < 0.5 and g.runs == 1 and not _counts(g)

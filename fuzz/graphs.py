@@ -20,7 +20,8 @@ __all__ = ["main"]
 def main(arguments: list[str]) -> int:
     """0 if nothing is unexplained, 1 if there are findings."""
     options = _parser().parse_args(arguments)
-    make = partial(generate, ops=options.ops, opset=options.opset, aliases=options.aliases)
+    kinds = {"aliases": options.aliases, "ones": options.ones}
+    make = partial(generate, ops=options.ops, opset=options.opset, **kinds)
     campaign = Campaign(make, options.workers, limits_of(options))
     numbers: Iterator[int] = count(options.seed)
     if options.count is not None:
@@ -44,6 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--opset", type=int, help=f"one opset (default: any from {OLDEST} on)")
     parser.add_argument(
         "--aliases", action="store_true", help="only graphs whose sizes have several names"
+    )
+    parser.add_argument(
+        "--ones", action="store_true", help="run every named size at 1, alone and together"
     )
     return parser
 

@@ -82,6 +82,7 @@ class Growth:
     """The graph so far. `sizes` are the symbolic dimensions, by name, for each run.
 
     With `aliases` there are several names for a size, and sizes of different names are broadcast.
+    With `ones` sizes are one in some runs, and ranks may differ from run to run.
     """
 
     draw: random.Random
@@ -91,6 +92,7 @@ class Growth:
     flavour: str = "plain"
     has_texts: bool = True
     aliases: bool = False
+    ones: bool = False
     values: list[Value] = field(default_factory=list)
     inputs: list[tuple[Value, list[Dim | None]]] = field(default_factory=list)
     constants: list[Value] = field(default_factory=list)
@@ -135,7 +137,7 @@ class Growth:
         chance = self.draw.random()
         if chance < 0.02:
             return 0
-        if self.sizes and chance < (0.55 if self.aliases else 0.3):
+        if self.sizes and chance < (0.55 if self.aliases or self.ones else 0.3):
             return self.draw.choice(sorted(self.sizes))
         return self.draw.choice(SIZES)
 
@@ -373,7 +375,9 @@ class Growth:
         lengths, sizes = [len(entries) for entries in lists], dict(self.sizes)
         try:
             rule(self, op)
-        except Reject as reason:
+        except (Reject, IndexError) as reason:
+            if isinstance(reason, IndexError) and not self.ones:  # axes that not every run has
+                raise
             for entries, length in zip(lists, lengths, strict=True):
                 del entries[length:]
             self.sizes = sizes

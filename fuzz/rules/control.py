@@ -9,6 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from fuzz.grow import Growth, Value, require
+from fuzz.rules.ranks import squeeze_if_one, squeezed
 
 __all__ = ["RULES"]
 
@@ -57,6 +58,8 @@ def _resized(
     A window moves with the number of a turn, and stays inside: onnxruntime stacks what differs in
     size if it has no elements. A mask selects as many as it says, as often as it is asked.
     """
+    if g.ones and g.draw.random() < 0.4:
+        return squeezed(g, last)
     seen, sized = g.name("b"), [] if value.rank == 0 else ["mask", "window", "places"]
     match g.draw.choice(["same", "same", *sized]):
         case "mask":
@@ -95,6 +98,9 @@ def _type(nodes: list[onnx.NodeProto], value: Value) -> int:
 
 
 def if_(g: Growth, op: str) -> None:
+    if g.ones and g.draw.random() < 0.5:
+        squeeze_if_one(g, op)
+        return
     x = g.pick(KINDS)
     outside = [x.name, g.broadcast(x, one_way=True).name]
     condition = Value(g.name("x"), [np.array(g.draw.random() < 0.5) for _ in range(g.runs)])

@@ -9,6 +9,7 @@ from onnx import TensorProto
 
 from fuzz.case import Array
 from fuzz.grow import Growth, Value, require
+from fuzz.rules.ranks import squeeze_all, view_by_sizes
 from fuzz.rules.reductions import axes_of, axis_of
 from fuzz.values import INTEGERS, numpy_type, random_array
 
@@ -20,6 +21,9 @@ ASKS: Final = ("Greater", "Less", "GreaterOrEqual", "Equal", "Max", "Min")
 
 def reshape(g: Growth, op: str) -> None:
     """Neighbouring axes are joined or cut; 0 keeps an axis, -1 is what remains."""
+    if g.ones and g.draw.random() < 0.5:
+        view_by_sizes(g, op)
+        return
     x = g.pick(g.types(op))
     kind = g.draw.choice(("flat", "join", "same", "cut", "ones"))
     shape: list[int] = [0] * x.rank
@@ -50,6 +54,9 @@ def transpose(g: Growth, op: str) -> None:
 
 
 def squeeze(g: Growth, op: str) -> None:
+    if g.ones and g.draw.random() < 0.7:
+        squeeze_all(g, op)
+        return
     x = g.pick(g.types(op), low=1)
     ones = [k for k in range(x.rank) if {a.shape[k] for a in x.arrays} == {1}]
     axes = g.draw.sample(ones, g.draw.randint(1, len(ones))) if ones else []

@@ -6,7 +6,7 @@ what NumPy does, as the reference implementation of ONNX calls it, is what has t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -23,6 +23,7 @@ from tilewright.frontend.onnx.broadcasting import _OPERATORS
 from tilewright.frontend.onnx.registry import HANDLERS
 from tilewright.frontend.onnx.settled import Settled
 from tilewright.model.compiler import Compiling
+from tilewright.runtime.meetings import Wanted
 from tilewright.target import Target
 
 SIZES = (0, 1, 2, 3)
@@ -120,9 +121,16 @@ MODELS = {
 }  # fmt: skip
 
 
+def names_read(graph: onnx.GraphProto) -> Iterator[str]:
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            yield from names_read(attribute.g)
+
+
 def parsed(text: str) -> onnx.ModelProto:
     model = parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]>\n{text}')
-    read = {name for node in model.graph.node for name in node.input}
+    read = set(names_read(model.graph))
     known = [numpy_helper.from_array(np.array(v), n) for n, v in CONSTANTS.items() if n in read]
     model.graph.initializer.extend(known)
     for info in model.graph.output:
@@ -189,7 +197,8 @@ def test_one_version_serves_all_other_sizes() -> None:
     text = "g (float[n, q] x, float[m, q] z) => (float a) { a = Add(x, z) }"
     module = check(parsed(text))
     assert module.spreading is not None
-    assert set(module.spreading._versions._made) == {frozenset("n"), frozenset("m")}
+    wanted = {Wanted(frozenset(name)) for name in "nm"}
+    assert set(module.spreading._versions._made) == wanted
 
 
 STRICT = {

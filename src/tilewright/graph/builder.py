@@ -13,7 +13,7 @@ shape and no node at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -64,6 +64,9 @@ from tilewright.graph.spread import met, stretched, stretched_batches, widened
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
 
+if TYPE_CHECKING:
+    from tilewright.graph.guards import Guards
+
 __all__ = ["Builder"]
 
 MAX_SYMBOLIC: Final = 256
@@ -77,11 +80,13 @@ class Builder:
     """Collects nodes in order; `label` names the operator of the model that they stand for.
 
     What is folded is paid for from `purse`. `spreads`: sizes that meet may differ, if one is one,
-    unless they are those of an operator that is `strict`, which are noted in `claims`.
+    unless they are those of an operator that is `strict`, which are noted in `claims`. Conditions
+    on sizes that decide what is built are noted in `guards`.
     """
 
     spreads = strict = False
     claims: Claims | None = None
+    guards: Guards | None = None
 
     def __init__(self, name: str = "graph", purse: Purse | None = None) -> None:
         self.name = name

@@ -26,7 +26,7 @@ class Inner(Builder):
     def __init__(self, outer: Builder, name: str, counters: Sequence[tir.Var] = ()) -> None:
         super().__init__(name, outer.purse)
         self.outer, self.spreads = outer, outer.spreads
-        self.strict, self.claims = outer.strict, outer.claims
+        self.strict, self.claims, self.guards = outer.strict, outer.claims, outer.guards
         self.counters = tuple(counters)
         self.label = outer.label
         self.captured: dict[Value, Value] = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.graph.groups import Group
+from tilewright.graph.guards import Guard
 from tilewright.graph.ir import Array, Graph, Meeting, Value
 from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
@@ -75,11 +76,12 @@ def assemble(
     *,
     in_place: bool = True,
     equal: Collection[Meeting] = (),
+    guards: Sequence[Guard] = (),
 ) -> Assembled:
     """Compile all kernels of a graph and put them together.
 
     `in_place`: results are written over inputs that are not needed any more, where that is allowed.
-    `equal`: sizes that are never broadcast where they meet.
+    `equal`: sizes that are never broadcast where they meet. `guards`: what the graph relies on.
     """
     plan = plan_graph(graph)
     tasks = {
@@ -96,7 +98,8 @@ def assemble(
             progress(len(done), unique)
 
     compiled = compile_tasks(list(tasks.values()), target, store, report)
-    return _Assembler(graph, plan, tasks, compiled, in_place=in_place, equal=equal).run()
+    checks = frozenset(equal), guards
+    return _Assembler(graph, plan, tasks, compiled, checks, in_place=in_place).run()
 
 
 def _threads_for(group: Group, threads: int) -> int:
@@ -117,12 +120,12 @@ class _Assembler:
         plan: planned.Plan,
         tasks: dict[planned.KernelStep, KernelTask],
         compiled: dict[str, Compiled],
+        checks: tuple[frozenset[Meeting], Sequence[Guard]],
         *,
         in_place: bool,
-        equal: Collection[Meeting],
     ) -> None:
         self.graph, self.plan, self.tasks, self.compiled = graph, plan, tasks, compiled
-        self.in_place, self.equal = in_place, frozenset(equal)
+        self.in_place, (self.equal, self.guards) = in_place, checks
         self.kernels = {key: k for k, key in enumerate(compiled)}
         self.sizes = SizeTable(plan.segments)
         self.buffers: list[rt.Buffer] = []
@@ -179,7 +182,9 @@ class _Assembler:
         return Assembled(program, image.code, self.weights, tuple(self.functions), every)
 
     def _require_assumptions(self) -> None:
-        """What kernels rely on is checked before they run."""
+        """What kernels rely on is checked before they run; guards are, before anything else."""
+        for guard in self.guards:
+            self.sizes.require_guard(guard)
         for node, segment in self.plan.nodes:
             types = [v.type for v in node.inputs], [v.type for v in node.outputs]
             for a, b in node.op.assumptions(*types):

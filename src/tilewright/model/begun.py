@@ -71,13 +71,13 @@ class BegunModule(Module):
     def meta(self) -> ModelMeta:
         return ModelMeta.of(self.whole.model)
 
-    def remember(self, origin: Callable[[], Origin]) -> None:
+    def remember(self, origin: Callable[[], Origin], held_bytes: int = 0) -> None:
         """Keep where the rest came from, if there may be other versions of it."""
         if self._source is not None:
             how = origin().how
             sources = Sources((*how.sources.digests, "behind its texts"))
             own = Origin.of(self._source, replace(how, sources=sources))
-            self.rest.remember(lambda: own)
+            self.rest.remember(lambda: own, held_bytes)
 
     def run(self, feeds: Mapping[str, object]) -> list[Any]:
         """The outputs for these inputs, in order."""

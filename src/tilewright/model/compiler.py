@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tilewright.frontend.onnx.beginnings import Halves
     from tilewright.frontend.onnx.reference.whole import WholeModel
     from tilewright.frontend.onnx.settled import Needs, Settled
+    from tilewright.graph.guards import Guard
     from tilewright.graph.ir import Graph, Meeting
     from tilewright.layouts.choose import Choice
     from tilewright.layouts.forms import Form
@@ -107,7 +108,7 @@ def compile_model(
 
         proto, values = settled_values(model, settled)
     made = compiling.module(proto, tell, values)
-    made.remember(lambda: Origin.of(model, compiling, values))
+    made.remember(lambda: Origin.of(model, compiling, values), Origin.held_bytes(model))
     return made
 
 
@@ -191,6 +192,7 @@ class Chosen:
     endings: Mapping[str, Ending] = field(default_factory=dict)
     defaults: Sequence[TensorInfo] = ()
     equal: frozenset[Meeting] = frozenset()
+    guards: tuple[Guard, ...] = ()
 
     def outline(self) -> Chosen:
         """The same without what constants hold."""
@@ -313,6 +315,7 @@ def compile_parts(
             store,
             lambda done, all_: tell(Progress("kernels", done, all_)),
             equal=chosen.equal,
+            guards=chosen.guards,
         )
         if small:
             made = with_small_weights(made, target, threads, store)
@@ -377,14 +380,15 @@ def choose_layouts(
     proto, told = split_endings(whole)
     tell(Progress("import"))
     graph: Graph | None = None
-    equal: frozenset[Meeting] = frozenset()
+    checks: tuple[frozenset[Meeting], tuple[Guard, ...]] = frozenset(), ()
     lengths: Sequence[int | None] | None = None
     try:
         imported = import_model(proto, settled)
         if not final and any(length is not None for length in imported.lengths):
             raise Unknown("an output is not a tensor")
         require_fit(imported.graph, told)
-        graph, by_reference, equal = imported.graph, imported.by_reference, imported.equal
+        graph, by_reference = imported.graph, imported.by_reference
+        checks = imported.equal, imported.guards
         lengths = None if settled is None else imported.lengths
         obstacles, waits = by_reference, imported.waits
         del imported  # passes make other graphs, and this one would keep its weights
@@ -401,7 +405,8 @@ def choose_layouts(
         if settled is not None:
             proto = bound(proto, settled.values)
         require_reference(proto)
-        graph = host_graph(proto)
+        is_any = settled is not None and settled.whole  # of any rank
+        graph = None if is_any else host_graph(proto, () if settled is None else settled.apart)
         by_reference = reason_of(reason, obstacles)
         if graph is None:
             halves = split_beginning(whole) if settled is None and not final else None
@@ -418,7 +423,8 @@ def choose_layouts(
     tell(Progress("choose"))
     settings = Settings(Machine(target, threads), strict=strict, fixed=form)
     choice = choose(graph, settings)
-    return Chosen(graph, settings, choice, by_reference, meta, lengths, endings, defaults, equal)
+    about = by_reference, meta, lengths, endings, defaults
+    return Chosen(graph, settings, choice, *about, *checks)
 
 
 def warn_of_reference(nodes: Sequence[Unsupported]) -> None:

@@ -43,23 +43,22 @@ class _Input:
 
     @classmethod
     def of(cls, info: onnx.ValueInfoProto) -> _Input:
+        from tilewright.frontend.onnx.named_sizes import dims_of
         from tilewright.frontend.onnx.node import dtype_of_onnx
         from tilewright.frontend.onnx.settled import element_type
 
         tensor = info.type.tensor_type
         shape = None
         if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
-            shape = tuple(
-                int(d.dim_value) if d.HasField("dim_value") else d.dim_param or f"{info.name}_{k}"
-                for k, d in enumerate(tensor.shape.dim)
-            )
+            shape = dims_of(info)
         return cls(info.name, dtype_of_onnx(element_type(info.type) or 0), shape, info.type)
 
-    def read(self, model: str, value: object, sizes: Sizes) -> Array:
+    def read(self, model: str, value: object) -> Array:
         """The value as an array that fits; raises `CallError`."""
-        shape = self.shape if self.shape is not None else tuple(np.shape(value))  # type: ignore[call-overload]
+        given = self.shape if self.shape is not None else tuple(np.shape(value))  # type: ignore[call-overload]
+        shape = tuple(d if isinstance(d, int) else f"{d}_{k}" for k, d in enumerate(given))
         spec = ParamSpec(self.name, self.dtype, shape)
-        return np.array(read_array(model, spec, value, sizes))
+        return np.array(read_array(model, spec, value, Sizes()))
 
 
 class Reader:
@@ -111,11 +110,19 @@ class Reader:
             if own.name not in feeds:
                 facts = {"model": self.model, "param": own.name, "expected": _type(own)}
                 raise CallError(C021, facts, hint="pass all inputs by name")
-        sizes = Sizes()
-        values = {i.name: i.read(self.model, feeds[i.name], sizes) for i in self.values}
+        values = {i.name: i.read(self.model, feeds[i.name]) for i in self.values}
         sized = self.exact if exact is None else exact
         forms = {i.name: self._form(i, i.proto, feeds[i.name], sized) for i in self.forms}
-        return Settled(values, forms)
+        return Settled(values, forms, apart=self._apart(values))
+
+    def _apart(self, values: Mapping[str, Array]) -> frozenset[str]:
+        """The names of sizes that these values have different ones of."""
+        named: dict[str, set[int]] = {}
+        for own in self.values:
+            for dim, extent in zip(own.shape or (), values[own.name].shape, strict=False):
+                if isinstance(dim, str):
+                    named.setdefault(dim, set()).add(extent)
+        return frozenset(name for name, extents in named.items() if len(extents) > 1)
 
     def require_known(self, feeds: Mapping[str, object]) -> None:
         """Refuse names that no input has."""

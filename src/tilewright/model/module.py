@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from tilewright.model.defaults import Defaults
 from tilewright.model.endings import Ending
 from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
-from tilewright.model.spreading import Spreading
+from tilewright.model.spreading import MAX_HELD, NOT_HELD, Spreading
 from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, read_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.image import Image
-from tilewright.runtime.meetings import MeetsOneError
+from tilewright.runtime.meetings import GuardError
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
 from tilewright.shown import shown
@@ -51,6 +51,7 @@ EXPANSION: Final = "expansion"
 """What a small file has in addition: how weights are made of what is stored."""
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 
 class Module:
@@ -58,7 +59,7 @@ class Module:
 
     `by_reference` are the nodes that run on the ONNX reference implementation. `defaults` are
     inputs that may be left out: a run that gives some is one of another version of the model. So
-    is one in which a size of one meets another, if the model has sizes that meet (`spreading`).
+    is one whose sizes are not those that the model was compiled for (`spreading`).
     """
 
     defaults: Defaults | None = None
@@ -77,7 +78,8 @@ class Module:
         self._artefact = artefact
         defaults = [TensorInfo.from_dict(data) for data in self._extra.get("defaults", ())]
         self.defaults = Defaults(executable.program.name, defaults) if defaults else None
-        self.spreading = Spreading() if executable.meetings.checks else None
+        guards = executable.meetings
+        self.spreading = Spreading() if guards.are_any or guards.share_names else None
         endings = self._extra.get("endings", {})
         self._endings = {name: Ending.from_dict(data) for name, data in endings.items()}
         if not self._endings.keys() <= {port.name for port in executable.program.outputs}:
@@ -154,24 +156,30 @@ class Module:
             return self.defaults.version(feeds).run(feeds)
         try:
             found = self.executable.run(feeds)
-        except MeetsOneError as problem:
+        except GuardError as problem:
             met = problem
         else:
             return self._ended(found) if self._endings else found
-        return self._spread(met).run(feeds)
+        return self._otherwise(met, lambda version: version.run(feeds))
 
-    def remember(self, origin: Callable[[], Origin]) -> None:
-        """Keep where the model came from, if there may be other versions of it."""
-        versions = [v for v in (self.defaults, self.spreading) if v is not None]
+    def remember(self, origin: Callable[[], Origin], held_bytes: int = 0) -> None:
+        """Keep where the model came from, if there may be other versions of it.
+
+        One that would be held in memory for nothing but names of sizes must not be large.
+        """
+        spreading = self.spreading
+        if spreading is not None and held_bytes > MAX_HELD and not self.executable.meetings.are_any:
+            spreading.reason, spreading = NOT_HELD, None
+        versions = [v for v in (self.defaults, spreading) if v is not None]
         found = origin() if versions else None
         for one in versions:
             one.origin = found
 
-    def _spread(self, met: MeetsOneError) -> Module:
-        """The version for a run that ended so; raises what it ended with if there is none."""
+    def _otherwise(self, met: GuardError, run: Callable[[Module], T]) -> T:
+        """Run the version for a run that ended so; raises what it ended with if there is none."""
         if self.spreading is None:
             raise met
-        return self.spreading.version(met)
+        return self.spreading.call(met, run)
 
     def _ended(self, results: list[Array]) -> list[Array]:
         """With texts and maps where the model has them."""
@@ -192,11 +200,11 @@ class Module:
         if self._endings.keys().isdisjoint(outputs):
             try:
                 self.executable.run_into(feeds, outputs)
-            except MeetsOneError as problem:
+            except GuardError as problem:
                 met = problem
             else:
                 return
-            self._spread(met).run_into(feeds, outputs)
+            self._otherwise(met, lambda version: version.run_into(feeds, outputs))
             return
         names = [port.name for port in self.executable.program.outputs]
         leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
@@ -215,11 +223,11 @@ class Module:
             return self.defaults.version(feeds).run_profiled(feeds)
         try:
             found, profile = self.executable.run_profiled(feeds)
-        except MeetsOneError as problem:
+        except GuardError as problem:
             met = problem
         else:
             return (self._ended(found) if self._endings else found), profile
-        return self._spread(met).run_profiled(feeds)
+        return self._otherwise(met, lambda version: version.run_profiled(feeds))
 
     def memory(self) -> MemoryUse:
         """Bytes of weights, code, arenas and scratch; calls under way are included."""

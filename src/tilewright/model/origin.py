@@ -48,6 +48,13 @@ class Origin:
             return cls(model, how, settled)
         return cls(model, how, settled, _digest(model))
 
+    @staticmethod
+    def held_bytes(model: Source) -> int:
+        """How much memory is not free as long as a model is remembered."""
+        if isinstance(model, str | os.PathLike):
+            return 0
+        return len(model) if isinstance(model, bytes) else model.ByteSize()
+
     def is_unchanged(self) -> bool:
         """Whether the model is the one that was compiled."""
         if isinstance(self.model, str | bytes | os.PathLike):

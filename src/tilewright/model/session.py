@@ -96,6 +96,8 @@ class InferenceSession:
         with self._silence():
             self._module = self._open(path_or_bytes)
         module = self._module
+        if module.spreading is not None:
+            module.spreading.is_silent = self._options.is_silent
         self._outputs = [info.name for info in module.outputs]
         self._inputs = [info.name for info in module.inputs]
         self._trace: TraceFile | None = None

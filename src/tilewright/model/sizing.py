@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tilewright.errors import Code, InternalError
+from tilewright.graph.guards import Guard
 from tilewright.graph.ir import Shape, Value
 from tilewright.graph.sizes import dims_equal, never_exceeds, product, tidy
 from tilewright.model.exhaustion import TooLarge
-from tilewright.runtime.failures import ALIKE, OR_ONE
+from tilewright.runtime.failures import ALIKE, FALSE_HERE, OR_ONE, TRUE_HERE
 from tilewright.runtime.program import Size, SizeExpr, SizeOp
 from tilewright.tensor import ir as tir
 from tilewright.tensor.printer import print_node
@@ -139,6 +140,19 @@ class SizeTable:
             equal = (*self.postfix(first), *self.postfix(second), (SizeOp.EQ, 0))
             value: SizeExpr = ((SizeOp.CONST, 1), *equal, (SizeOp.FLOORDIV, 0))
             self.sizes.append(Size(name, value, segment))
+
+    def require_guard(self, guard: Guard) -> None:
+        """Refuse runs in which the condition of a guard is otherwise, once its sizes are known.
+
+        Sizes that nothing has any more decide nothing.
+        """
+        if not free_vars(guard.condition) <= self._numbers.keys():
+            return
+        condition = self.postfix(guard.condition)
+        holds = condition if guard.holds else (*condition, (SizeOp.NOT, 0))
+        value: SizeExpr = ((SizeOp.CONST, 1), *holds, (SizeOp.FLOORDIV, 0))
+        name = f"{guard.key}{TRUE_HERE if guard.holds else FALSE_HERE}"
+        self.sizes.append(Size(name, value, self.segment([guard.condition])))
 
     def require_at_most(self, a: tir.Expr, b: tir.Expr, shape: Shape, since: int = 0) -> None:
         """Refuse runs in which a exceeds b, unless a tensor of this shape has no elements."""

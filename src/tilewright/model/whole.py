@@ -8,7 +8,7 @@ stays a `WholeModule`, with the face of a module.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilewright.errors import ArtefactError, Code
@@ -39,13 +39,16 @@ def reason_of(problem: object, nodes: Sequence[Unsupported] = ()) -> tuple[Unsup
     return whole, *(node for node in nodes if node.op)
 
 
-def host_graph(model: onnx.ModelProto) -> Graph | None:
-    """A graph of one node, the model itself; None if there is more than tensors of known rank."""
+def host_graph(model: onnx.ModelProto, apart: Collection[str] = ()) -> Graph | None:
+    """A graph of one node, the model itself; None if there is more than tensors of known rank.
+
+    Sizes whose names are in `apart` may differ.
+    """
     from tilewright.frontend.onnx.reference.nodes import KIND, host_function
     from tilewright.graph import Builder
     from tilewright.graph.ops.host import Host
 
-    inputs = [(i.name, _tensor(i)) for i in inputs_of(model)]
+    inputs = [(i.name, _tensor(i, apart)) for i in inputs_of(model)]
     outputs = [(o.name, _tensor(o)) for o in outputs_of(model)]
     kinds = [kind for _, kind in (*inputs, *outputs)]
     if not outputs or None in kinds:
@@ -96,8 +99,9 @@ def outputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
         return list(model.graph.output)
 
 
-def _tensor(info: onnx.ValueInfoProto) -> TensorType | None:
+def _tensor(info: onnx.ValueInfoProto, apart: Collection[str] = ()) -> TensorType | None:
     """The type of a tensor, whose sizes without a name are its own; None for anything else."""
+    from tilewright.frontend.onnx.named_sizes import dims_of
     from tilewright.frontend.onnx.node import dtype_of_onnx
     from tilewright.frontend.onnx.registry import Declined
     from tilewright.graph import TensorType
@@ -110,12 +114,7 @@ def _tensor(info: onnx.ValueInfoProto) -> TensorType | None:
         dtype = dtype_of_onnx(kind.elem_type)
     except Declined:
         return None
-    dims = [
-        tir.Const(int(d.dim_value))
-        if d.HasField("dim_value") and d.dim_value >= 0  # negative ones are unknown
-        else tir.Var(d.dim_param or f"{info.name}_{k}")
-        for k, d in enumerate(kind.shape.dim)
-    ]
+    dims = [tir.Const(d) if isinstance(d, int) else tir.Var(d) for d in dims_of(info, apart)]
     return TensorType(dtype, tuple(dims))
 
 
@@ -192,14 +191,12 @@ class WholeModule(Module):
 
 def info_of(info: onnx.ValueInfoProto) -> TensorInfo:
     """What callers see of an input or output."""
+    from tilewright.frontend.onnx.named_sizes import dims_of
+
     kind = _tensor(info)
     dtype: DType | None = kind.dtype if kind is not None else None
-    shape = tuple(
-        int(d.dim_value) if d.HasField("dim_value") else d.dim_param or f"{info.name}_{k}"
-        for k, d in enumerate(info.type.tensor_type.shape.dim)
-    )
     name = type_name(dtype) if dtype is not None else onnx_type_name(info.type)
-    return TensorInfo(info.name, dtype, shape, name)
+    return TensorInfo(info.name, dtype, dims_of(info), name)
 
 
 def onnx_type_name(proto: onnx.TypeProto) -> str:

@@ -21,7 +21,7 @@ from tilewright.runtime import _native, pool
 from tilewright.runtime.arrays import empty
 from tilewright.runtime.failures import A204, C025, WRONGLY, Outcome, failure
 from tilewright.runtime.feeds import FeedReader
-from tilewright.runtime.meetings import Meetings
+from tilewright.runtime.meetings import GuardError, Meetings, Wanted
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Host, Operand, Port, Program
 from tilewright.runtime.sizes import extents
@@ -156,7 +156,8 @@ class Executable(_native.Program):
             raise SystemError(f"the function of step {quoted(step.label)} returned {wrong}")
         for result, operand in zip(results, step.outputs, strict=True):
             if result.ndim != len(operand.dims):
-                raise self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
+                problem = self._unlike(step, f"of {result.ndim} dimensions", len(operand.dims))
+                raise GuardError.of(problem, Wanted(whole=True))
         told = {size: results[k].shape[axis] for size, k, axis in step.defines}
         known = [told.get(number, size) for number, size in enumerate(sizes)]
         made = zip(results, step.outputs, strict=True)
@@ -195,7 +196,7 @@ class Executable(_native.Program):
     ) -> NoReturn:
         """Called from C when a run failed."""
         if outcome == Outcome.BAD_SIZE:
-            self.meetings.require_not_one(which, sizes)
+            self.meetings.require_made_for(which, sizes)
         raise failure(self.program, self.threads, outcome, which, value)
 
 

@@ -10,7 +10,7 @@ from tilewright.runtime.kernel import C013, C014, C015, Status
 from tilewright.runtime.program import Call, Place, Program
 from tilewright.shown import quoted, shown
 
-__all__ = ["ALIKE", "OR_ONE", "Outcome", "failure"]
+__all__ = ["ALIKE", "FALSE_HERE", "OR_ONE", "TRUE_HERE", "Outcome", "failure", "guarded"]
 
 C025 = Code("C025", "`{model}` cannot run with these sizes: {problem}")
 C026 = Code("C026", "`{model}` cannot get its memory")
@@ -20,6 +20,9 @@ ALIKE = " in every iteration"
 """How the name of a size ends that exists if all iterations of a loop agree about it."""
 OR_ONE = ", or 1"
 """How the name of a size ends that exists if two are equal, which would be broadcast otherwise."""
+TRUE_HERE = ", taken to hold"
+FALSE_HERE = ", taken not to hold"
+"""How the names of guards end, sizes that exist if a condition is what a version takes it for."""
 MAX = (1 << 63) - 1
 TOO_MANY = "more bytes than there are addresses"
 WRONGLY = "compile the model again; if that does not help, it is a bug of tilewright"
@@ -40,6 +43,14 @@ class Outcome(enum.IntEnum):
     BAD_OUTPUT = 9
     FAILED_RUN = 10
     BAD_STEP = 11
+
+
+def guarded(name: str) -> str | None:
+    """The key of the guard that a size of this name is; None for other sizes."""
+    for end in (TRUE_HERE, FALSE_HERE):
+        if name.endswith(end):
+            return name.removesuffix(end)
+    return None
 
 
 def failure(program: Program, threads: int, outcome: int, which: int, value: int) -> UserError:
@@ -92,6 +103,11 @@ def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> s
     if outcome is Outcome.BAD_BYTES:
         return f"{quoted(program.buffers[which].name)} would have {_bytes(value)}"
     name = program.sizes[which].name
+    key = guarded(name)
+    if outcome is Outcome.BAD_SIZE and key is not None:
+        found, made = ("false", "true") if name.endswith(TRUE_HERE) else ("true", "false")
+        ours = f"this version of the model is for runs in which it is {made}"
+        return f"{quoted(key)} is {found}, which decides ranks or axes, and {ours}"
     first, is_equation, second = name.partition(" = ")
     if outcome is Outcome.BAD_SIZE and is_equation:
         both = f"{quoted(first)} and {quoted(second.removesuffix(OR_ONE))}"

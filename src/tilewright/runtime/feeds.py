@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tilewright.abi import ParamSpec, Shape
 from tilewright.errors import CallError, Code, Lines
 from tilewright.runtime.arguments import C009
-from tilewright.runtime.checks import Checker, Sizes, is_plain
-from tilewright.runtime.meetings import Meetings
+from tilewright.runtime.checks import C006, Checker, Sizes, is_plain
+from tilewright.runtime.meetings import GuardError, Meetings, Wanted
 from tilewright.runtime.program import Port, Program
 from tilewright.runtime.sizes import evaluate
 from tilewright.shown import listed, quoted
@@ -79,8 +79,24 @@ class FeedReader:
                 arrays[port.name] = self._input(port, feeds[port.name], sizes)
             except CallError as problem:
                 problems.append(problem)
+        self._require_one_size_each(problems, feeds)
         self._raise(problems or list(self._wrong_sizes(sizes)))
         return arrays
+
+    def _require_one_size_each(
+        self, problems: Sequence[CallError], feeds: Mapping[str, object]
+    ) -> None:
+        """Raise `GuardError` if nothing is wrong but that arrays disagree about sizes of a name."""
+        if not problems or not all(problem.code is C006 for problem in problems):
+            return
+        extents: dict[int, set[int]] = {}
+        for port in self.program.inputs:
+            shape = np.shape(feeds[port.name])  # type: ignore[call-overload]
+            for dim, extent in zip(port.dims, shape, strict=False):  # a scalar may have one
+                extents.setdefault(dim, set()).add(extent)
+        numbers = (-1 - dim for dim, found in extents.items() if dim < 0 and len(found) > 1)
+        names = frozenset(self.program.sizes[number].name for number in numbers)
+        raise GuardError.of(problems[0], Wanted(apart=names))
 
     def _input(self, port: Port, value: object, sizes: Sizes) -> Array:
         spec = ParamSpec(port.name, port.dtype, self._shape(port))
@@ -123,7 +139,7 @@ class FeedReader:
                     value = evaluate(size.value, values)
                 except ZeroDivisionError:  # the native side refuses it by name
                     rest = [0] * (len(self.program.sizes) - number)
-                    self.meetings.require_not_one(number, (*values, *rest))
+                    self.meetings.require_made_for(number, (*values, *rest))
                     return
                 yield number, value
             values.append(value)

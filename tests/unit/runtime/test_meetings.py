@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.dtypes import f32
 from tilewright.runtime.failures import OR_ONE
-from tilewright.runtime.meetings import Meetings, MeetsOneError
+from tilewright.runtime.meetings import GuardError, Meetings
 from tilewright.runtime.program import Port, Program, Size, SizeExpr, SizeOp
 from tilewright.runtime.sizes import compared
 
@@ -31,9 +31,9 @@ def program(*checks: tuple[SizeExpr, SizeExpr], name: str = f"a = b{OR_ONE}") ->
 def ones(found: Program, which: int, *sizes: int) -> frozenset[str] | None:
     known = (*sizes, *[0] * (len(found.sizes) - len(sizes)))
     try:
-        Meetings(found).require_not_one(which, known)
-    except MeetsOneError as met:
-        return met.ones
+        Meetings(found).require_made_for(which, known)
+    except GuardError as met:
+        return met.wanted.ones
     return None
 
 

@@ -13,6 +13,7 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis
 from tilewright.frontend.onnx.registry import MODEL_PROBLEMS, Declined, Unknown, onnx_op
 from tilewright.frontend.onnx.scope import Grown, Item, Stacked, Tensors
 from tilewright.graph import Builder, TensorType, Value
+from tilewright.graph.guards import holds
 from tilewright.graph.loops import G040, G041, Outside, Turn, Way, branch, loop, peeled
 from tilewright.graph.nested import Inner, hidden_sizes, only_visible
 from tilewright.graph.ops.host import FAIL, Host, failing
@@ -94,7 +95,16 @@ class RanksDiffer(Exception):  # noqa: N818  (a signal to the importer, not an e
         try:
             return branch(self.b, self.condition, *ways)
         except GraphError as problem:  # the ranks differ even at the end of this graph
-            raise Unknown(problem.summary()) from None
+            return self._decided(following, problem)
+
+    def _decided(self, following: Following, problem: GraphError) -> Sequence[Item]:
+        """One branch with what follows, if sizes choose it: a guard decides."""
+        told = self.b.integers(self.condition)
+        if told is None:
+            raise Unknown(problem.summary())
+        is_first = holds(self.b, told[0], "the condition")
+        way = self.ways[0 if is_first else 1]
+        return following(self.b, lambda v: v, way(self.b, lambda v: v))
 
     @staticmethod
     def _followed(way: Items, following: Following) -> Way:

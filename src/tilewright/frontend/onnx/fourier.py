@@ -24,6 +24,7 @@ from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
+from tilewright.graph.guards import decided
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
@@ -56,7 +57,7 @@ def dft(
     """Along one dimension; the last one holds real and imaginary parts, or real ones only."""
     named = node.int("axis", 1) if node.opset < 20 else -2
     if along is not None:
-        known = b.numbers(along)
+        known = decided(b, b.integers(along), "axis")
         named = node.decline("the axis depends on data") if known is None else known[0]
     where = normal_axis(named, x.rank)
     inverse, half = bool(node.int("inverse")), bool(node.int("onesided"))

@@ -9,7 +9,7 @@ that is no way either are noted (`notes.py`), and the walk goes on: one error na
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +36,7 @@ from tilewright.frontend.onnx.check import (
 from tilewright.frontend.onnx.control import Following, RanksDiffer
 from tilewright.frontend.onnx.extent import expanded_nodes, is_about_limits
 from tilewright.frontend.onnx.functions import CalledNodes, function_body
+from tilewright.frontend.onnx.named_sizes import dims_of
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.notes import (
     Notes,
@@ -82,12 +83,14 @@ from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
 from tilewright.graph import Builder, Graph, Value
 from tilewright.graph.claims import Claims
+from tilewright.graph.guards import Guard, Guards
 from tilewright.graph.ir import Meeting
+from tilewright.graph.sizes import variables
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
 from tilewright.unsupported import Unsupported
 
-__all__ = ["Imported", "import_model"]
+__all__ = ["Imported", "Importer"]
 
 LARGE: Final = 4096
 """Nodes of a model beyond which operators are looked at before any node is imported: what most
@@ -102,29 +105,30 @@ class Imported:
 
     `lengths` are those of outputs that are sequences, whose tensors are outputs of the graph;
     NOTHING for an optional one without a value, None for a tensor. `equal` are sizes that meet and
-    are not broadcast. It `waits` if shapes that data tells might be known before a run.
+    are not broadcast, `guards` conditions on sizes that it takes for decided. It `waits` if shapes
+    that data tells might be known before a run.
     """
 
     graph: Graph
     by_reference: tuple[Unsupported, ...] = ()
     lengths: tuple[int | None, ...] = ()
     equal: frozenset[Meeting] = frozenset()
+    guards: tuple[Guard, ...] = ()
     waits: bool = False
 
 
-def import_model(model: onnx.ModelProto, settled: Settled | None = None) -> Imported:
-    """The graph of a model; `Unknown` if it has none.
-
-    What is `settled` of inputs is part of the graph. Outputs may be sequences then.
-    """
-    importer = Importer(model, settled)
-    return importer.run()
-
-
 class Importer:
-    """Walks a model; `scope` holds the values of the names seen so far."""
+    """Walks a model; `scope` holds the values of the names seen so far.
 
-    def __init__(self, model: onnx.ModelProto, settled: Settled | None = None) -> None:
+    Guards are `flipped` besides those that are settled.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        settled: Settled | None = None,
+        flipped: Collection[str] = (),
+    ) -> None:
         self.model, self.settled = model, settled
         self.opsets = {"": 1, **opsets_of(model.opset_import)}
         self.local_functions = {(f.domain, f.name): f for f in model.functions}
@@ -135,6 +139,7 @@ class Importer:
         self.inside = ""  # the graph that is being walked, empty for the model's own
         known = settled or Settled()
         self.builder.spreads, self.builder.claims = known.spreads, self.claims
+        self.builder.guards = self.guards = Guards(known.flipped.union(flipped))
         self.size_vars: dict[str, tir.Expr] = dict.fromkeys(known.ones, tir.Const(1))
 
     def run(self) -> Imported:
@@ -162,8 +167,8 @@ class Importer:
         flat = [pair for name, item in outputs for pair in named_parts(name, item)]
         graph = self.builder.graph([value for _, value in flat], [name for name, _ in flat])
         lengths = tuple(length_of(item) for _, item in outputs)
-        equal, waits = frozenset(self.claims.equal), self.notes.waits
-        return Imported(graph, tuple(self.notes.by_reference.values()), lengths, equal, waits)
+        nodes, equal = tuple(self.notes.by_reference.values()), frozenset(self.claims.equal)
+        return Imported(graph, nodes, lengths, equal, self.guards.noted, self.notes.waits)
 
     def _require_forms(self, outputs: Sequence[tuple[str, Item]]) -> None:
         """Outputs of which not even the rank is known are no results of a graph."""
@@ -307,7 +312,7 @@ class Importer:
         if wrong:
             raise Refused(wrong)
         node = OnnxNode.of(proto, opset, self._building(found, scope))
-        self.builder.label = node.label
+        self.builder.label, self.guards.place = node.label, below(found.inside, found.name)
         self.builder.strict = not broadcasts(domain, proto.op_type)
         return self._results(found, node, inputs, scope, formless)
 
@@ -431,14 +436,15 @@ class Importer:
             if info.name in settled.values:
                 array = settled.values[info.name]
                 scope[info.name] = self.builder.constant(array, info.name)
-                for d, extent in zip(info.type.tensor_type.shape.dim, array.shape, strict=False):
-                    if d.dim_param:
-                        self.size_vars[d.dim_param] = tir.Const(extent)
+                for dim, extent in zip(dims_of(info, settled.apart), array.shape, strict=False):
+                    if isinstance(dim, str):
+                        self.size_vars[dim] = tir.Const(extent)
         for info in infos:
             if info.name in settled.forms:
                 scope[info.name] = self._formed(info, settled.forms[info.name])
             elif info.name not in settled.values:
-                scope[info.name] = self._input(info)
+                scope[info.name] = self._input(info, settled.apart)
+        self.guards.named.update(variables(d for v in self.builder.inputs for d in v.shape))
 
     def _formed(self, info: onnx.ValueInfoProto, form: Form) -> Item:
         """An input of which only the form is settled."""
@@ -455,7 +461,7 @@ class Importer:
             return tensor(info.name, form)
         return Tensors(tuple(tensor(part_name(info.name, k), d) for k, d in enumerate(form)))
 
-    def _input(self, info: onnx.ValueInfoProto) -> Value:
+    def _input(self, info: onnx.ValueInfoProto, apart: Collection[str]) -> Value:
         kind = info.type.WhichOneof("value") or "nothing"
         tensor = info.type.tensor_type
         if kind != "tensor_type" or not tensor.HasField("shape"):
@@ -464,15 +470,10 @@ class Importer:
             raise Unknown(f"the input {quoted(info.name)} is {problem}")
         dtype = _known_type(tensor.elem_type, f"the input {quoted(info.name)}")
         dims = [
-            tir.Const(int(d.dim_value))
-            if d.HasField("dim_value") and d.dim_value >= 0  # negative ones are unknown
-            else self._size(d.dim_param or f"{info.name}_{position}")
-            for position, d in enumerate(tensor.shape.dim)
+            tir.Const(d) if isinstance(d, int) else self.size_vars.setdefault(d, tir.Var(d))
+            for d in dims_of(info, apart)
         ]
         return self.builder.input(info.name, dtype, dims)
-
-    def _size(self, name: str) -> tir.Expr:
-        return self.size_vars.setdefault(name, tir.Var(name))
 
     def _found(self, name: str, scope: Scope) -> Item:
         """What a name stands for; `Stuck` if that is lost, or nothing gives it."""

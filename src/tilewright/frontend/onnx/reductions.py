@@ -12,6 +12,7 @@ from tilewright.frontend.onnx.conversions import converted
 from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
+from tilewright.graph.guards import decided
 from tilewright.graph.ops import ArgReduce, Cumulate, computed_as
 from tilewright.graph.sizes import fixed, product
 from tilewright.tensor import ir as tir
@@ -85,7 +86,7 @@ def reduction(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -
     """A fold over the axes of an attribute or an input; over all of them if none are named."""
     named = node.ints("axes")
     if axes is not None:
-        named = b.numbers(axes)
+        named = decided(b, b.integers(axes), "axes")
         if named is None and fixed(axes.shape[0]) != 0:
             node.decline("the axes depend on data")
     if not named and node.int("noop_with_empty_axes"):
@@ -142,7 +143,7 @@ def hardmax(b: Builder, node: OnnxNode, x: Value) -> Value:
 @onnx_op("CumSum", "CumProd")
 def cumulative(b: Builder, node: OnnxNode, x: Value, axis: Value) -> Value:
     """Running sums or products."""
-    named = b.numbers(axis)
+    named = decided(b, b.integers(axis), "axis")
     if named is None:
         node.decline("the axis depends on data")
     fold = tir.Fold.ADD if node.op == "CumSum" else tir.Fold.MUL

@@ -135,19 +135,24 @@ class Settled:
     """What is known of inputs: contents, or forms.
 
     `ones` are sizes that are one. If the model `spreads`, any others that meet may be one, too.
+    `flipped` are guards whose condition is otherwise than usual, and sizes whose names are in
+    `apart` differ. If it is `whole`, it runs on the reference implementation as it is.
     """
 
     values: Mapping[str, Array] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)
     ones: frozenset[str] = frozenset()
     spreads: bool = False
+    flipped: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+    whole: bool = False
 
     def digest(self) -> str:
         """The same for equal ones, and for no others."""
         facts = [(n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(self.values.items())]
         forms = sorted(self.forms.items(), key=lambda item: item[0])
-        sizes = (sorted(self.ones), self.spreads) if self.ones or self.spreads else ()
-        text = repr((facts, forms, *sizes))
+        sizes = sorted(self.ones), self.spreads, sorted(self.flipped), sorted(self.apart)
+        text = repr((facts, forms, *sizes, self.whole))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

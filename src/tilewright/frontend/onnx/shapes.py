@@ -10,8 +10,9 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.told import elements, expanded, reshaped
 from tilewright.graph import Builder, Value
+from tilewright.graph.guards import decided, holds
 from tilewright.graph.ir import Shape
-from tilewright.graph.sizes import fixed, product, tidy
+from tilewright.graph.sizes import dims_equal, fixed, product, tidy
 from tilewright.graph.spread import broadcast_shape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
@@ -41,8 +42,8 @@ def known_numbers(b: Builder, node: OnnxNode, name: str, given: Value | None) ->
     found = known_integers(b, node, name, given)
     if found is None:
         return None
-    numbers = [n for n in map(fixed, found) if n is not None]
-    return numbers if len(numbers) == len(found) else node.decline(f"{name} depend on sizes")
+    numbers = decided(b, found, name)
+    return node.decline(f"{name} depend on sizes") if numbers is None else numbers
 
 
 def known_axes(
@@ -83,7 +84,29 @@ def reshape(b: Builder, node: OnnxNode, x: Value, wanted: Value | None = None) -
     dims = known_integers(b, node, "shape", wanted)
     if dims is None:
         node.decline("no shape is given")
-    return b.reshape(x, resolved(x.shape, dims, allow_zero=allow_zero))
+    meant = _meant(b, x.shape, dims, allow_zero=allow_zero)
+    return b.reshape(x, resolved(x.shape, meant, allow_zero=allow_zero))
+
+
+def _meant(
+    b: Builder, shape: Shape, wanted: Sequence[tir.Expr], *, allow_zero: bool
+) -> list[tir.Expr]:
+    """What sizes among the numbers of a shape mean in a run that makes them 0 or -1.
+
+    A size of zero has another meaning only beside a -1: without that there are either as many
+    elements as the size says, or not as many as the result has.
+    """
+    meant = list(wanted)
+    for k, dim in enumerate(wanted):
+        if fixed(dim) is None and holds(b, dim.eq(-1), f"size {k} = -1"):
+            meant[k] = tir.Const(-1)
+    if allow_zero or not any(fixed(d) == -1 for d in meant):
+        return meant
+    for k, (dim, own) in enumerate(zip(meant, shape, strict=False)):
+        if fixed(dim) is None and not dims_equal(dim, own):
+            keeps = dim.eq(0) & own.ne(0)
+            meant[k] = own if holds(b, keeps, f"size {k} = 0") else dim
+    return meant
 
 
 def resolved(shape: Shape, wanted: Sequence[tir.Expr], *, allow_zero: bool = False) -> Shape:
@@ -112,8 +135,9 @@ def flatten(b: Builder, node: OnnxNode, x: Value) -> Value:
 def squeeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -> Value:
     """Without some dimensions of size one; without all of them if none are named."""
     dropped = known_axes(b, node, x.rank, axes)
-    if dropped is None:
-        dropped = [k for k, d in enumerate(x.shape) if fixed(d) == 1]
+    if dropped is None or (not dropped and axes is None):  # an attribute without any names none
+        ones = ((k, holds(b, d.eq(1), f"dimension {k} = 1")) for k, d in enumerate(x.shape))
+        dropped = [k for k, is_one in ones if is_one]
     return b.reshape(x, [d for k, d in enumerate(x.shape) if k not in dropped])
 
 

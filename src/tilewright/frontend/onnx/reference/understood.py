@@ -97,7 +97,7 @@ class Understood:
         return graph
 
     def _made(self, arrays: Mapping[str, Array], settled: Mapping[str, Array]) -> Graph | None:
-        from tilewright.frontend.onnx.importer import import_model
+        from tilewright.frontend.onnx.model import import_model
 
         try:
             made = import_model(self._model(arrays), Settled(dict(settled)))
