@@ -75,7 +75,7 @@ class BegunModule(Module):
         """Keep where the rest came from, if there may be other versions of it."""
         if self._source is not None:
             how = origin().how
-            sources = Sources((*how.sources.digests, "behind its texts"))
+            sources = Sources((*how.sources.digests, "behind its texts"), name=how.sources.name)
             own = Origin.of(self._source, replace(how, sources=sources))
             self.rest.remember(lambda: own)
 

@@ -28,7 +28,7 @@ from tilewright.runtime.image import Image
 from tilewright.runtime.meetings import MeetsOneError
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
-from tilewright.shown import shown
+from tilewright.shown import counted, shown
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported
 from tilewright.version import __version__
@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from tilewright.model.assemble import Assembled
     from tilewright.model.origin import Origin
 
-__all__ = ["Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
+__all__ = ["ABOUT", "Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
 __all__ += ["stored_nodes", "to_keep", "tool"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
 
 KEY: Final = "key"
-"""What an entry of the cache has in addition: the key by which it is found."""
+ABOUT: Final = "about"
+"""What an entry of the cache has in addition: the key by which it is found, and how it was made."""
 
 Array = NDArray[Any]
 
@@ -226,7 +227,8 @@ class Module:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
-        return f"<module {shown(self.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
+        threads = counted(self.threads, "thread")
+        return f"<module {shown(self.name)}({inputs}) -> ({outputs}), {threads}>"
 
 
 def load_module(
@@ -250,9 +252,9 @@ def _checked(path: Path, artefact: Artefact, threads: int | None) -> Module:
         damaged(path, "the metadata do not say what they should")
 
 
-def to_keep(parts: Parts, key: str) -> Parts:
-    """What the cache keeps of a model: it says by which key it is to be found."""
-    return replace(parts, extra={**parts.extra, KEY: key})
+def to_keep(parts: Parts, key: str, about: Mapping[str, object]) -> Parts:
+    """What the cache keeps of a model: it says by which key it is to be found, and what it is."""
+    return replace(parts, extra={**parts.extra, KEY: key, ABOUT: dict(about)})
 
 
 def load_kept(file: BinaryIO, threads: int, key: str) -> Module:
@@ -344,7 +346,7 @@ def _parts_again(artefact: Artefact) -> Parts:
     weights = [np.frombuffer(artefact.weights, np.uint8)]
     code = bytes(artefact.image.bytes)
     program = artefact.program_json
-    extra = {name: value for name, value in data["extra"].items() if name != KEY}
+    extra = {name: value for name, value in data["extra"].items() if name not in (KEY, ABOUT)}
     return Parts(program, code, weights, data["target"], data["tool"], extra)
 
 

@@ -28,7 +28,7 @@ from tilewright.model.module import Module, load_module
 from tilewright.model.session_options import RunOptions, SessionOptions
 from tilewright.model.trace_file import TraceFile
 from tilewright.model.values import OrtValue
-from tilewright.runtime.artefact import MAGIC
+from tilewright.runtime.artefact import MAGIC, is_artefact
 from tilewright.runtime.feeds import unknown_port
 from tilewright.shown import shown
 
@@ -248,7 +248,7 @@ class InferenceSession:
     def _open(self, source: Any) -> Module:
         options = self._options
         threads = options.intra_op_num_threads or None
-        if isinstance(source, str | os.PathLike) and _is_compiled(Path(source)):
+        if isinstance(source, str | os.PathLike) and is_artefact(source):
             return load_module(source, threads=threads)
         if isinstance(source, bytearray | memoryview):
             source = bytes(source)
@@ -292,11 +292,3 @@ class InferenceSession:
 
 def _plain(value: Any) -> Any:
     return value.numpy() if isinstance(value, OrtValue) else value
-
-
-def _is_compiled(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False

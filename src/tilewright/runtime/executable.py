@@ -27,7 +27,7 @@ from tilewright.runtime.program import Host, Operand, Port, Program
 from tilewright.runtime.sizes import extents
 from tilewright.runtime.tables import encode
 from tilewright.runtime.verify import verify
-from tilewright.shown import quoted, shown
+from tilewright.shown import counted, quoted, shown
 
 __all__ = ["Executable", "Image", "MemoryUse"]
 
@@ -111,9 +111,8 @@ class Executable(_native.Program):
     def __repr__(self) -> str:
         inputs = ", ".join(map(_show, self.program.inputs))
         outputs = ", ".join(map(_show, self.program.outputs))
-        return (
-            f"<model {shown(self.program.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
-        )
+        threads = counted(self.threads, "thread")
+        return f"<model {shown(self.program.name)}({inputs}) -> ({outputs}), {threads}>"
 
     def _run_slowly(self, feeds: Mapping[str, object]) -> list[Array]:
         """Called from C when the feeds do not fit as they are."""
