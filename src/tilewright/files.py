@@ -1,4 +1,6 @@
-"""Files that are written in one step: a reader sees the old one or the new one, never a half.
+"""Files that are not there, and files that are written in one step.
+
+A reader sees the old one or the new one, never a half.
 
 A link stays a link: the file that it leads to is replaced. What is no regular file (a folder, a
 pipe, a device) is refused, because replacing it would destroy what others use.
@@ -15,7 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-__all__ = ["replaced", "require_replaceable"]
+from tilewright.errors import Code, MissingFileError
+
+__all__ = ["missing_file", "replaced", "require_replaceable"]
+
+K040 = Code("K040", "there is no file `{path}`")
 
 _KINDS: Final = {
     stat.S_IFDIR: "a folder",
@@ -24,6 +30,15 @@ _KINDS: Final = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+
+
+def missing_file(path: str | os.PathLike[str], found: str = "") -> MissingFileError:
+    """The error for a path that leads nowhere, or to something else than a file."""
+    hint = "check the path; a model is a file `*.onnx`, or `*.tw` once it is compiled"
+    facts = {"path": path, **({"found": found} if found else {})}
+    error = MissingFileError(K040, facts, hint=hint)
+    error.errno, error.filename = errno.ENOENT, os.fspath(path)
+    return error
 
 
 @contextlib.contextmanager

@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     path = Path(arguments.model)
     output = arguments.output or Path(path.with_suffix(SUFFIX).name)
     start = time.perf_counter()
-    require_onnx(path, "compiling")
     require_writable(output, HINT)
+    require_onnx(path, "compiling")
     if _runs_here(arguments.target):
         module = open_module(arguments)
         with writing(output, HINT):

@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.cli.inputs import values_of
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import Code, UserError
+from tilewright.files import missing_file
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
 from tilewright.runtime.artefact import SUFFIX, is_artefact
@@ -18,7 +19,6 @@ __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_s
 __all__ += ["bytes_text", "is_compiled", "is_model", "open_module", "require_file"]
 __all__ += ["require_onnx", "time_text"]
 
-K040 = Code("K040", "there is no file `{path}`")
 K050 = Code("K050", "`{model}` is compiled already: {what} needs its ONNX file")
 
 SUFFIXES = (".onnx", SUFFIX)
@@ -112,9 +112,7 @@ def require_file(path: Path) -> None:
     """Refuse a path that leads nowhere."""
     if not path.is_file():
         what = "a folder" if path.is_dir() else "something that is not a regular file"
-        found = {"found": what} if path.exists() else {}
-        hint = "check the path; a model is a file `*.onnx`, or `*.tw` once it is compiled"
-        raise UserError(K040, {"path": path, **found}, hint=hint)
+        raise missing_file(path, what if path.exists() else "")
 
 
 def bytes_text(count: int) -> str:

@@ -3,7 +3,8 @@
 A compiled model knows which sizes follow from which, which must be equal, and how large its buffers
 become (`runtime/program.py`). So a guess can be judged without a run. One that is refused is mended
 where it failed: of the sizes that the failed equation depends on, other values are tried until it
-holds and nothing before it fails. What only data tell (later segments) is left to the run.
+holds and nothing before it fails. Equations of branches count, too, but a run may do without. What
+only data tell is left to the run.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Self
 
 from numpy.typing import NDArray
 
-from tilewright.cli.usual_sizes import COMMON, usual_sizes
+from tilewright.cli.usual_sizes import BATCH, COMMON, usual_sizes
 from tilewright.model.info import TensorInfo
 from tilewright.runtime.failures import OR_ONE
 from tilewright.runtime.program import Program, Size, SizeExpr, SizeOp
@@ -96,12 +98,16 @@ class SizeRules:
         """
         free = [k for k in self.labels if k not in known]
         values = known | {k: self.usual[k][min(start, len(self.usual[k]) - 1)] for k in free}
+        given_up: set[int] = set()
         for _ in range(MOST_ROUNDS):
-            failed = self._failed(values)
-            mended = None if failed is None else self._mended(failed, values, free)
-            if mended is None:
+            failed = self._failed(values, given_up)
+            if failed is None:
                 break
-            values = mended
+            mended = self._mended(failed, values, free, given_up)
+            if mended is None:
+                given_up.add(failed)
+            else:
+                values = mended
         return values
 
     def shapes(self, values: Values) -> dict[str, tuple[int, ...]]:
@@ -111,31 +117,52 @@ class SizeRules:
 
     def _computed(
         self, values: Values, needed: Collection[int] | None = None
-    ) -> tuple[list[int], int | None]:
-        """Sizes that are known before a run, and the first of them that cannot be computed."""
-        known, failed = [0] * len(self.sizes), None
-        for k, size in enumerate(self.sizes):
-            if size.segment or (needed is not None and k not in needed):
+    ) -> tuple[list[int], list[int]]:
+        """Sizes that follow from those of the inputs, and those of them that have no value."""
+        known, failed = [0] * len(self.sizes), []
+        for k in self._following:
+            value = self.sizes[k].value
+            if needed is not None and k not in needed:
                 continue
-            if size.value is None:
+            if value is None:
                 known[k] = values.get(k, 0)
                 continue
             try:
-                known[k] = evaluate(size.value, known)
+                known[k] = evaluate(value, known)
             except ZeroDivisionError:
-                if not _is_broadcast(size, known) and failed is None:
-                    failed = k
+                if not _is_broadcast(self.sizes[k], known):
+                    failed.append(k)
         return known, failed
 
-    def _failed(self, values: Values) -> int | None:
-        """The first equation that does not hold: a size, or a buffer, numbered after all sizes."""
-        known, failed = self._computed(values)
-        if failed is not None:
-            return failed
-        wrong = (n for n, size_bytes in enumerate(self.buffers) if not _has_room(size_bytes, known))
-        return next((len(self.sizes) + n for n in wrong), None)
+    @cached_property
+    def _following(self) -> list[int]:
+        """The sizes that inputs tell, and all that follow from them alone."""
+        found: set[int] = set()
+        for k, size in enumerate(self.sizes):
+            is_told = (
+                k in self.labels if size.value is None else found.issuperset(_used(size.value))
+            )
+            if is_told:
+                found.add(k)
+        return sorted(found)
 
-    def _mended(self, failed: int, values: Values, free: Sequence[int]) -> Values | None:
+    def _failed(self, values: Values, given_up: Collection[int]) -> int | None:
+        """The most important equation that does not hold: a size, or a buffer behind all sizes."""
+        known, failed = self._computed(values)
+        buffers = (
+            n for n, size_bytes in enumerate(self.buffers) if not _has_room(size_bytes, known)
+        )
+        wrong = {*failed, *(len(self.sizes) + n for n in buffers)}.difference(given_up)
+        return min(wrong, key=self._rank, default=None)
+
+    def _rank(self, equation: int) -> tuple[bool, int]:
+        """Equations of a branch, which a run may not take, come last."""
+        is_late = equation < len(self.sizes) and self.sizes[equation].segment != 0
+        return is_late, equation
+
+    def _mended(
+        self, failed: int, values: Values, free: Sequence[int], given_up: Collection[int]
+    ) -> Values | None:
         """Values that the failed equation accepts, and all before it; None if none are found."""
         cone = self._cone(failed)
         trials = 0
@@ -144,8 +171,8 @@ class SizeRules:
             changed = values | guess
             if not self._holds(failed, changed, cone):
                 continue
-            later = self._failed(changed)
-            if later is None or later > failed:
+            later = self._failed(changed, given_up)
+            if later is None or self._rank(later) > self._rank(failed):
                 return changed
             trials += 1
             if trials == MOST_TRIALS:
@@ -155,7 +182,7 @@ class SizeRules:
     def _holds(self, equation: int, values: Values, cone: Collection[int]) -> bool:
         known, failed = self._computed(values, cone)
         buffer = equation - len(self.sizes)
-        return failed is None and (buffer < 0 or _has_room(self.buffers[buffer], known))
+        return not failed and (buffer < 0 or _has_room(self.buffers[buffer], known))
 
     def _cone(self, equation: int) -> set[int]:
         """All sizes that an equation depends on."""
@@ -169,7 +196,11 @@ class SizeRules:
         return found
 
     def _guesses(self, free: Sequence[int], values: Values) -> Iterator[Values]:
-        """Other values: of one size, of several together, then of one whatever is usual."""
+        """Other values: of one size, of several together, then of one whatever is usual.
+
+        A batch, which is one wherever it can be, changes last.
+        """
+        free = sorted(free, key=lambda k: self.usual[k] == BATCH)
         lists = {k: list(dict.fromkeys((values[k], *self.usual[k], *COMMON))) for k in free}
         for k in free:
             yield from ({k: value} for value in lists[k])

@@ -11,13 +11,13 @@ from typing import Final
 
 from tilewright.model.info import TensorInfo
 
-__all__ = ["COMMON", "usual_sizes"]
+__all__ = ["BATCH", "COMMON", "usual_sizes"]
 
 BATCH: Final = (1, 2, 4, 8)
-SIDE: Final = (224, 64, 256, 32, 320, 640, 48, 512, 96, 128, 28)
-SEQUENCE: Final = (128, 64, 32, 16, 256, 512)
-SAMPLES: Final = (16000, 512, 8000, 1024, 32000, 48000)
-FRAMES: Final = (128, 100, 300, 16, 64, 1000)
+SIDE: Final = (224, 64, 640, 32, 256, 48, 320, 512, 96, 128, 28)
+SEQUENCE: Final = (128, 512, 32, 1024, 64, 16, 256)
+SAMPLES: Final = (16000, 512, 48000, 1024, 8000, 32000)
+FRAMES: Final = (128, 1000, 16, 512, 100, 300, 64)
 PAST: Final = (16, 1, 128)
 CHANNELS: Final = (3, 1, 4, 16, 64)
 CLIP: Final = (16, 8, 32, 4)

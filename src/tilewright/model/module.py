@@ -24,6 +24,7 @@ from tilewright.model.spreading import Spreading
 from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact, read_artefact, save
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
+from tilewright.runtime.feeds import Feeds, by_name, joined
 from tilewright.runtime.image import Image
 from tilewright.runtime.meetings import MeetsOneError
 from tilewright.runtime.profile import Profile
@@ -52,6 +53,8 @@ Array = NDArray[Any]
 
 class Module:
     """`run` takes arrays by name and gives a list of arrays; threads may call it at once.
+
+    Called as a function, a module takes arrays in the order of its inputs, or by keyword.
 
     `by_reference` are the nodes that run on the ONNX reference implementation. `defaults` are
     inputs that may be left out: a run that gives some is one of another version of the model. So
@@ -143,8 +146,11 @@ class Module:
         parts = self._artefact
         return parts.extra if isinstance(parts, Parts) else parts.metadata["extra"]
 
-    def run(self, feeds: Mapping[str, object]) -> list[Array]:
-        """The outputs for these inputs, in order."""
+    def run(self, feeds: Feeds) -> list[Array]:
+        """The outputs for these inputs, in order.
+
+        Inputs are arrays by name, a list of arrays in the order of `inputs`, or the only array.
+        """
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run(feeds)
         try:
@@ -154,6 +160,14 @@ class Module:
         else:
             return self._ended(found) if self._endings else found
         return self._spread(met).run(feeds)
+
+    def __call__(self, *arrays: object, **named: object) -> list[Array]:
+        """`run` with arrays in the order of `inputs`, by name, or the first ones in order."""
+        if not named:
+            return self.run(arrays[0] if len(arrays) == 1 else list(arrays))  # type: ignore[arg-type]
+        names = [info.name for info in self.inputs]
+        given = by_name(self.name, names[: len(arrays)], arrays)
+        return self.run(joined(self.name, given, named))
 
     def remember(self, origin: Callable[[], Origin]) -> None:
         """Keep where the model came from, if there may be other versions of it."""
@@ -176,7 +190,7 @@ class Module:
                 found[k] = self._endings[port.name].apply(results[k], self.name, port.name)
         return found
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+    def run_into(self, feeds: Feeds, outputs: Mapping[str, object]) -> None:
         """Run and leave results in these arrays, by output name; others are not kept.
 
         Texts need an array of objects, and maps have no place in any.
@@ -196,15 +210,15 @@ class Module:
         names = [port.name for port in self.executable.program.outputs]
         leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
 
-    def run_async(self, feeds: Mapping[str, object]) -> Future[list[Array]]:
+    def run_async(self, feeds: Feeds) -> Future[list[Array]]:
         """`run` in the background; the arrays must not change before the result is there."""
         return background().submit(self.run, feeds)
 
-    def profile(self, feeds: Mapping[str, object]) -> Profile:
+    def profile(self, feeds: Feeds) -> Profile:
         """Run once and note how long each kernel takes."""
         return self.run_profiled(feeds)[1]
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
+    def run_profiled(self, feeds: Feeds) -> tuple[list[Array], Profile]:
         """`run` and `profile` in one."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run_profiled(feeds)

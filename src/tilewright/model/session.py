@@ -29,7 +29,7 @@ from tilewright.model.session_options import RunOptions, SessionOptions
 from tilewright.model.trace_file import TraceFile
 from tilewright.model.values import OrtValue
 from tilewright.runtime.artefact import MAGIC, is_artefact
-from tilewright.runtime.feeds import unknown_port
+from tilewright.runtime.feeds import by_name, unknown_port
 from tilewright.shown import shown
 
 if TYPE_CHECKING:
@@ -121,12 +121,13 @@ class InferenceSession:
         names = list(output_names) if output_names is not None else []
         for name in names:
             self.require_output(name)
-        feeds = {name: _plain(value) for name, value in input_feed.items()}
+        given = by_name(self._module.name, self._inputs, input_feed)
+        feeds = {name: _plain(value) for name, value in given.items()}
         results = self._run(feeds)
         if not names:
             return results
-        by_name = dict(zip(self._outputs, results, strict=True))
-        return [by_name[name] for name in names]
+        found = dict(zip(self._outputs, results, strict=True))
+        return [found[name] for name in names]
 
     def run_async(
         self,

@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from tilewright.abi import ABI_VERSION
 from tilewright.errors import ArtefactError, Code
-from tilewright.files import replaced
+from tilewright.files import missing_file, replaced
 from tilewright.runtime.image import Image
 from tilewright.target import Target
 from tilewright.target.host import present
@@ -195,12 +195,16 @@ class Artefact:
 
 
 def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Artefact:
-    """Check a file and map it; OSError if it cannot be read at all.
+    """Check a file and map it; OSError if it cannot be read at all (K040 if there is none).
 
     Whether the code can run here is known before any of it is mapped (A113).
     """
     path = Path(path)
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    with file:
         artefact = read_artefact(file, path)
     if verify:
         artefact.verify()
