@@ -260,7 +260,7 @@ class InferenceSession:
             raise CallError(C033, {"found": "the bytes of a compiled model"}, hint="give its path")
         cache = options.own("cache", "on")
         return compile_model(
-            options.with_free_dimensions(source),
+            options.applied_to(source),
             target=options.own("target", "host"),
             threads=threads,
             accuracy=options.own("accuracy", "default"),

@@ -195,7 +195,7 @@ class Executable(_native.Program):
         """Called from C when a run failed."""
         if outcome == Outcome.BAD_SIZE:
             self.meetings.require_not_one(which, sizes)
-        raise failure(self.program, self.threads, outcome, which, value)
+        raise failure(self.program, self.threads, outcome, which, value, sizes)
 
 
 def _aligned(weights: object) -> Array:
