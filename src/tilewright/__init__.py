@@ -31,9 +31,19 @@ from tilewright.dtypes import (
     u64,
 )
 from tilewright.errors import TilewrightError, TilewrightWarning, UserError
+from tilewright.model.binding import IOBinding
 from tilewright.model.compiler import compile_model as compile  # noqa: A004  (the word of the field)
+from tilewright.model.info import ModelMeta as ModelMetadata
 from tilewright.model.module import Module
 from tilewright.model.module import load_module as load
+from tilewright.model.process import (
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_build_info,
+    get_version_string,
+    set_default_logger_verbosity,
+    set_seed,
+)
 from tilewright.model.session import (
     InferenceSession,
     NodeArg,
@@ -49,7 +59,7 @@ from tilewright.model.session_options import (
     SessionOptions,
     set_default_logger_severity,
 )
-from tilewright.model.values import OrtValue
+from tilewright.model.values import OrtDevice, OrtValue
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import Kernel
 from tilewright.schedule import Schedule, Step, Trace
@@ -80,10 +90,13 @@ __all__ = [
     "ExecutionOrder",
     "Func",
     "GraphOptimizationLevel",
+    "IOBinding",
     "InferenceSession",
     "Kernel",
+    "ModelMetadata",
     "Module",
     "NodeArg",
+    "OrtDevice",
     "OrtValue",
     "Pipeline",
     "RunOptions",
@@ -102,13 +115,17 @@ __all__ = [
     "call",
     "compile",
     "compute",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "f16",
     "f32",
     "f64",
     "func",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_version_string",
     "i16",
     "i32",
     "i64",
@@ -123,6 +140,8 @@ __all__ = [
     "reduce_axis",
     "select",
     "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
     "size",
     "sum_over",
     "u16",

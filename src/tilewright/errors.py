@@ -27,6 +27,8 @@ __all__ = [
     "GraphError",
     "InternalError",
     "Lines",
+    "MissingFileError",
+    "MissingInputError",
     "ModelError",
     "ParseError",
     "ProgramError",
@@ -163,6 +165,14 @@ class TuneError(UserError):
 
 class CallError(UserError):
     """C…: a compiled kernel is called with wrong arrays."""
+
+
+class MissingInputError(CallError, ValueError):
+    """An input of a model is missing: a ValueError, too, as ONNX Runtime raises."""
+
+
+class MissingFileError(ModelError, FileNotFoundError):
+    """There is no file where a model should be, compiled or not."""
 
 
 class ArtefactError(UserError):

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["LONGEST", "in_line", "listed", "quoted", "shown", "visible"]
+__all__ = ["LONGEST", "counted", "in_line", "listed", "quoted", "shown", "visible"]
 
 LONGEST: Final = 120
 """Characters of a name that are shown."""
@@ -40,6 +40,11 @@ def listed(names: Iterable[object], most: int = MOST) -> str:
     known = list(names)
     more = [f"{len(known) - most} more"] if len(known) > most else []
     return ", ".join([*map(quoted, known[:most]), *more]) or "none"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 thread`, `2 threads`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def in_line(text: object) -> str:

@@ -7,7 +7,8 @@ import ast
 from tests.meta.source_files import sources
 
 BASE = frozenset(
-    {"errors", "unsupported", "shown", "folders", "dtypes", "options", "abi", "target", "version"}
+    {"errors", "unsupported", "shown", "files", "folders"}
+    | {"dtypes", "options", "abi", "target", "version"}
 )
 TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}

@@ -1,22 +1,32 @@
 """The command line: one file per command, plain text by default, `--json` for programs.
 
 Exit codes: 0 fine, 1 an error with a code that the caller can mend (no traceback), 2 wrong
-arguments, 3 results that differ, 70 a bug of tilewright.
+arguments, 3 results that differ, 4 an engine that did not run, 70 a bug of tilewright, 130
+interrupted. With `--json` an error is printed as a document of its own, too.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import signal
 import traceback
 import warnings
 from collections.abc import Sequence
 
 from tilewright.cli import bench, cache, compile, doctor, explain, run, show  # noqa: A004
-from tilewright.cli.output import complain
+from tilewright.cli.output import (
+    complain,
+    drop_output,
+    error_facts,
+    flush,
+    make_printable,
+    say_json,
+)
 from tilewright.errors import InternalError, UserError
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
 
 _COMMANDS = (compile, run, bench, show, cache, doctor, explain)
 
@@ -27,13 +37,31 @@ examples:
   tilewright bench model.onnx --against onnxruntime
   tilewright show model.onnx
 
-exit codes: 0 done, 1 an error (its code is printed), 2 wrong arguments, 3 results differ,
-70 a bug of tilewright
+exit codes: 0 done, 1 an error (its code is printed), 2 wrong arguments,
+3 results differ, 4 an engine did not run, 70 a bug of tilewright,
+130 interrupted
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    make_printable()
+    try:
+        try:
+            return _run(argv)
+        finally:
+            flush()
+    except KeyboardInterrupt:
+        if argv is None:  # this is the whole process: the next one ends it without a word
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        complain("tilewright: interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader went away, for example `| head`
+        drop_output()
+        return 0
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.command is None:
@@ -42,10 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            return int(arguments.run(arguments))
+            status = int(arguments.run(arguments))
+            flush()
+            return status
     except UserError as error:
         if arguments.debug:
             raise
+        if arguments.json:
+            say_json({"error": error_facts(error)})
         complain(f"tilewright: {error}")
         complain(f"`tilewright explain {error.code.id}` says more")
         return 1
@@ -53,9 +85,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(traceback.format_exc())
         complain(f"tilewright: this is a bug ({error.code.id}); please report it")
         return 70
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away, for example `| head`
-        return 0
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

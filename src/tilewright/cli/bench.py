@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.inputs import arrays_for
+from tilewright.cli.feeds import first_run
 from tilewright.cli.models import (
     add_command,
     add_compile_arguments,
     add_input_arguments,
-    aligned,
     open_module,
+    require_onnx,
     time_text,
 )
-from tilewright.cli.output import line, say, say_json
+from tilewright.cli.output import line, paragraph, say, say_json, screen_width
 from tilewright.cli.progress import ProgressLine
+from tilewright.cli.table import fitted
 from tilewright.contest.engines import ENGINES
-from tilewright.contest.turns import Outcome, compete
+from tilewright.contest.turns import TOLERANCE, Outcome, compete
 from tilewright.errors import Code, UserError
+from tilewright.shown import counted
 
 __all__ = ["add_to"]
 
@@ -30,17 +34,21 @@ K045 = Code("K045", "there is no engine `{name}`")
 
 SUBJECT = "tilewright"
 DIFFERENT = 3
+NOT_RUN = 4
+MOST_SECONDS = 3600
 
 _EXAMPLES = """\
 examples:
   tilewright bench model.onnx
-  tilewright bench model.onnx --against onnxruntime,openvino --threads 1 --seconds 10
+  tilewright bench model.onnx --against onnxruntime,openvino --threads 1
+  tilewright bench model.onnx --against onnxruntime --seconds 10
   tilewright bench model.onnx --size batch=8 --json
-  tilewright bench model.tw                           a compiled model alone
+  tilewright bench model.tw                 a compiled model alone
 
-Each engine has a process of its own and short turns in a random order; only one runs at any moment.
-An engine that is not installed is left out. torch needs the package onnx2torch to read ONNX files.
-exit codes: 0 done, 1 the model cannot be used, 2 wrong arguments, 3 results differ
+Each engine has a process of its own and short turns in a random order; only
+one runs at any moment. torch needs the package onnx2torch to read ONNX files.
+exit codes: 0 done, 1 the model cannot be used, 2 wrong arguments,
+3 results differ, 4 an engine that was asked for did not run, 130 interrupted
 """
 
 
@@ -64,33 +72,39 @@ def run(arguments: argparse.Namespace) -> int:
     others = [name for name in arguments.against.split(",") if name]
     for name in others:
         _require_engine(name)
+    path = Path(arguments.model).absolute()
+    if others:
+        require_onnx(Path(arguments.model), f"`--against {arguments.against}`")
     start = time.perf_counter()
     module = open_module(arguments)
     prepare_s = time.perf_counter() - start
-    feeds = arrays_for(
-        module.inputs, arguments.input, arguments.size, arguments.seed, module.settled
-    )
+    first = first_run(module, arguments)
     with ProgressLine() as progress, tempfile.TemporaryDirectory() as folder:
-        own, path = Path(folder, "model.tw"), Path(arguments.model).absolute()
+        own = Path(folder, "model.tw")
         module.save(own)
         models = {SUBJECT: own} | dict.fromkeys(others, path)
-        outcomes = compete(models, feeds, module.threads, arguments.seconds, progress.say)
+        outcomes = compete(models, first.feeds, module.threads, arguments.seconds, progress.say)
     if arguments.json:
-        facts = {"threads": module.threads, "prepare_s": prepare_s}
-        say_json({**facts, "engines": [_facts(o) for o in outcomes]})
+        facts = {"threads": module.threads, "prepare_s": prepare_s, **first.facts()}
+        say_json({**facts, "engines": [_facts(o, _own(outcomes)) for o in outcomes]})
     else:
-        head = (
-            f"{line(path.name)}, {module.threads} {'thread' if module.threads == 1 else 'threads'}"
-        )
-        say(f"{head}; compiled or found in the cache in {time_text(prepare_s)}\n")
+        head = f"{line(path.name)}, {counted(module.threads, 'thread')}"
+        say(f"{head}; compiled or found in the cache in {time_text(prepare_s)}")
+        say(f"{paragraph(first.text, rest='  ')}\n" if first.text else "")
         say(_table(outcomes))
-    return DIFFERENT if any(outcome.differs for outcome in outcomes) else 0
+    if any(outcome.differs for outcome in outcomes):
+        return DIFFERENT
+    return NOT_RUN if any(outcome.problem for outcome in outcomes) else 0
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a time between 0 and 3600 seconds")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= MOST_SECONDS:
+        wish = f"more than 0, at most {MOST_SECONDS}"
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds: {wish}")
     return value
 
 
@@ -101,7 +115,11 @@ def _require_engine(name: str) -> None:
         raise UserError(K045, {"name": name}, hint=hint)
 
 
-def _facts(outcome: Outcome) -> dict[str, Any]:
+def _own(outcomes: list[Outcome]) -> Outcome | None:
+    return next((o for o in outcomes if o.engine == SUBJECT and o.samples), None)
+
+
+def _facts(outcome: Outcome, own: Outcome | None) -> dict[str, Any]:
     facts: dict[str, Any] = {"engine": outcome.engine, "version": outcome.version}
     if outcome.problem or not outcome.samples:
         return facts | {"problem": outcome.problem}
@@ -111,18 +129,20 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
         "std_s": outcome.std_s,
         "load_s": outcome.load_s,
         "samples": len(outcome.samples),
-        "error": outcome.error,
+        "ratio_to_tilewright": None if own is None else outcome.median_s / own.median_s,
+        "difference": outcome.error,
+        "difference_from": outcome.compared_with or None,
         "differs": outcome.differs,
     }
 
 
 def _table(outcomes: list[Outcome]) -> str:
-    own = next((o for o in outcomes if o.engine == SUBJECT and o.samples), None)
+    own = _own(outcomes)
     lines = [["engine", "version", "median", "min", "std", "load", "ratio", "difference"]]
     notes = []
     for outcome in outcomes:
         if outcome.problem or not outcome.samples:
-            notes.append(f"{outcome.engine}: {line(outcome.problem)}")
+            notes.append(f"{outcome.engine} did not run: {line(outcome.problem)}")
             continue
         ratio = outcome.median_s / own.median_s if own is not None else None
         times = (outcome.median_s, outcome.min_s, outcome.std_s, outcome.load_s)
@@ -136,7 +156,19 @@ def _table(outcomes: list[Outcome]) -> str:
                 f"{error} !" if outcome.differs else error,
             ]
         )
-    end = "ratio: median time over that of tilewright; difference: to the results of another engine"
+    table = fitted(lines, 2, {"version": 5}, ["std", "load", "version"], screen_width())
+    return "\n".join([table, "", *notes, *_legend(outcomes)])
+
+
+def _legend(outcomes: list[Outcome]) -> Iterator[str]:
+    """What the columns mean, as far as they say something."""
+    counts = [len(outcome.samples) for outcome in outcomes if outcome.samples]
+    if counts:
+        yield f"times: of one run, over at least {counted(min(counts), 'sample')} of each engine"
+    pairs = {o.engine: o.compared_with for o in outcomes if o.compared_with}
+    if pairs:
+        yield "ratio: median of the engine / median of tilewright; above 1, tilewright is faster"
+        yield "difference: the greatest one, relative to the greatest element of its output:"
+        yield "  " + ", ".join(f"{own} from {other}" for own, other in pairs.items())
     if any(outcome.differs for outcome in outcomes):
-        end += "\n! results differ by more than 0.1 % of the greatest element"
-    return "\n".join([aligned(lines, left=2), "", *notes, end])
+        yield f"! results differ by more than {TOLERANCE:.1%} of the greatest element"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 import time
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from tilewright import options
-from tilewright.cli.models import add_command, aligned, bytes_text
-from tilewright.cli.output import say, say_json
+from tilewright.cli.models import add_command, bytes_text
+from tilewright.cli.output import say, say_json, screen_width
+from tilewright.cli.table import aligned, fitted
+from tilewright.errors import ArtefactError
+from tilewright.model.module import ABOUT
+from tilewright.runtime.artefact import open_artefact
 from tilewright.runtime.cache import Cache, default_caches
 from tilewright.shown import in_line, shown
 
@@ -18,13 +24,17 @@ _EXAMPLES = """\
 examples:
   tilewright cache list             compiled models, the last used one first
   tilewright cache size             bytes, entries and limits
-  tilewright cache prune            remove what is beyond the limit and left by dead processes
+  tilewright cache prune            remove what is beyond the limit, and debris
   tilewright cache clear            remove everything
   tilewright cache dir              where it is
 
-TILEWRIGHT_CACHE_DIR names another folder, TILEWRIGHT_CACHE_SIZE another limit (2G; 0 for no cache).
+TILEWRIGHT_CACHE_DIR names another folder, TILEWRIGHT_CACHE_SIZE another limit
+(2G; 0 for no cache).
 exit codes: 0 done, 1 a setting cannot be used, 2 wrong arguments
 """
+
+HOST = "host"
+"""The name of a target that is the machine at hand: its processor says more."""
 
 _ACTIONS = ("list", "size", "clear", "prune", "dir")
 
@@ -63,45 +73,66 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _listed(cache: Cache) -> list[dict[str, Any]]:
+    now = time.time()
     return [
         {
+            **_described(entry.path),
             "key": entry.key,
-            "bytes": entry.size_bytes,
-            "used": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.used)),
-            "model": _name(entry.path),
+            "size_bytes": entry.size_bytes,
+            "used": datetime.fromtimestamp(entry.used, tz=UTC).isoformat(timespec="seconds"),
+            "age_s": max(0, round(now - entry.used)),
         }
         for entry in reversed(cache.entries())
     ]
 
 
-def _name(path: Any) -> str:
-    """The model in a file, if it can be read."""
-    from tilewright.errors import ArtefactError
-    from tilewright.runtime.artefact import open_artefact
-
+def _described(path: Path) -> dict[str, Any]:
+    """What the file of a model says about it; empty where it cannot be read."""
     try:
-        return str(open_artefact(path).program_json["name"])
-    except (ArtefactError, OSError, KeyError, TypeError):
-        return "(unreadable)"
+        artefact = open_artefact(path)
+        extra, target = artefact.metadata["extra"], artefact.metadata["target"]
+        about = extra.get(ABOUT, {})
+        return {
+            "model": str(artefact.program_json["name"]),
+            "file": str(about.get("file", "")),
+            "target": str(target["cpu"] if target["name"] == HOST else target["name"]),
+            "threads": int(extra["threads"]),
+            "accuracy": str(about.get("accuracy", "")),
+            "layouts": str(about.get("layouts", "")),
+        }
+    except (ArtefactError, OSError, LookupError, TypeError, ValueError, AttributeError):
+        texts = dict.fromkeys(("model", "target", "accuracy", "layouts"), "")
+        return {**texts, "file": "(unreadable)", "threads": 0}
 
 
 def _list_text(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "no compiled models"
-    lines = [["model", "key", "used", "size"]]
-    lines += [[shown(r["model"]), r["key"][:12], r["used"], bytes_text(r["bytes"])] for r in rows]
-    return aligned(lines, left=3)
+    lines = [["model", "target", "accuracy", "threads", "size", "unused for", "key"]]
+    for row in rows:
+        about = [shown(row["file"] or row["model"]), row["target"], row["accuracy"] or "?"]
+        numbers = [str(row["threads"]), bytes_text(row["size_bytes"]), _age(row["age_s"])]
+        lines.append([*about, *numbers, row["key"][:8]])
+    return fitted(lines, 3, {"model": 16, "target": 8}, ["key", "accuracy"], screen_width())
+
+
+def _age(seconds: int) -> str:
+    """`3 h` for a person: the greatest unit that there is one of."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
 
 
 def _size(cache: Cache) -> dict[str, int]:
     entries = cache.entries()
     total = sum(entry.size_bytes for entry in entries)
-    return {"entries": len(entries), "bytes": total, "limit": cache.limit}
+    return {"entries": len(entries), "size_bytes": total, "limit_bytes": cache.limit}
 
 
 def _size_text(facts: dict[str, dict[str, int]]) -> str:
     lines = [["", "entries", "size", "limit"]]
     for name, row in facts.items():
-        sizes = bytes_text(row["bytes"]), bytes_text(row["limit"])
+        sizes = bytes_text(row["size_bytes"]), bytes_text(row["limit_bytes"])
         lines.append([name, str(row["entries"]), *sizes])
     return aligned(lines)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +13,43 @@ from tilewright.cli.models import (
     add_compile_arguments,
     bytes_text,
     open_module,
-    require_file,
+    require_onnx,
     time_text,
 )
 from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
-from tilewright.errors import ArtefactError, Code, TargetError, UserError
+from tilewright.cli.writing import require_writable, writing
+from tilewright.errors import ArtefactError, TargetError
 from tilewright.model.compiler import NotCompiled, Unsettled, compile_parts
+from tilewright.model.info import TensorInfo
 from tilewright.model.module import infos_of
 from tilewright.model.settled import settled_values
 from tilewright.model.whole import A121
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import SUFFIX, save
-from tilewright.shown import quoted
+from tilewright.shown import counted, quoted
 from tilewright.target import Target
 
 __all__ = ["add_to"]
 
-K048 = Code("K048", "`{path}` cannot be written: {problem}")
-
 _EXAMPLES = """\
 examples:
-  tilewright compile model.onnx                       writes model.tw
+  tilewright compile model.onnx                     writes model.tw
   tilewright compile model.onnx -o m.tw --threads 4
-  tilewright compile model.onnx --target x86-64-v3    for all machines with AVX2
-  tilewright compile model.onnx --target aarch64      for machines of another kind
-  tilewright compile model.onnx --layouts nchw8c      one layout for all feature maps
-  tilewright compile model.onnx --settle axes=[0,1]   an input that becomes a constant
-  tilewright compile model.onnx --small               a smaller file, which loads slower
-  tilewright compile model.onnx --json                what was made, for programs
+  tilewright compile model.onnx --target x86-64-v3  for machines with AVX2
+  tilewright compile model.onnx --target aarch64    for another kind of machine
+  tilewright compile model.onnx --layouts nchw8c    one layout for everything
+  tilewright compile model.onnx --settle axes=[0,1] an input that is a constant
+  tilewright compile model.onnx --small             smaller, loads slower
+  tilewright compile model.onnx --json              what was made, for programs
 
-exit codes: 0 done, 1 the model cannot be compiled, 2 wrong arguments
+The file appears in one step when it is complete; a link is followed, and
+what is no regular file (a pipe, a device) is refused.
+exit codes: 0 done, 1 the model cannot be compiled, 2 wrong arguments,
+130 interrupted
 """
+
+HINT = "name another file with `--output`; its folder must be there"
 
 
 def add_to(commands: Any) -> None:
@@ -69,41 +71,29 @@ def run(arguments: argparse.Namespace) -> int:
     path = Path(arguments.model)
     output = arguments.output or Path(path.with_suffix(SUFFIX).name)
     start = time.perf_counter()
+    require_writable(output, HINT)
+    require_onnx(path, "compiling")
     if _runs_here(arguments.target):
-        with _written(output):
-            module = open_module(arguments, small=arguments.small)
+        module = open_module(arguments, small=arguments.small)
+        with writing(output, HINT):
             module.save(output)
         facts: dict[str, Any] = {
-            "inputs": [info.exact for info in module.inputs],
-            "outputs": [info.exact for info in module.outputs],
+            "inputs": [info.to_dict() for info in module.inputs],
+            "outputs": [info.to_dict() for info in module.outputs],
             "kernels": module.kernels,
             "settled": list(module.settled),
             "by_reference": [node.to_dict() for node in module.by_reference],
             "threads": module.threads,
         }
     else:
-        with _written(output):
-            facts = _for_another_machine(arguments, path, output)
-    facts |= {"file": str(output), "bytes": output.stat().st_size}
-    facts["seconds"] = round(time.perf_counter() - start, 3)
+        facts = _for_another_machine(arguments, path, output)
+    facts |= {"file": str(output), "size_bytes": output.stat().st_size}
+    facts["time_s"] = round(time.perf_counter() - start, 3)
     if arguments.json:
         say_json(facts)
     else:
         say(_text(facts))
     return 0
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
-    """Refuse a place where no file can be (K048), as far as possible before anything is done."""
-    try:
-        if path.is_dir() or not os.access(path.parent, os.W_OK):
-            raise OSError("it is a folder" if path.is_dir() else "its folder cannot be written")
-        yield
-    except OSError as problem:
-        facts = {"path": path, "problem": problem.strerror or str(problem)}
-        hint = "name another file with `--output`; its folder must be there"
-        raise UserError(K048, facts, hint=hint) from None
 
 
 def _runs_here(target: str) -> bool:
@@ -118,7 +108,6 @@ def _runs_here(target: str) -> bool:
 
 def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path) -> dict[str, Any]:
     """Compile without ever loading the result."""
-    require_file(path)
     target, threads = Target.named(arguments.target), arguments.threads or default_threads()
     with ProgressLine() as progress:
         given = values_of(arguments.settle)
@@ -142,11 +131,12 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
     if isinstance(made, NotCompiled):
         facts = {"model": made.model.name, "reason": made.model.reason}
         raise ArtefactError(A121, facts, hint="it can run from its ONNX file only")
-    save(output, made.parts)
+    with writing(output, HINT):
+        save(output, made.parts)
     program = made.made.program
     return {
-        "inputs": [info.exact for info in infos_of(program.inputs)],
-        "outputs": [info.exact for info in infos_of(program.outputs)],
+        "inputs": [info.to_dict() for info in infos_of(program.inputs)],
+        "outputs": [info.to_dict() for info in infos_of(program.outputs)],
         "kernels": len(program.kernels),
         "settled": [],
         "by_reference": made.parts.extra["by_reference"],
@@ -155,12 +145,16 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
 
 
 def _text(facts: dict[str, Any]) -> str:
-    threads = f"{facts['threads']} {'thread' if facts['threads'] == 1 else 'threads'}"
-    size, seconds = bytes_text(facts["bytes"]), time_text(facts["seconds"])
+    kernels, threads = counted(facts["kernels"], "kernel"), counted(facts["threads"], "thread")
+    size, seconds = bytes_text(facts["size_bytes"]), time_text(facts["time_s"])
+    infos = {"input ": facts["inputs"], "output": facts["outputs"]}
     lines = [
-        f"{line(facts['file'])}: {size}, {facts['kernels']} kernels for {threads}, in {seconds}",
-        *(f"  input   {line(text)}" for text in facts["inputs"]),
-        *(f"  output  {line(text)}" for text in facts["outputs"]),
+        f"{line(facts['file'])}: {size}, {kernels} for {threads}, in {seconds}",
+        *(
+            f"  {kind}  {line(TensorInfo.from_dict(data))}"
+            for kind, all_ in infos.items()
+            for data in all_
+        ),
         *(
             f"  compiled when it runs, for each value of {quoted(name)}"
             for name in facts["settled"]

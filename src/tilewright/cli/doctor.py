@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import platform
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,11 +15,13 @@ import tilewright
 from tilewright import options
 from tilewright.build import build
 from tilewright.cli.models import bytes_text, require_file
-from tilewright.cli.output import say, say_json
+from tilewright.cli.output import paragraph, say, say_json
 from tilewright.llvm.calibrate import calibrated
+from tilewright.model.info import TensorInfo
 from tilewright.model.module import load_module
 from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import open_artefact
+from tilewright.runtime.cache import default_caches
 from tilewright.runtime.pool import physical_cores, quota_cpus, usable_cpus
 from tilewright.shown import in_line
 from tilewright.target import Measured, Target
@@ -27,15 +30,28 @@ from tilewright.tensor import library
 
 __all__ = ["add_to"]
 
+Findings = dict[str, dict[str, object]]
+"""By section and name; a name ends with its unit, a list is one: programs need no parser."""
+
 _EXAMPLES = """\
 examples:
   tilewright doctor                 versions, target, threads, a self-test
-  tilewright doctor --measure       also measure the multiply-add limit and the bandwidths
-  tilewright doctor model.tw        whether a compiled model is whole, and can run here
+  tilewright doctor --measure       also measure the limits of the machine
+  tilewright doctor model.tw        whether a compiled model is whole and fits
   tilewright doctor --json          the same for programs
 
-exit codes: 0 all is well, 1 the file cannot be used, 2 wrong arguments, 70 the self-test failed
+exit codes: 0 all is well, 1 the file cannot be used, 2 wrong arguments,
+70 the self-test failed
 """
+
+_UNITS: Final[dict[str, Callable[[Any], str]]] = {
+    "bytes": lambda count: f"{count // 1024} KiB" if count % 1024 == 0 else bytes_text(count),
+    "gflops": lambda rate: f"{rate:.1f} GFLOP/s",
+    "gb_per_s": lambda rate: f"{rate:.1f} GB/s",
+    "cpus": lambda count: "none" if count is None else f"{count:.2f} CPUs",
+    "bits": lambda count: f"{count} bits",
+}
+"""How numbers are shown to people, by the unit at the end of their names."""
 
 
 def add_to(commands: Any) -> None:
@@ -65,38 +81,58 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if error < 1e-4 else 70
 
 
-def _print(findings: dict[str, dict[str, object]], *, as_json: bool) -> None:
+def _print(findings: Findings, *, as_json: bool) -> None:
     if as_json:
         say_json(findings)
         return
     for section, rows in findings.items():
-        say(in_line(section))
-        for label, value in rows.items():
-            say(f"  {label:<22} {in_line(value)}")
+        say(in_line(section.replace("_", " ")))
+        for name, value in rows.items():
+            say(_row(name, value))
 
 
-def _examined(path: Path) -> dict[str, dict[str, object]]:
+def _row(name: str, value: object) -> str:
+    """A line, or several where it is long: a name without its unit, and a value with it."""
+    unit = next((unit for unit in _UNITS if name.endswith(f"_{unit}")), None)
+    if unit is not None:
+        name, value = name.removesuffix(f"_{unit}"), _UNITS[unit](value)
+    elif isinstance(value, list):
+        words = list(map(_word, value))
+        value = ("; " if any(" " in word for word in words) else " ").join(words)
+    start = f"  {name.replace('_', ' '):<22} "
+    return paragraph(value, start, " " * len(start))
+
+
+def _word(value: object) -> str:
+    """One of a list: a word, or an input of a model."""
+    return str(TensorInfo.from_dict(value)) if isinstance(value, dict) else str(value)
+
+
+def _examined(path: Path) -> Findings:
     """A compiled model, whose every byte was compared with its checksum."""
     require_file(path)
     module = load_module(path, verify=True)
     program, use = module.executable.program, module.memory()
     data = open_artefact(path).metadata
-    needs = " ".join(data["target"]["features"])
     return {
-        str(path): {
+        "file": {
+            "path": str(path),
             "state": "whole, and can run on this machine",
-            "compiled by": data["tool"],
-            "compiled for": f"{data['target']['name']} ({data['target']['arch']}) {needs}".strip(),
+            "compiled_by": data["tool"],
+            "target": data["target"]["name"],
+            "arch": data["target"]["arch"],
+            "features": list(data["target"]["features"]),
             "threads": module.threads,
         },
-        module.name: {
-            "inputs": ", ".join(info.exact for info in module.inputs),
-            "outputs": ", ".join(info.exact for info in module.outputs),
+        "model": {
+            "name": module.name,
+            "inputs": [info.to_dict() for info in module.inputs],
+            "outputs": [info.to_dict() for info in module.outputs],
             "steps": len(program.steps),
             "kernels": len(program.kernels),
-            "steps in Python": len(module.by_reference),
-            "weights": bytes_text(use.weights_bytes),
-            "code": bytes_text(use.image_bytes),
+            "steps_in_python": len(module.by_reference),
+            "weights_bytes": use.weights_bytes,
+            "code_bytes": use.image_bytes,
         },
     }
 
@@ -108,11 +144,9 @@ def _self_test() -> float:
     return float(np.abs(kernel(a, b) - a.astype(np.float64) @ b).max())
 
 
-def _findings(target: Target, error: float) -> dict[str, dict[str, object]]:
-    caches = {f"L{c.level}": f"{c.size_bytes // 1024} KiB" for c in target.caches}
-    features = " ".join(sorted(target.features))
-    quota = quota_cpus()
-    found: dict[str, dict[str, object]] = {
+def _findings(target: Target, error: float) -> Findings:
+    caches = {f"L{cache.level}_bytes": cache.size_bytes for cache in target.caches}
+    found: Findings = {
         "versions": {
             "tilewright": tilewright.__version__,
             "python": platform.python_version(),
@@ -122,20 +156,21 @@ def _findings(target: Target, error: float) -> dict[str, dict[str, object]]:
         },
         "target": {
             "cpu": target.cpu,
-            "core figures of": _core_figures(target),
+            "core_figures_of": _core_figures(target),
             "triple": target.triple,
-            "vectors": f"{target.vector_registers} × {target.vector_bytes * 8} bits",
+            "vector_registers": target.vector_registers,
+            "vector_bits": target.vector_bytes * 8,
             **caches,
-            "features": features,
+            "features": sorted(target.features),
         },
         "threads": {
             "default": default_threads(),
-            "usable CPUs": usable_cpus(),
-            "physical cores": physical_cores(),
-            "cgroup quota": "none" if quota is None else f"{quota:.2f} CPUs",
+            "usable_CPUs": usable_cpus(),
+            "physical_cores": physical_cores(),
+            "cgroup_quota_cpus": quota_cpus(),
         },
-        "cache folder": {"path": str(options.cache_dir())},
-        "self-test": {"matmul": "right" if error < 1e-4 else f"wrong by {error}"},
+        "cache_folder": {"path": str(options.cache_dir()), "state": _cache_state()},
+        "self_test": {"matmul": "right" if error < 1e-4 else f"wrong by {error}"},
     }
     if target.measured is not None:
         found["measured"] = _rates(target, target.measured)
@@ -150,13 +185,23 @@ def _core_figures(target: Target) -> str:
     return f"{target.core_of}, {guess}: `{target.cpu}` is not in the table"
 
 
+def _cache_state() -> str:
+    """Whether compiled models can be kept; what cannot be is compiled at every start."""
+    models = default_caches().models
+    if not models.limit:
+        return "not used: TILEWRIGHT_CACHE_SIZE is 0"
+    problem = models.problem()
+    if problem is None:
+        return "usable"
+    reason = problem.strerror or str(problem)
+    return f"not usable ({reason}): every model is compiled at every start"
+
+
 def _rates(target: Target, measured: Measured) -> dict[str, object]:
-    nominal = target.with_measured(None).peak_gflops()
-    rows: dict[str, object] = {
-        "multiply-add limit": f"{measured.fma_gflops.one:.1f} GFLOP/s on one core, "
-        f"{measured.fma_gflops.all:.1f} on all",
-        "by the core figures": f"{nominal:.1f} GFLOP/s at {target.frequency_ghz:.2f} GHz",
-    }
+    rates = {"one_core": measured.fma_gflops.one, "all_cores": measured.fma_gflops.all}
+    rows: dict[str, object] = {f"multiply_adds_{cores}_gflops": r for cores, r in rates.items()}
+    rows["multiply_adds_by_core_figures_gflops"] = target.with_measured(None).peak_gflops()
     for level in measured.bandwidth:
-        rows[f"{level.level} read"] = f"{level.read.one:.1f} GB/s, {level.read.all:.1f} on all"
+        rows[f"{level.level}_read_one_core_gb_per_s"] = level.read.one
+        rows[f"{level.level}_read_all_cores_gb_per_s"] = level.read.all
     return rows

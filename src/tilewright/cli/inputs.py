@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cli.size_rules import SizeRules
 from tilewright.dtypes import DType, u8
 from tilewright.errors import Code, UserError
 from tilewright.model.info import TensorInfo
 from tilewright.shown import listed, quoted, shown
 
-__all__ = ["arrays_for", "values_of"]
+__all__ = ["Wanted", "arrays_for", "values_of"]
 
 K041 = Code("K041", "`{text}` is not of the form {form}")
 K042 = Code("K042", "the model has no {kind} `{name}`")
@@ -36,6 +39,54 @@ _UNREADABLE: Final = (*_TOO_MUCH, OSError, EOFError, RecursionError, SyntaxError
 
 INDEX_LIMIT: Final = 8
 """Made up indices are below: every table that a model looks into has as many rows."""
+SAMPLE_RATE: Final = 16000
+"""Hertz, of sound for models of speech."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a command line says of the inputs: arrays by name, and sizes of those to be made up."""
+
+    infos: Sequence[TensorInfo]
+    arrays: Mapping[str, Array]
+    sizes: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls,
+        infos: Sequence[TensorInfo],
+        given: Sequence[str],
+        sizes: Sequence[str],
+        settled: Sequence[str] = (),
+        overridable: Sequence[TensorInfo] = (),
+    ) -> Self:
+        """Read the files, and refuse names that the model does not have.
+
+        No values are made up for inputs that a model is compiled for, nor for `overridable` ones.
+        """
+        files = dict(_pair(text, "NAME=FILE", "--input x=x.npy") for text in given)
+        infos = [*infos, *(info for info in overridable if info.name in files)]
+        _require_known(files, [info.name for info in infos], "input")
+        arrays = {info.name: _read(files[info.name], info) for info in infos if info.name in files}
+        named = {d for info in infos for d in info.shape if isinstance(d, str)}
+        wanted = dict(_pair(text, "NAME=N", "--size batch=2") for text in sizes)
+        _require_known(wanted, sorted(named), "size")
+        for info in infos:
+            if info.name in settled and info.name not in arrays:
+                what = f"{info.type}, and decides what is compiled"
+                hint = f"give a file, or values: `--input {shown(info.name)}=[1,2]`"
+                raise UserError(K044, {"name": info.name, "type": what}, hint=hint)
+        return cls(infos, arrays, {name: _number(name, text) for name, text in wanted.items()})
+
+    def with_shapes(self, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Array]:
+        """An array for each input: the given one, or one of this shape."""
+        rng = np.random.default_rng(seed)
+        return {
+            info.name: self.arrays[info.name]
+            if info.name in self.arrays
+            else _made_up(info, shapes[info.name], rng)
+            for info in self.infos
+        }
 
 
 def arrays_for(
@@ -46,38 +97,23 @@ def arrays_for(
     settled: Sequence[str] = (),
     overridable: Sequence[TensorInfo] = (),
 ) -> dict[str, Array]:
-    """An array for each input; `given` and `sizes` as on the command line.
-
-    No values are made up for inputs that a model is compiled for, nor for `overridable` ones.
-    """
-    files = dict(_pair(text, "NAME=FILE") for text in given)
-    infos = [*infos, *(info for info in overridable if info.name in files)]
-    _require_known(files, [info.name for info in infos], "input")
-    arrays = {info.name: _read(files[info.name], info) for info in infos if info.name in files}
-    named = {d for info in infos for d in info.shape if isinstance(d, str)}
-    numbers = dict.fromkeys(named, 1) | _sizes_of(infos, arrays)
-    wanted = dict(_pair(text, "NAME=N") for text in sizes)
-    _require_known(wanted, sorted(named), "size")
-    numbers |= {name: _number(name, text) for name, text in wanted.items()}
-    for info in infos:
-        if info.name in settled and info.name not in arrays:
-            what = f"{info.type}, and decides what is compiled"
-            hint = f"give a file, or values: `--input {shown(info.name)}=[1,2]`"
-            raise UserError(K044, {"name": info.name, "type": what}, hint=hint)
-    rng = np.random.default_rng(seed)
-    made = {info.name: _made_up(info, numbers, rng) for info in infos if info.name not in arrays}
-    return {info.name: arrays.get(info.name, made.get(info.name)) for info in infos}  # type: ignore[misc]
+    """An array for each input of which nothing but its type is known; options as on the shell."""
+    wanted = Wanted.of(infos, given, sizes, settled, overridable)
+    rules = SizeRules.of(wanted.infos)
+    values = rules.chosen(rules.told(wanted.arrays) | rules.named(wanted.sizes))
+    return wanted.with_shapes(rules.shapes(values), seed)
 
 
 def values_of(given: Sequence[str]) -> dict[str, object]:
     """Values by the names of inputs, each from a file or as numbers."""
-    return {name: _read(text, None) for name, text in (_pair(g, "NAME=VALUE") for g in given)}
+    pairs = (_pair(text, "NAME=VALUE", "--settle axes=[0,1]") for text in given)
+    return {name: _read(text, None) for name, text in pairs}
 
 
-def _pair(text: str, form: str) -> tuple[str, str]:
+def _pair(text: str, form: str, instance: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals or not value:
-        raise UserError(K041, {"text": text, "form": form}, hint="for example `--size batch=2`")
+        raise UserError(K041, {"text": text, "form": form}, hint=f"for example `{instance}`")
     return name, value
 
 
@@ -91,7 +127,7 @@ def _require_known(names: Mapping[str, str], known: Sequence[str], kind: str) ->
 
 
 def _number(name: str, text: str) -> int:
-    if not text.isdigit():
+    if not re.fullmatch("[0-9]{1,30}", text, flags=re.ASCII):
         raise UserError(K041, {"text": f"{name}={text}", "form": "NAME=N"}, hint="give a number")
     return int(text)
 
@@ -119,27 +155,16 @@ def _loaded(path: Path) -> Array:
     return array
 
 
-def _sizes_of(infos: Sequence[TensorInfo], arrays: Mapping[str, Array]) -> dict[str, int]:
-    """Sizes that arrays from files tell."""
-    return {
-        dim: extent
-        for info in infos
-        if info.name in arrays
-        for dim, extent in zip(info.shape, arrays[info.name].shape, strict=False)
-        if isinstance(dim, str)
-    }
-
-
-def _made_up(info: TensorInfo, sizes: Mapping[str, int], rng: np.random.Generator) -> Array:
+def _made_up(info: TensorInfo, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if info.dtype is None:
         hint = "run the model from Python"
         raise UserError(K044, {"name": info.name, "type": info.type}, hint=hint)
-    shape = tuple(d if isinstance(d, int) else sizes[d] for d in info.shape)
     try:
         return _values(info.dtype, info.name.lower(), shape, rng)
     except _TOO_MUCH:
         what = f"{info.type} and would be {shown(list(shape))}"
-        raise UserError(K044, {"name": info.name, "type": what}, hint="give other sizes") from None
+        hint = "give other sizes, for example `--size batch=2`"
+        raise UserError(K044, {"name": info.name, "type": what}, hint=hint) from None
 
 
 def _values(kind: DType, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -152,5 +177,7 @@ def _values(kind: DType, name: str, shape: tuple[int, ...], rng: np.random.Gener
         return np.broadcast_to(np.arange(shape[-1], dtype=kind.numpy), shape).copy()
     if "token_type" in name or "segment" in name:
         return np.zeros(shape, kind.numpy)
+    if re.fullmatch("sr|.*(sample|sampling)_?rate", name):
+        return np.full(shape, SAMPLE_RATE).astype(kind.numpy)
     limit = 256 if kind == u8 else INDEX_LIMIT
     return rng.integers(0, limit, shape).astype(kind.numpy)

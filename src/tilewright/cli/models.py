@@ -10,15 +10,18 @@ from typing import Any
 from tilewright.cli.inputs import values_of
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import Code, UserError
+from tilewright.files import missing_file
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
+from tilewright.runtime.artefact import SUFFIX, is_artefact
 
 __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_settle_argument"]
-__all__ += ["aligned", "bytes_text", "is_model", "open_module", "time_text"]
+__all__ += ["bytes_text", "is_compiled", "is_model", "open_module", "require_file"]
+__all__ += ["require_onnx", "time_text"]
 
-K040 = Code("K040", "there is no file `{path}`")
+K050 = Code("K050", "`{model}` is compiled already: {what} needs its ONNX file")
 
-SUFFIXES = (".onnx", ".tw")
+SUFFIXES = (".onnx", SUFFIX)
 
 
 def add_command(commands: Any, name: str, summary: str, examples: str) -> Any:
@@ -63,7 +66,7 @@ def add_input_arguments(parser: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--size", action="append", default=[], metavar="NAME=N",
-        help="a symbolic dimension of arrays that are made up (default: 1)",
+        help="a symbolic dimension of arrays that are made up (default: chosen to fit)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of arrays that are made up")
 
@@ -77,7 +80,7 @@ def open_module(arguments: argparse.Namespace, *, small: bool = False) -> Module
     """The model: loaded if it is compiled, else compiled or found in the cache."""
     path = Path(arguments.model)
     require_file(path)
-    if path.suffix == ".tw":
+    if is_compiled(path):
         return load_module(path, threads=arguments.threads)
     with ProgressLine() as line:
         return compile_model(
@@ -93,25 +96,24 @@ def open_module(arguments: argparse.Namespace, *, small: bool = False) -> Module
         )
 
 
+def is_compiled(path: Path) -> bool:
+    """Whether a file is a compiled model: by its ending, or by how it begins."""
+    return path.suffix == SUFFIX or is_artefact(path)
+
+
+def require_onnx(path: Path, what: str) -> None:
+    """Refuse a compiled model where operators are needed."""
+    require_file(path)
+    if is_compiled(path):
+        hint = "give the ONNX file that it was made of"
+        raise UserError(K050, {"model": path.name, "what": what}, hint=hint)
+
+
 def require_file(path: Path) -> None:
     """Refuse a path that leads nowhere."""
     if not path.is_file():
-        found = {"found": "a folder"} if path.is_dir() else {}
-        hint = "check the path; a model is a file `*.onnx`, or `*.tw` once it is compiled"
-        raise UserError(K040, {"path": path, **found}, hint=hint)
-
-
-def aligned(lines: list[list[str]], left: int = 1) -> str:
-    """Lines as a table: the first `left` columns to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = []
-    for line in lines:
-        cells = [
-            cell.ljust(width) if k < left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        rows.append("  ".join(cells).rstrip())
-    return "\n".join(rows)
+        what = "a folder" if path.is_dir() else "something that is not a regular file"
+        raise missing_file(path, what if path.exists() else "")
 
 
 def bytes_text(count: int) -> str:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.cli.models import add_input_arguments, add_settle_argument, is_model
-from tilewright.cli.output import say
+from tilewright.cli.output import paragraph, say, say_json
+from tilewright.cli.show_kernels import BY, SORTS
 from tilewright.cli.show_model import show_model
+from tilewright.cli.writing import writing
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import AUTO
-from tilewright.pipeline import STAGES, Pipeline, dump_to
+from tilewright.pipeline import STAGES, Artefact, Observer, Pipeline, dump_to
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -32,22 +34,27 @@ K014 = Code("K014", "`{path}` is neither a model nor a program, but {found}")
 
 _EXAMPLES = """\
 examples of models:
-  tilewright show model.onnx                              kernels with times and limits, memory
-  tilewright show model.onnx --graph --size batch=4       the graph after all passes
-  tilewright show model.onnx --layouts                    how values are stored, and why so
-  tilewright show model.onnx --trace out.json             one run for a viewer of Chrome traces
-  tilewright show model.onnx --stage llvm --kernel 3      a kernel at a stage of the path
-  tilewright show model.tw --json                         a compiled model, for programs
+  tilewright show model.onnx                  kernels with times, limits, memory
+  tilewright show model.onnx --top 10         the steps that take longest
+  tilewright show model.onnx --by kernel      steps of one kernel together
+  tilewright show model.onnx --graph --size batch=4    the graph after all passes
+  tilewright show model.onnx --layouts        how values are stored, and why so
+  tilewright show model.onnx --trace out.json one run for a viewer of traces
+  tilewright show model.onnx --stage llvm --kernel 3   a kernel at a stage
+  tilewright show model.tw --json             a compiled model, for programs
 
 examples of tensor programs:
-  tilewright show --list                                  stages and ready programs
-  tilewright show matmul:128,768,768                      the program as the draft schedules it
+  tilewright show --list                      stages and ready programs
+  tilewright show matmul:128,768,768          as the draft schedules it
   tilewright show matmul:128,768,768 --constants B --until assembly
-  tilewright show matmul:m,768,768 --until llvm           a name is a symbolic size
-  tilewright show program.tir --trace steps.json          a program and a trace of your own
-  tilewright show softmax:128,768 --steps                 the draft's steps as Python
-  tilewright show matmul:64,64,64 --until object --all out/   every stage into a folder
-  tilewright show out/16-llvm.ll --from llvm --until assembly   go on from an edited stage
+  tilewright show matmul:m,768,768 --until llvm        m is a symbolic size
+  tilewright show program.tir --trace steps.json       files of your own
+  tilewright show softmax:128,768 --steps     the draft's steps as Python
+  tilewright show matmul:64,64,64 --until object --all out/   every stage
+  tilewright show out/16-llvm.ll --from llvm --until assembly go on from one
+
+exit codes: 0 done, 1 an error (its code is printed), 2 wrong arguments,
+130 interrupted
 """
 
 
@@ -70,7 +77,7 @@ def add_to(commands: Any) -> None:
         help="programs: draft, none, or a file with a trace; models: write a Chrome trace here",
     )
     parser.add_argument("--steps", action="store_true", help="print the trace as Python instead")
-    parser.add_argument("--json", action="store_true", help="print JSON; programs: with --steps")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--target", default="host", help="for example x86-64-v3, aarch64+dotprod")
     parser.add_argument("--threads", type=int, default=None, help="threads to schedule for")
     parser.add_argument("--constants", default="", help="parameters that are known ahead: B,bias")
@@ -84,6 +91,9 @@ def add_to(commands: Any) -> None:
         help="print layouts and conversions; with a name, those of one layout for everything",
     )  # fmt: skip
     models.add_argument("--kernels", action="store_true", help="print kernels with their times")
+    models.add_argument("--by", choices=BY, default="step", help="sum kernels up by this")
+    models.add_argument("--sort", choices=SORTS, help="order of kernels (default: as they run)")
+    models.add_argument("--top", type=_count, metavar="N", help="only the N that take longest")
     models.add_argument("--memory", action="store_true", help="print where memory goes")
     models.add_argument("--kernel", type=int, default=None, help="with --stage: only this one")
     add_settle_argument(models)
@@ -97,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.program is None and arguments.layouts and is_model(arguments.layouts):
         arguments.program, arguments.layouts = arguments.layouts, AUTO  # `--layouts model.onnx`
     if arguments.list or arguments.program is None:
-        _print_lists()
+        _print_lists(as_json=arguments.json)
         return 0
     if is_model(arguments.program):
         return show_model(arguments)
@@ -106,17 +116,40 @@ def run(arguments: argparse.Namespace) -> int:
         threads=arguments.threads or default_threads(),
         trace=_trace(arguments.trace),
         constants=[name for name in arguments.constants.split(",") if name],
-        observers=[dump_to(arguments.folder)] if arguments.folder else [],
+        observers=[_writer(arguments.folder)] if arguments.folder else [],
     )
-    artefact = _follow(pipeline, arguments)
-    if arguments.steps:
-        trace = pipeline.report.trace or Trace()
-        say(trace.to_json() if arguments.json else trace.as_python())
-    elif not arguments.folder:
-        say(artefact.text)
-    if arguments.times:
-        say(f"\n{pipeline.report}")
+    _print(pipeline, _follow(pipeline, arguments), arguments)
     return 0
+
+
+def _writer(folder: Path) -> Observer:
+    """An observer that writes every stage into a folder, or says that it cannot be written."""
+    hint = "name a folder that can be made, on a disk with room"
+    with writing(folder, hint):
+        write = dump_to(folder)
+
+    def observe(artefact: Artefact) -> None:
+        with writing(folder, hint):
+            write(artefact)
+
+    return observe
+
+
+def _print(pipeline: Pipeline, artefact: Artefact, arguments: argparse.Namespace) -> None:
+    trace = pipeline.report.trace or Trace()
+    if arguments.json and arguments.steps:
+        say(trace.to_json())
+    elif arguments.json:
+        text = None if arguments.folder else artefact.text
+        times = {"time_s": pipeline.report.seconds} if arguments.times else {}
+        say_json({"stage": artefact.stage, "text": text, **times})
+    else:
+        if arguments.steps:
+            say(trace.as_python())
+        elif not arguments.folder:
+            say(artefact.text)
+        if arguments.times:
+            say(f"\n{pipeline.report}")
 
 
 def _follow(pipeline: Pipeline, arguments: argparse.Namespace) -> Any:
@@ -186,12 +219,26 @@ def _usage(name: str) -> str:
     return f"{name}:{','.join(p.name for p in sizes)}"
 
 
-def _print_lists() -> None:
+def _print_lists(*, as_json: bool) -> None:
+    stages = [{"name": stage.name, "summary": stage.summary} for stage in STAGES]
+    programs = [{"usage": _usage(n), "summary": _summary(n)} for n in library.__all__]
+    if as_json:
+        say_json({"stages": stages, "programs": programs})
+        return
     say("stages, in order:")
-    for stage in STAGES:
-        say(f"  {stage.name:<20} {stage.summary}")
+    for stage in stages:
+        say(paragraph(stage["summary"], f"  {stage['name']:<20} ", " " * 23))
     say("\nready programs (name:sizes):")
-    for name in library.__all__:
-        summary = (getattr(library, name).__doc__ or "").partition("\n")[0]
-        say(f"  {_usage(name)}\n      {summary}")
+    for program in programs:
+        say(f"  {program['usage']}\n{paragraph(program['summary'], ' ' * 6, ' ' * 6)}")
     say("\nsee `tilewright show --help` for examples")
+
+
+def _summary(name: str) -> str:
+    return (getattr(library, name).__doc__ or "").partition("\n")[0]
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of rows")
+    return int(text)

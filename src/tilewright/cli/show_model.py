@@ -6,19 +6,24 @@ import argparse
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tilewright.cli.inputs import arrays_for, values_of
-from tilewright.cli.models import aligned, bytes_text, require_file, time_text
-from tilewright.cli.output import line, say, say_json
+import numpy as np
+
+from tilewright.cli.feeds import FirstRun, first_run
+from tilewright.cli.inputs import values_of
+from tilewright.cli.models import is_compiled, require_file
+from tilewright.cli.output import line, paragraph, say, say_json, screen_width
 from tilewright.cli.progress import ProgressLine
+from tilewright.cli.show_kernels import arranged, kernel_rows, kernels_text, measured_host
 from tilewright.cli.show_layouts import layouts_text
+from tilewright.cli.show_memory import memory_facts, memory_text
+from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import Code, UserError
+from tilewright.graph.ir import Value
 from tilewright.layouts.show import Overview, overview
-from tilewright.llvm.calibrate import FmaPeak, Team, calibrated
-from tilewright.llvm.probes import compile_probes
 from tilewright.model.compiler import (
     AUTO,
     Chosen,
@@ -30,18 +35,20 @@ from tilewright.model.compiler import (
     require_layouts,
 )
 from tilewright.model.exhaustion import told_as_too_large
+from tilewright.model.info import TensorInfo, type_name
 from tilewright.model.kernels import KernelTask
-from tilewright.model.limits import Limits, StepTime, step_times
+from tilewright.model.limits import Limits, step_times
 from tilewright.model.module import Module, load_module
 from tilewright.model.settled import SettledModule, settled_values
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import default_threads
 from tilewright.runtime.cache import default_caches
 from tilewright.runtime.profile import Profile
-from tilewright.runtime.program import Place, Program
-from tilewright.runtime.sizes import constant, evaluate
-from tilewright.shown import in_line, shown
-from tilewright.target import Rate, Target
+from tilewright.runtime.program import Program
+from tilewright.shown import counted, shown
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.printer import print_node
 from tilewright.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -55,7 +62,6 @@ K047 = Code("K047", "`{model}` has no kernel `{kernel}`")
 PROFILE_SECONDS: Final = 1.0
 MIN_PROFILES: Final = 3
 MAX_PROFILES: Final = 50
-LABEL_WIDTH: Final = 48
 
 Made = TypeVar("Made", Chosen, Compilation)
 
@@ -65,7 +71,8 @@ def show_model(arguments: argparse.Namespace) -> int:
     path = Path(arguments.program)
     require_file(path)
     source: str | Path | onnx.ModelProto = path
-    if path.suffix == ".tw":
+    _trace_file(arguments)
+    if is_compiled(path):
         module = load_module(path, threads=arguments.threads)
         if not isinstance(module, SettledModule):
             return _Shown(module, None, arguments).print()
@@ -112,8 +119,8 @@ def _print_unsettled(made: Unsettled, arguments: argparse.Namespace) -> int:
     head = {
         "name": module.name,
         "threads": made.how.threads,
-        "inputs": [info.exact for info in module.inputs],
-        "outputs": [info.exact for info in module.outputs],
+        "inputs": [info.to_dict() for info in module.inputs],
+        "outputs": [info.to_dict() for info in module.outputs],
         "settled": list(module.settled),
         "by_reference": [],
     }
@@ -137,16 +144,23 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
     head = {
         "name": graph.name,
         "threads": chosen.settings.machine.threads,
-        "inputs": [f"{value.name}: {value.type}" for value in graph.inputs],
-        "outputs": [f"{name}: {value.type}" for name, value in pairs],
+        "inputs": [_described(value.name, value) for value in graph.inputs],
+        "outputs": [_described(name, value) for name, value in pairs],
         "by_reference": [node.to_dict() for node in chosen.by_reference],
     }
     layouts = _overview(chosen)
     if arguments.json:
         say_json({"model": head, "layouts": layouts.to_dict()})
     else:
-        say(f"{_head_text(head, chosen.by_reference)}\n\n{layouts_text(layouts)}")
+        say(f"{_head_text(head, chosen.by_reference)}\n\n{layouts_text(layouts, screen_width())}")
     return 0
+
+
+def _described(name: str, value: Value) -> dict[str, Any]:
+    """An input or output of a graph, as of a compiled model."""
+    numbers = [(tir.int_value(dim), dim) for dim in value.shape]
+    shape = tuple(print_node(dim) if number is None else number for number, dim in numbers)
+    return TensorInfo(name, value.dtype, shape, type_name(value.dtype)).to_dict()
 
 
 def _overview(chosen: Chosen) -> Overview:
@@ -155,28 +169,37 @@ def _overview(chosen: Chosen) -> Overview:
 
 
 def _head_text(head: Mapping[str, Any], by_reference: Iterable[Unsupported]) -> str:
-    lines = [f"{shown(head['name'])}, {head['threads']} threads"]
-    lines += [f"  input   {line(text)}" for text in head["inputs"]]
-    lines += [f"  output  {line(text)}" for text in head["outputs"]]
+    lines = [f"{shown(head['name'])}, {counted(head['threads'], 'thread')}"]
+    for kind in ("input", "output"):
+        infos = map(TensorInfo.from_dict, head[f"{kind}s"])
+        lines += [paragraph(line(info), f"  {kind:<6}  ", " " * 10) for info in infos]
     if "shapes" in head:
         shapes = ", ".join(f"{shown(name)} {shape}" for name, shape in head["shapes"].items())
-        lines.append(f"  shown for {shapes}")
+        lines.append(paragraph(shapes, "  shown for ", " " * 4))
+    if head.get("about_sizes"):
+        lines.append(paragraph(head["about_sizes"], "  ", " " * 4))
     for name in map(shown, head.get("settled", ())):
-        lines.append(
-            f"  settled `{name}`: compiled for each value; give one with `--settle {name}=…`"
-        )
-    lines += [f"  by reference: {node}" for node in by_reference]
+        text = f"settled `{name}`: compiled for each value; give one with `--settle {name}=…`"
+        lines.append(paragraph(text, "  ", " " * 4))
+    lines += [paragraph(node, "  by reference: ", " " * 4) for node in by_reference]
     return "\n".join(lines)
 
 
 def _print_stages(made: Compilation, target: Target, arguments: argparse.Namespace) -> int:
     """Kernels of a model at a stage of the path."""
+    kernels = []
     for number, task in _chosen(made, arguments.kernel).items():
         pipeline = Pipeline(target, threads=task.threads, constants=sorted(task.constants))
         program = task.program.with_fields(name=f"kernel_{number}")
-        text = pipeline.run(program, arguments.until).text
-        labels = ", ".join(map(shown, _labels(made.made.program, number)))
-        say(f"# kernel {number}: {labels}\n{text}\n")
+        text, labels = (
+            pipeline.run(program, arguments.until).text,
+            _labels(made.made.program, number),
+        )
+        kernels.append({"kernel": number, "labels": labels, "text": text})
+        if not arguments.json:
+            say(f"# kernel {number}: {', '.join(map(shown, labels))}\n{text}\n")
+    if arguments.json:
+        say_json({"stage": arguments.until, "kernels": kernels})
     return 0
 
 
@@ -205,7 +228,11 @@ class _Shown:
     ) -> None:
         self.module, self.made, self.arguments = module, made, arguments
         self.program = module.executable.program
-        self.feeds = arrays_for(module.inputs, arguments.input, arguments.size, arguments.seed)
+
+    @cached_property
+    def first(self) -> FirstRun:
+        """A run, which says for which sizes there are times and memory."""
+        return first_run(self.module, self.arguments)
 
     def print(self) -> int:
         """Everything that was asked for, as text or as JSON."""
@@ -213,7 +240,9 @@ class _Shown:
         wishes = {name: bool(getattr(self.arguments, name)) for name in parts}
         if not any(wishes.values()):
             wishes |= {"kernels": True, "memory": True}
-        facts: dict[str, Any] = {"model": self._head()}
+        trace = _trace_file(self.arguments)
+        is_run = wishes["kernels"] or wishes["memory"] or trace is not None
+        facts: dict[str, Any] = {"model": self._head(is_run=is_run)}
         texts = [_head_text(facts["model"], self.module.by_reference)]
         if wishes["graph"]:
             facts["graph"] = str(self._compilation("its graph").graph)
@@ -221,31 +250,36 @@ class _Shown:
         if wishes["layouts"]:
             layouts = _overview(self._compilation("its layouts").chosen)
             facts["layouts"] = layouts.to_dict()
-            texts.append(layouts_text(layouts))
-        if wishes["kernels"] or self.arguments.trace != "draft":
+            texts.append(layouts_text(layouts, screen_width()))
+        if wishes["kernels"] or trace is not None:
             profiles = self._profiles()
-            self._write_trace(profiles[-1])
+            if trace is not None:
+                _write_trace(trace, profiles[-1])
         if wishes["kernels"]:
-            facts["kernels"] = self._kernels(profiles)
-            texts.append(_kernels_text(facts["kernels"]))
+            text, found = self._kernels(profiles)
+            facts |= found
+            texts.append(text)
         if wishes["memory"]:
-            facts["memory"] = self._memory()
-            texts.append(_memory_text(facts["memory"]))
+            facts["memory"] = memory_facts(self.module, self.first.feeds)
+            texts.append(memory_text(facts["memory"]))
         if self.arguments.json:
             say_json(facts)
         else:
             say("\n\n".join(texts))
         return 0
 
-    def _head(self) -> dict[str, Any]:
-        return {
+    def _head(self, *, is_run: bool) -> dict[str, Any]:
+        head = {
             "name": self.module.name,
             "threads": self.module.threads,
-            "inputs": [info.exact for info in self.module.inputs],
-            "outputs": [info.exact for info in self.module.outputs],
-            "shapes": {name: list(array.shape) for name, array in self.feeds.items()},
+            "inputs": [info.to_dict() for info in self.module.inputs],
+            "outputs": [info.to_dict() for info in self.module.outputs],
             "by_reference": [node.to_dict() for node in self.module.by_reference],
         }
+        if not is_run:
+            return head
+        shapes = {name: list(np.shape(array)) for name, array in self.first.feeds.items()}
+        return {**head, "shapes": shapes, **self.first.facts(), "about_sizes": self.first.text}
 
     def _compilation(self, what: str) -> Compilation:
         if self.made is None:
@@ -255,133 +289,37 @@ class _Shown:
         return self.made
 
     def _profiles(self) -> list[Profile]:
-        self.module.run(self.feeds)
+        feeds = self.first.feeds
         end = time.monotonic() + PROFILE_SECONDS
         profiles: list[Profile] = []
         while len(profiles) < MIN_PROFILES or (
             time.monotonic() < end and len(profiles) < MAX_PROFILES
         ):
-            profiles.append(self.module.profile(self.feeds))
+            profiles.append(self.module.profile(feeds))
         return profiles
 
-    def _write_trace(self, profile: Profile) -> None:
-        if self.arguments.trace not in {"draft", "none"}:
-            text = json.dumps(profile.chrome_trace())
-            Path(self.arguments.trace).write_text(text, encoding="utf-8")
-
-    def _kernels(self, profiles: list[Profile]) -> list[dict[str, Any]]:
+    def _kernels(self, profiles: list[Profile]) -> tuple[str, dict[str, Any]]:
         with ProgressLine() as progress:
             progress.say("measuring the machine")
-            limits = Limits(_measured(), self.module.threads)
-        return [self._row(step, limits) for step in step_times(self.program, profiles)]
-
-    def _row(self, step: StepTime, limits: Limits) -> dict[str, Any]:
-        row = asdict(step)
-        row["kernel"] = getattr(self.program.steps[step.step], "kernel", step.kernel)
-        if step.flops or step.moved_bytes:
-            limit = limits.of(step.flops, step.moved_bytes, parallel=step.parallel)
-            share = limit.seconds / step.seconds if step.seconds else None
-            row |= {"limit": limit.what, "share_of_limit": share}
-        return row
-
-    def _memory(self) -> dict[str, Any]:
-        self.module.run(self.feeds)
-        use = self.module.memory()
-        sizes = _sizes(self.program, self.feeds)
-        buffers: list[dict[str, Any]] = []
-        overwritten: list[dict[str, Any]] = []
-        for buffer in self.program.buffers:
-            size = evaluate(buffer.bytes, sizes) if buffer.segment == 0 else None
-            facts: dict[str, Any] = {"name": buffer.name, "bytes": size}
-            if buffer.place is Place.ARENA:
-                buffers.append({**facts, "steps": [buffer.first, buffer.last]})
-            elif buffer.place is Place.PART and buffer.offset == constant(0):
-                parent = self.program.buffers[buffer.parent].name
-                overwritten.append({**facts, "in_place_of": parent})
-        total = sum(b["bytes"] or 0 for b in (*buffers, *overwritten))
-        return {
-            **asdict(use),
-            "without_reuse_bytes": total,
-            "buffers": buffers,
-            "overwritten": overwritten,
-        }
+            limits = Limits(measured_host(), self.module.threads)
+        every = kernel_rows(self.program, step_times(self.program, profiles), limits)
+        asked = self.arguments
+        rows = arranged(every, asked.by, asked.sort, asked.top)
+        statistic = {"statistic": "median", "runs": len(profiles)}
+        total = sum(row["time_s"] for row in every)
+        facts = {"profile": {**statistic, "time_s": total}, "kernels": rows}
+        return kernels_text(every, rows, asked.by, len(profiles)), facts
 
 
-def _measured() -> Target:
-    """This machine with its rates; the arithmetic is measured again, as of now."""
-    target = calibrated(Target.host())
-    assert target.measured is not None
-    known, probes = target.measured.fma_gflops, compile_probes(target)
-    with Team(1) as one, Team(target.cores) as all_:
-        now = [FmaPeak(target, probes, team).best() for team in (one, all_)]
-    rate = Rate(max(known.one, now[0]), max(known.all, now[1]))
-    return target.with_measured(replace(target.measured, fma_gflops=rate))
+def _trace_file(arguments: argparse.Namespace) -> Path | None:
+    """Where a Chrome trace goes, if one is wanted; refused at once if no file can be there."""
+    if arguments.trace in {"draft", "none"}:
+        return None
+    path = Path(arguments.trace)
+    require_writable(path)
+    return path
 
 
-def _sizes(program: Program, feeds: Mapping[str, Any]) -> list[int]:
-    """The sizes that inputs tell; those that only a run tells are zero."""
-    sizes = [0] * len(program.sizes)
-    for port in program.inputs:
-        for dim, extent in zip(port.dims, feeds[port.name].shape, strict=True):
-            if dim < 0:
-                sizes[-1 - dim] = extent
-    for number, size in enumerate(program.sizes):
-        if size.value is not None and size.segment == 0:
-            sizes[number] = evaluate(size.value, sizes)
-    return sizes
-
-
-def _kernels_text(rows: list[dict[str, Any]]) -> str:
-    total = sum(row["seconds"] for row in rows) or 1.0
-    lines = [["step", "kernel", "operators", "time", "of all", "GFLOP/s", "GB/s", "of limit", ""]]
-    for row in rows:
-        seconds = row["seconds"] or 1e-9
-        share = row.get("share_of_limit")
-        label = in_line(row["label"]) + (f" ×{row['times']}" if row["times"] > 1 else "")
-        lines.append(
-            [
-                str(row["step"]),
-                str(row["kernel"]),
-                label if len(label) <= LABEL_WIDTH else f"{label[: LABEL_WIDTH - 1]}…",
-                time_text(row["seconds"]),
-                f"{seconds / total:.1%}",
-                f"{row['flops'] / seconds / 1e9:.1f}" if row["flops"] else "-",
-                f"{row['moved_bytes'] / seconds / 1e9:.1f}" if row["moved_bytes"] else "-",
-                "-" if share is None else f"{share:.0%}",
-                row.get("limit", ""),
-            ]
-        )
-    flops = sum(row["flops"] for row in rows)
-    known = [(row["share_of_limit"], row["seconds"]) for row in rows if row.get("share_of_limit")]
-    best = sum(share * seconds for share, seconds in known)
-    end = f"all: {time_text(total)}, {flops / 1e9:.3g} GFLOP, {flops / total / 1e9:.1f} GFLOP/s"
-    return f"{aligned(lines, left=3)}\n{end}, {best / total:.0%} of the limit"
-
-
-def _listed(names: list[str], most: int = 3) -> str:
-    """The first few of some names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
-
-
-def _memory_text(facts: dict[str, Any]) -> str:
-    parts = {
-        "weights": facts["weights_bytes"],
-        "code": facts["image_bytes"],
-        "arena": facts["arena_bytes"],
-        "scratch": facts["scratch_bytes"],
-    }
-    lines = [f"{name:<9}{bytes_text(count)}" for name, count in parts.items()]
-    whole = bytes_text(facts["without_reuse_bytes"])
-    overwritten = facts["overwritten"]
-    count = len(facts["buffers"]) + len(overwritten)
-    lines[2] += f" for {count} buffers of {whole} altogether"
-    lines[2] += f", {len(overwritten)} of them overwritten in place" if overwritten else ""
-    largest = sorted(facts["buffers"], key=lambda b: -(b["bytes"] or 0))[:10]
-    rows = [["buffer", "bytes", "steps", "written over"]]
-    for buffer in largest:
-        size = "?" if buffer["bytes"] is None else bytes_text(buffer["bytes"])
-        steps = f"{buffer['steps'][0]}–{buffer['steps'][1]}"
-        below = [o["name"] for o in overwritten if o["in_place_of"] == buffer["name"]]
-        rows.append([shown(buffer["name"]), size, steps, _listed(below)])
-    return "\n".join(["memory", *lines, *([aligned(rows)] if largest else [])])
+def _write_trace(path: Path, profile: Profile) -> None:
+    with written_file(path) as file:
+        file.write(json.dumps(profile.chrome_trace()).encode())

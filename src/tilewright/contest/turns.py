@@ -35,7 +35,7 @@ Array = NDArray[Any]
 class Outcome:
     """How an engine did; `problem` says why it has no times. Times are seconds per call.
 
-    `error` is the distance to the results of the first other engine that has some.
+    `error` is the distance to the results of `compared_with`, the first other engine that has some.
     """
 
     engine: str
@@ -43,6 +43,7 @@ class Outcome:
     load_s: float = 0.0
     samples: list[float] = field(default_factory=list)
     error: float | None = None
+    compared_with: str = ""
     problem: str = ""
 
     @property
@@ -135,6 +136,7 @@ def _compare(
         other = next((o for o in results if o != name), None)
         if other is not None:
             outcomes[name].error = distance(found, results[other])
+            outcomes[name].compared_with = other
 
 
 def distance(found: Sequence[Array], expected: Sequence[Array]) -> float:

@@ -53,7 +53,7 @@ Made by `python scripts/make_reference.py`, which runs all snippets. They begin 
 """
 
 
-def section(code: Code, example: Example | None) -> str:
+def section(code: Code, example: Example | None, width: int = WIDTH) -> str:
     """What one code means, with its example; a code without one is a bug of tilewright."""
     if example is None:
         return f"### {code.id}\n\n`{code.summary}`\n\n{REPORT}\n"
@@ -61,7 +61,7 @@ def section(code: Code, example: Example | None) -> str:
     wrong = f"{example.given}\n\n{example.wrong}" if example.given else example.wrong
     parts = [
         f"### {code.id}",
-        textwrap.fill(example.meaning, WIDTH, break_on_hyphens=False),
+        textwrap.fill(example.meaning, width, break_on_hyphens=False),
         _fenced(language, wrong),
         _fenced("text", str(error_of(example))),
         "Instead:",

@@ -17,6 +17,7 @@ from tilewright.model.origin import Origin
 from tilewright.model.sources import Sources
 from tilewright.model.whole import A121, info_of, inputs_of
 from tilewright.runtime.executable import MemoryUse
+from tilewright.runtime.feeds import Feeds, by_name
 from tilewright.runtime.profile import Event, Profile
 
 if TYPE_CHECKING:
@@ -75,23 +76,23 @@ class BegunModule(Module):
         """Keep where the rest came from, if there may be other versions of it."""
         if self._source is not None:
             how = origin().how
-            sources = Sources((*how.sources.digests, "behind its texts"))
+            sources = Sources((*how.sources.digests, "behind its texts"), name=how.sources.name)
             own = Origin.of(self._source, replace(how, sources=sources))
             self.rest.remember(lambda: own, held_bytes)
 
-    def run(self, feeds: Mapping[str, object]) -> list[Any]:
+    def run(self, feeds: Feeds) -> list[Any]:
         """The outputs for these inputs, in order."""
         return self.rest.run(self._begun(feeds))
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+    def run_into(self, feeds: Feeds, outputs: Mapping[str, object]) -> None:
         """Run and leave results in these arrays, by output name; others are not kept."""
         self.rest.run_into(self._begun(feeds), outputs)
 
-    def profile(self, feeds: Mapping[str, object]) -> Profile:
+    def profile(self, feeds: Feeds) -> Profile:
         """Run once and note how long each kernel takes."""
         return self.run_profiled(feeds)[1]
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Any], Profile]:
+    def run_profiled(self, feeds: Feeds) -> tuple[list[Any], Profile]:
         """`run` and `profile` in one; what runs by reference is one step."""
         import time
 
@@ -101,9 +102,10 @@ class BegunModule(Module):
         results, profile = self.rest.run_profiled(given)
         return results, replace(profile, events=(first, *profile.events))
 
-    def _begun(self, feeds: Mapping[str, object]) -> dict[str, object]:
+    def _begun(self, inputs: Feeds) -> dict[str, object]:
         """What the rest takes; names that nobody knows are left for it to refuse."""
         front = self.front
+        feeds = by_name(self.name, [info.name for info in self.inputs], inputs)
         made = front.run({name: feeds[name] for name in front.inputs if name in feeds})
         given = {n: v for n, v in feeds.items() if n in self._wanted or n not in front.inputs}
         return {**given, **dict(zip(front.outputs, made, strict=True))}

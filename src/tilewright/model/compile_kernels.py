@@ -36,9 +36,13 @@ def compile_tasks(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         futures = {key: pool.submit(make, task) for key, task in unique.items()}
         made: dict[str, Compiled] = {}
-        for key, future in futures.items():
-            made[key] = future.result()
-            report(unique[key])
+        try:
+            for key, future in futures.items():
+                made[key] = future.result()
+                report(unique[key])
+        except BaseException:  # nobody waits for the rest any more
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     if store is not None:
         store.tidy()
     return made

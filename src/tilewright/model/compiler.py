@@ -145,11 +145,13 @@ class Compiling:
                 if not final:
                     warn_of_reference(found.by_reference)
                 return found
+            caches.models.tell_if_unusable()
             made = self.parts(model, tell, settled, final=final)
             if isinstance(made, Compilation) and self.sources.are_unchanged:
                 # In the background: bringing a large model to the disk takes longer than
                 # compiling it.
-                put, parts = caches.models.put, to_keep(made.parts, key)
+                about = {"file": self.sources.name, **options}
+                put, parts = caches.models.put, to_keep(made.parts, key, about)
                 work = (key, lambda file: write(file, parts))
                 threading.Thread(target=put, args=work, name=WRITER).start()
         return _module_of(made)
@@ -175,7 +177,8 @@ class Compiling:
         if not self.sources.are_unchanged:  # versions are of a model that nobody has hashed
             return replace(made, how=replace(self, caches=None))
         known = () if settled is None else (settled.digest(),)
-        sources = Sources((*self.sources.digests, *known))  # what was read: files do not matter now
+        digests = (*self.sources.digests, *known)
+        sources = Sources(digests, name=self.sources.name)  # what was read: files do not matter now
         return replace(made, how=replace(self, sources=sources))
 
 

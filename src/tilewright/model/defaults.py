@@ -16,6 +16,7 @@ from tilewright.errors import CallError, Code
 from tilewright.model.info import TensorInfo
 from tilewright.model.origin import CHANGED, IN_FILE, Origin
 from tilewright.model.versions import Versions
+from tilewright.runtime.feeds import Feeds
 
 if TYPE_CHECKING:
     import onnx
@@ -39,11 +40,11 @@ class Defaults:
         self.origin: Origin | None = None
         self._versions: Versions[frozenset[str]] = Versions()
 
-    def are_given(self, feeds: Mapping[str, object]) -> bool:
-        """Whether some of them are among the inputs of a run."""
-        return not self.names.isdisjoint(feeds)
+    def are_given(self, feeds: Feeds) -> bool:
+        """Whether some of them are among the inputs of a run; only names say so."""
+        return isinstance(feeds, Mapping) and not self.names.isdisjoint(feeds)
 
-    def version(self, feeds: Mapping[str, object]) -> Module:
+    def version(self, feeds: Feeds) -> Module:
         """The model that takes these inputs; raises `CallError` if there can be none."""
         given = self.names.intersection(feeds)
         made = self._versions.get(given, lambda: self._new(given), KEPT)

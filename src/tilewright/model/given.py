@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilewright.abi import ParamSpec
 from tilewright.errors import CallError
 from tilewright.runtime.checks import C002, Sizes
-from tilewright.runtime.feeds import C021, read_array, unknown_port
+from tilewright.runtime.feeds import missing_input, read_array, unknown_port
 from tilewright.shown import quoted
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ class Reader:
 
         for own in (*self.values, *self.forms):
             if own.name not in feeds:
-                facts = {"model": self.model, "param": own.name, "expected": _type(own)}
-                raise CallError(C021, facts, hint="pass all inputs by name")
+                raise missing_input(self.model, own.name, _type(own))
         values = {i.name: i.read(self.model, feeds[i.name]) for i in self.values}
         sized = self.exact if exact is None else exact
         forms = {i.name: self._form(i, i.proto, feeds[i.name], sized) for i in self.forms}

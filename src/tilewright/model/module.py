@@ -25,11 +25,12 @@ from tilewright.runtime.artefact import Artefact, Parts, damaged, open_artefact,
 from tilewright.runtime.codec import from_json, to_json
 from tilewright.runtime.executable import Executable, MemoryUse
 from tilewright.runtime.expansion import Expansion
+from tilewright.runtime.feeds import Feeds, by_name, joined
 from tilewright.runtime.image import Image
 from tilewright.runtime.meetings import GuardError
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
-from tilewright.shown import shown
+from tilewright.shown import counted, shown
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported
 from tilewright.version import __version__
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
     from tilewright.model.assemble import Assembled
     from tilewright.model.origin import Origin
 
-__all__ = ["Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
+__all__ = ["ABOUT", "Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
 __all__ += ["stored_nodes", "to_keep", "tool"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
 
 KEY: Final = "key"
-"""What an entry of the cache has in addition: the key by which it is found."""
+ABOUT: Final = "about"
+"""What an entry of the cache has in addition: the key by which it is found, and how it was made."""
 
 EXPANSION: Final = "expansion"
 """What a small file has in addition: how weights are made of what is stored."""
@@ -56,6 +58,8 @@ T = TypeVar("T")
 
 class Module:
     """`run` takes arrays by name and gives a list of arrays; threads may call it at once.
+
+    Called as a function, a module takes arrays in the order of its inputs, or by keyword.
 
     `by_reference` are the nodes that run on the ONNX reference implementation. `defaults` are
     inputs that may be left out: a run that gives some is one of another version of the model. So
@@ -150,8 +154,11 @@ class Module:
         parts = self._artefact
         return parts.extra if isinstance(parts, Parts) else parts.metadata["extra"]
 
-    def run(self, feeds: Mapping[str, object]) -> list[Array]:
-        """The outputs for these inputs, in order."""
+    def run(self, feeds: Feeds) -> list[Array]:
+        """The outputs for these inputs, in order.
+
+        Inputs are arrays by name, a list of arrays in the order of `inputs`, or the only array.
+        """
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run(feeds)
         try:
@@ -161,6 +168,14 @@ class Module:
         else:
             return self._ended(found) if self._endings else found
         return self._otherwise(met, lambda version: version.run(feeds))
+
+    def __call__(self, *arrays: object, **named: object) -> list[Array]:
+        """`run` with arrays in the order of `inputs`, by name, or the first ones in order."""
+        if not named:
+            return self.run(arrays[0] if len(arrays) == 1 else list(arrays))  # type: ignore[arg-type]
+        names = [info.name for info in self.inputs]
+        given = by_name(self.name, names[: len(arrays)], arrays)
+        return self.run(joined(self.name, given, named))
 
     def remember(self, origin: Callable[[], Origin], held_bytes: int = 0) -> None:
         """Keep where the model came from, if there may be other versions of it.
@@ -189,7 +204,7 @@ class Module:
                 found[k] = self._endings[port.name].apply(results[k], self.name, port.name)
         return found
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+    def run_into(self, feeds: Feeds, outputs: Mapping[str, object]) -> None:
         """Run and leave results in these arrays, by output name; others are not kept.
 
         Texts need an array of objects, and maps have no place in any.
@@ -209,15 +224,15 @@ class Module:
         names = [port.name for port in self.executable.program.outputs]
         leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
 
-    def run_async(self, feeds: Mapping[str, object]) -> Future[list[Array]]:
+    def run_async(self, feeds: Feeds) -> Future[list[Array]]:
         """`run` in the background; the arrays must not change before the result is there."""
         return background().submit(self.run, feeds)
 
-    def profile(self, feeds: Mapping[str, object]) -> Profile:
+    def profile(self, feeds: Feeds) -> Profile:
         """Run once and note how long each kernel takes."""
         return self.run_profiled(feeds)[1]
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
+    def run_profiled(self, feeds: Feeds) -> tuple[list[Array], Profile]:
         """`run` and `profile` in one."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run_profiled(feeds)
@@ -243,7 +258,8 @@ class Module:
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
-        return f"<module {shown(self.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
+        threads = counted(self.threads, "thread")
+        return f"<module {shown(self.name)}({inputs}) -> ({outputs}), {threads}>"
 
 
 def load_module(
@@ -267,9 +283,9 @@ def _checked(path: Path, artefact: Artefact, threads: int | None) -> Module:
         damaged(path, "the metadata do not say what they should")
 
 
-def to_keep(parts: Parts, key: str) -> Parts:
-    """What the cache keeps of a model: it says by which key it is to be found."""
-    return replace(parts, extra={**parts.extra, KEY: key})
+def to_keep(parts: Parts, key: str, about: Mapping[str, object]) -> Parts:
+    """What the cache keeps of a model: it says by which key it is to be found, and what it is."""
+    return replace(parts, extra={**parts.extra, KEY: key, ABOUT: dict(about)})
 
 
 def load_kept(file: BinaryIO, threads: int, key: str) -> Module:
@@ -374,7 +390,7 @@ def _parts_again(artefact: Artefact) -> Parts:
     weights = [np.frombuffer(artefact.weights, np.uint8)]
     code = bytes(artefact.image.bytes)
     program = artefact.program_json
-    extra = {name: value for name, value in data["extra"].items() if name != KEY}
+    extra = {name: value for name, value in data["extra"].items() if name not in (KEY, ABOUT)}
     return Parts(program, code, weights, data["target"], data["tool"], extra)
 
 

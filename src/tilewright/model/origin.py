@@ -78,7 +78,7 @@ class Origin:
         how = self.how
         if self.given:
             digests = *how.sources.digests, f"without the defaults of {sorted(self.given)}"
-            how = replace(how, sources=Sources(digests))
+            how = replace(how, sources=Sources(digests, name=how.sources.name))
         made = how.module(model, lambda _: None, self.settled, final=final)
         if made.spreading is not None:
             made.spreading.origin = self

@@ -28,8 +28,8 @@ from tilewright.model.module import Module, load_module
 from tilewright.model.session_options import RunOptions, SessionOptions
 from tilewright.model.trace_file import TraceFile
 from tilewright.model.values import OrtValue
-from tilewright.runtime.artefact import MAGIC
-from tilewright.runtime.feeds import unknown_port
+from tilewright.runtime.artefact import MAGIC, is_artefact
+from tilewright.runtime.feeds import by_name, unknown_port
 from tilewright.shown import shown
 
 if TYPE_CHECKING:
@@ -123,12 +123,13 @@ class InferenceSession:
         names = list(output_names) if output_names is not None else []
         for name in names:
             self.require_output(name)
-        feeds = {name: _plain(value) for name, value in input_feed.items()}
+        given = by_name(self._module.name, self._inputs, input_feed)
+        feeds = {name: _plain(value) for name, value in given.items()}
         results = self._run(feeds)
         if not names:
             return results
-        by_name = dict(zip(self._outputs, results, strict=True))
-        return [by_name[name] for name in names]
+        found = dict(zip(self._outputs, results, strict=True))
+        return [found[name] for name in names]
 
     def run_async(
         self,
@@ -250,7 +251,7 @@ class InferenceSession:
     def _open(self, source: Any) -> Module:
         options = self._options
         threads = options.intra_op_num_threads or None
-        if isinstance(source, str | os.PathLike) and _is_compiled(Path(source)):
+        if isinstance(source, str | os.PathLike) and is_artefact(source):
             return load_module(source, threads=threads)
         if isinstance(source, bytearray | memoryview):
             source = bytes(source)
@@ -261,7 +262,7 @@ class InferenceSession:
             raise CallError(C033, {"found": "the bytes of a compiled model"}, hint="give its path")
         cache = options.own("cache", "on")
         return compile_model(
-            options.with_free_dimensions(source),
+            options.applied_to(source),
             target=options.own("target", "host"),
             threads=threads,
             accuracy=options.own("accuracy", "default"),
@@ -294,11 +295,3 @@ class InferenceSession:
 
 def _plain(value: Any) -> Any:
     return value.numpy() if isinstance(value, OrtValue) else value
-
-
-def _is_compiled(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False

@@ -12,9 +12,14 @@ from __future__ import annotations
 
 import difflib
 import enum
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import Code, UserError
+from tilewright.model.values import OrtValue
+
+if TYPE_CHECKING:
+    import onnx
 
 __all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "RunOptions"]
 __all__ += ["SessionOptions", "set_default_logger_severity"]
@@ -110,6 +115,7 @@ class SessionOptions(_Entries):
         super().__init__()
         self._sizes: dict[str, int] = {}
         self._sizes_of_meanings: dict[str, int] = {}
+        self._weights: dict[str, OrtValue] = {}
         self.__dict__.update(self._KNOWN)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -142,6 +148,19 @@ class SessionOptions(_Entries):
         """The same for dimensions with a meaning, such as `DATA_BATCH`."""
         self._sizes_of_meanings[denotation] = int(size)
 
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Use this value for the weight of this name, if the model has one."""
+        self._weights[name] = ort_value
+
+    def add_external_initializers(
+        self, names: Sequence[str], ort_values: Sequence[OrtValue]
+    ) -> None:
+        """The same for several; files of external data must be there all the same."""
+        if len(names) != len(ort_values):
+            found = f"{len(ort_values)} values for {len(names)} names"
+            raise UserError(K031, {"name": "initializers", "found": found}, hint="one for each")
+        self._weights |= dict(zip(names, ort_values, strict=True))
+
     def register_custom_ops_library(self, path: str) -> None:
         """Refused: such a library is made for the kernels of another runtime."""
         hint = "an operator that is an ONNX function inside of the model works as it is"
@@ -157,9 +176,9 @@ class SessionOptions(_Entries):
         """The entry `tilewright.name`."""
         return self._entries.get(f"tilewright.{name}", default)
 
-    def with_free_dimensions(self, source: Any) -> Any:
-        """A model with the sizes that are given to symbolic dimensions."""
-        if not self._sizes and not self._sizes_of_meanings:
+    def applied_to(self, source: Any) -> Any:
+        """A model with the sizes that are given to symbolic dimensions, and the given weights."""
+        if not self._sizes and not self._sizes_of_meanings and not self._weights:
             return source
         from tilewright.frontend.onnx import read_model
 
@@ -171,6 +190,9 @@ class SessionOptions(_Entries):
                 size = self._sizes.get(dim.dim_param, self._sizes_of_meanings.get(dim.denotation))
                 if dim.dim_param and size is not None:
                     dim.dim_value = size
+        for weight in copy.graph.initializer:
+            if weight.name in self._weights:
+                weight.CopyFrom(_replaced(weight, self._weights[weight.name]))
         return copy
 
 
@@ -192,6 +214,18 @@ class RunOptions(_Entries):
     def get_run_config_entry(self, key: str) -> str:
         """The value of a key that was added."""
         return self._get(key)
+
+
+def _replaced(weight: onnx.TensorProto, value: OrtValue) -> onnx.TensorProto:
+    """A weight with the elements of a value, which must have its type and shape."""
+    from onnx import numpy_helper
+
+    found = value.element_type(), value.shape()
+    if found != (weight.data_type, list(weight.dims)):
+        facts = {"name": weight.name, "found": repr(value)}
+        hint = f"the model has {list(weight.dims)} elements of type {weight.data_type} (of ONNX)"
+        raise UserError(K031, facts, hint=hint)
+    return numpy_helper.from_array(value.numpy(), weight.name)
 
 
 def _unknown(name: str, known: list[str]) -> UserError:

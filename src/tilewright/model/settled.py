@@ -27,6 +27,7 @@ from tilewright.model.sources import Source
 from tilewright.model.versions import KEPT_BYTES
 from tilewright.model.whole import info_of, inputs_of, outputs_of
 from tilewright.runtime.executable import MemoryUse
+from tilewright.runtime.feeds import Feeds, by_name
 from tilewright.runtime.profile import Profile
 from tilewright.shown import listed, quoted
 from tilewright.unsupported import Unsupported
@@ -136,14 +137,14 @@ class SettledModule(Module):
     def lengths(self) -> None:
         return None
 
-    def run(self, feeds: Mapping[str, object]) -> list[Any]:
+    def run(self, feeds: Feeds) -> list[Any]:
         """The outputs for these inputs, in order; new values are compiled for first."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run(feeds)
         version, module, rest = self._version(feeds)
         return version.restored(module.run(rest))
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+    def run_into(self, feeds: Feeds, outputs: Mapping[str, object]) -> None:
         """Run and leave results in these arrays, by output name; others are not kept."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             self.defaults.version(feeds).run_into(feeds, outputs)
@@ -156,11 +157,11 @@ class SettledModule(Module):
         results = version.restored(module.run(rest))
         leave(self.name, dict(zip(names, results, strict=True)), outputs)
 
-    def profile(self, feeds: Mapping[str, object]) -> Profile:
+    def profile(self, feeds: Feeds) -> Profile:
         """Run once and note how long each kernel takes."""
         return self.run_profiled(feeds)[1]
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Any], Profile]:
+    def run_profiled(self, feeds: Feeds) -> tuple[list[Any], Profile]:
         """`run` and `profile` in one."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run_profiled(feeds)
@@ -197,10 +198,9 @@ class SettledModule(Module):
             versions = [*self._versions.values(), self._general]
         return [version.module for version in versions if version.module is not None]
 
-    def _version(
-        self, feeds: Mapping[str, object]
-    ) -> tuple[_Version, Module, Mapping[str, object]]:
+    def _version(self, given: Feeds) -> tuple[_Version, Module, Mapping[str, object]]:
         """The version for these feeds, its module, and what that takes of them."""
+        feeds = by_name(self.name, self._reader.names, given)
         while True:
             key = self._reader.key(feeds)
             version, module = self._found(key, feeds)

@@ -27,11 +27,15 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
 @dataclass(frozen=True)
 class Sources:
-    """Digests of a model's content, external data included, and the state of its files."""
+    """Digests of a model's content, external data included, and the state of its files.
+
+    `name` is that of the file, for people.
+    """
 
     digests: tuple[str, ...] = ()
     path: Path | None = None
     states: tuple[str, ...] = ()
+    name: str = ""
 
     @classmethod
     def of(cls, model: Source, caches: Caches | None) -> Sources:
@@ -47,7 +51,7 @@ class Sources:
             states.append(identity_of_open(file))
             if caches is not None:
                 digests.append(digest_of_open(file, caches.digests))
-        return cls(tuple(digests), path, tuple(states))
+        return cls(tuple(digests), path, tuple(states), path.name)
 
     @property
     def are_unchanged(self) -> bool:

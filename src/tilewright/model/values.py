@@ -15,7 +15,7 @@ from tilewright.errors import CallError, Code
 from tilewright.model.info import dtype_of_number, element_type, type_name
 from tilewright.runtime.arrays import as_array, empty
 
-__all__ = ["OrtValue", "array_at", "meant_dtype", "require_cpu"]
+__all__ = ["OrtDevice", "OrtValue", "array_at", "meant_dtype", "require_cpu"]
 
 C030 = Code("C030", "there is no memory of the device `{device}`")
 C031 = Code("C031", "{found} is not an element type")
@@ -52,6 +52,22 @@ def array_at(address: int, shape: Sequence[int], kind: object) -> Array:
     memory = (ctypes.c_ubyte * count).from_address(address)
     array: Array = np.ndarray(tuple(shape), dtype, memory)  # type: ignore[arg-type]
     return array
+
+
+class OrtDevice:
+    """Where a value lies: in main memory."""
+
+    @staticmethod
+    def make(device_type: str, device_id: int = 0) -> OrtDevice:  # noqa: ARG004
+        """The device of this name; only `cpu` is known."""
+        require_cpu(device_type)
+        return OrtDevice()
+
+    def device_type(self) -> str:
+        return "cpu"
+
+    def device_id(self) -> int:
+        return 0
 
 
 class OrtValue:

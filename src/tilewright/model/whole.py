@@ -17,6 +17,7 @@ from tilewright.model.info import ModelMeta, TensorInfo, type_name
 from tilewright.model.into import leave
 from tilewright.model.module import Module
 from tilewright.runtime.executable import MemoryUse
+from tilewright.runtime.feeds import Feeds, by_name
 from tilewright.runtime.profile import Event, Profile
 from tilewright.unsupported import Unsupported
 
@@ -155,22 +156,22 @@ class WholeModule(Module):
     def meta(self) -> ModelMeta:
         return ModelMeta.of(self.model.model)
 
-    def run(self, feeds: Mapping[str, object]) -> list[Any]:
+    def run(self, feeds: Feeds) -> list[Any]:
         """The outputs for these inputs, in order; a sequence is a list of arrays."""
         if self.defaults is not None and self.defaults.are_given(feeds):
             return self.defaults.version(feeds).run(feeds)
-        return self.model.run(feeds)
+        return self.model.run(by_name(self.name, list(self.model.inputs), feeds))
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+    def run_into(self, feeds: Feeds, outputs: Mapping[str, object]) -> None:
         """Run and copy results into these arrays."""
         names = [info.name for info in self.outputs]
         leave(self.name, dict(zip(names, self.run(feeds), strict=True)), outputs)
 
-    def profile(self, feeds: Mapping[str, object]) -> Profile:
+    def profile(self, feeds: Feeds) -> Profile:
         """Run once; the model is one step."""
         return self.run_profiled(feeds)[1]
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Any], Profile]:
+    def run_profiled(self, feeds: Feeds) -> tuple[list[Any], Profile]:
         """`run` and `profile` in one."""
         import time
 

@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from _typeshed import ReadableBuffer
@@ -33,8 +33,15 @@ class Program:
         inputs: tuple[tuple[object, ...], tuple[str, ...], tuple[int, ...]],
         outputs: tuple[tuple[object, ...], tuple[str, ...], tuple[int, ...]],
     ) -> None: ...
-    def run(self, feeds: Mapping[str, Any], /) -> list[NDArray[Any]]: ...
-    def run_into(self, feeds: Mapping[str, Any], outputs: Mapping[str, Any], /) -> None: ...
+    def run(
+        self, feeds: Mapping[str, Any] | Sequence[Any] | NDArray[Any], /
+    ) -> list[NDArray[Any]]: ...
+    def run_into(
+        self,
+        feeds: Mapping[str, Any] | Sequence[Any] | NDArray[Any],
+        outputs: Mapping[str, Any],
+        /,
+    ) -> None: ...
     def trim(self) -> None: ...
     def _try_run(self, feeds: Mapping[str, Any], /) -> list[NDArray[Any]] | None: ...
     def _try_run_into(

@@ -20,7 +20,6 @@ import hashlib
 import json
 import mmap
 import os
-import secrets
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,12 +29,13 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from tilewright.abi import ABI_VERSION
 from tilewright.errors import ArtefactError, Code
+from tilewright.files import missing_file, replaced
 from tilewright.runtime.image import Image
 from tilewright.target import Target
 from tilewright.target.host import present
 
 __all__ = ["Artefact", "Parts", "SUFFIX", "damaged", "open_artefact", "read_artefact", "save"]
-__all__ += ["write"]
+__all__ += ["is_artefact", "write"]
 
 A110 = Code("A110", "`{file}` is not a compiled model")
 A111 = Code("A111", "`{file}` is damaged: {problem}")
@@ -81,21 +81,24 @@ class _Section:
 
 
 def save(path: str | os.PathLike[str], parts: Parts) -> None:
-    """Write a file, or replace it in one step: a reader sees the old or the new one, never a half.
+    """Write a file, or replace it in one step; a link is followed.
 
-    Raises OSError when the disk is full or the folder cannot be written; nothing is left behind.
+    Raises OSError when the disk is full, the folder cannot be written, or something else than a
+    regular file is there; nothing is left behind.
     """
-    final = Path(path)
-    temporary = final.with_name(f".{final.name}.{secrets.token_hex(8)}.tmp")
+    with replaced(path) as file:
+        write(file, parts)
+
+
+def is_artefact(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as compiled models do; one that cannot be read does not."""
     try:
-        with temporary.open("xb") as file:
-            write(file, parts)
-        temporary.replace(final)
-        _sync_folder(final.parent)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+        if not Path(path).is_file():  # of a pipe one could wait for ever
+            return False
+        with Path(path).open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):  # ValueError: a name that no file can have
+        return False
 
 
 def write(file: BinaryIO, parts: Parts) -> None:
@@ -167,16 +170,6 @@ def _checksum(content: Iterable[bytes | memoryview]) -> bytes:
     return digest.digest()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a new name last; some file systems cannot, and need not."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 class Artefact:
     """An open file. Code and weights stay mapped as long as anybody has a view of them."""
 
@@ -209,12 +202,16 @@ class Artefact:
 
 
 def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Artefact:
-    """Check a file and map it; OSError if it cannot be read at all.
+    """Check a file and map it; OSError if it cannot be read at all (K040 if there is none).
 
     Whether the code can run here is known before any of it is mapped (A113).
     """
     path = Path(path)
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    with file:
         artefact = read_artefact(file, path)
     if verify:
         artefact.verify()

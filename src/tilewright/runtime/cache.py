@@ -106,7 +106,8 @@ class Cache:
                 if is_final:
                     self._prune(at, keep=name)
         except OSError as problem:
-            self._tell(problem)
+            if problem.errno not in _SILENT:
+                self._tell(problem)
             return None
         return self.folder / name
 
@@ -128,6 +129,23 @@ class Cache:
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
+
+    def problem(self) -> OSError | None:
+        """Why nothing can be kept here; None if it can, or if nothing is wanted to be."""
+        if not self.limit:
+            return None
+        try:
+            with self._opened(make=True) as at:
+                if not os.access(".", os.W_OK | os.X_OK, dir_fd=at):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as problem:
+            return problem
+        return None
+
+    def tell_if_unusable(self) -> None:
+        """Say once that nothing can be kept here, before it is compiled in vain."""
+        if (problem := self.problem()) is not None:
+            self._tell(problem)
 
     def entries(self) -> list[Entry]:
         """All entries, the least recently used one first."""
@@ -203,7 +221,7 @@ class Cache:
 
     def _tell(self, problem: OSError) -> None:
         """Say once that nothing can be kept here."""
-        if self.root in _told or problem.errno in _SILENT:
+        if self.root in _told:
             return
         _told.add(self.root)
         reason = problem.strerror or str(problem)

@@ -20,14 +20,14 @@ from tilewright.errors import ArtefactError, CallError
 from tilewright.runtime import _native, pool
 from tilewright.runtime.arrays import empty
 from tilewright.runtime.failures import A204, C025, WRONGLY, Outcome, failure
-from tilewright.runtime.feeds import FeedReader
+from tilewright.runtime.feeds import FeedReader, Feeds
 from tilewright.runtime.meetings import GuardError, Meetings, Wanted
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Host, Operand, Port, Program
 from tilewright.runtime.sizes import extents
 from tilewright.runtime.tables import encode
 from tilewright.runtime.verify import verify
-from tilewright.shown import quoted, shown
+from tilewright.shown import counted, quoted, shown
 
 __all__ = ["Executable", "Image", "MemoryUse"]
 
@@ -93,11 +93,11 @@ class Executable(_native.Program):
         if self.threads > 1:
             pool.tell_usable_cpus()
 
-    def profile(self, feeds: Mapping[str, object]) -> Profile:
+    def profile(self, feeds: Feeds) -> Profile:
         """Run once and note when each step began and ended on the first thread."""
         return self.run_profiled(feeds)[1]
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> tuple[list[Array], Profile]:
+    def run_profiled(self, feeds: Feeds) -> tuple[list[Array], Profile]:
         """`run` and `profile` in one."""
         answer = self._require_fit(self._try_profile(self._reader.read(feeds)))
         return answer[0], Profile.of(self.program, *answer[1:])
@@ -111,15 +111,14 @@ class Executable(_native.Program):
     def __repr__(self) -> str:
         inputs = ", ".join(map(_show, self.program.inputs))
         outputs = ", ".join(map(_show, self.program.outputs))
-        return (
-            f"<model {shown(self.program.name)}({inputs}) -> ({outputs}), {self.threads} threads>"
-        )
+        threads = counted(self.threads, "thread")
+        return f"<model {shown(self.program.name)}({inputs}) -> ({outputs}), {threads}>"
 
-    def _run_slowly(self, feeds: Mapping[str, object]) -> list[Array]:
+    def _run_slowly(self, feeds: Feeds) -> list[Array]:
         """Called from C when the feeds do not fit as they are."""
         return self._require_fit(self._try_run(self._reader.read(feeds)))
 
-    def _run_into_slowly(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> None:
+    def _run_into_slowly(self, feeds: Feeds, outputs: Mapping[str, object]) -> None:
         """The same with arrays to write to."""
         self._require_fit(self._try_run_into(*self._reader.read_both(feeds, outputs)))
 
@@ -197,7 +196,7 @@ class Executable(_native.Program):
         """Called from C when a run failed."""
         if outcome == Outcome.BAD_SIZE:
             self.meetings.require_made_for(which, sizes)
-        raise failure(self.program, self.threads, outcome, which, value)
+        raise failure(self.program, self.threads, outcome, which, value, sizes)
 
 
 def _aligned(weights: object) -> Array:

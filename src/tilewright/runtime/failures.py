@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 from tilewright.errors import ArtefactError, CallError, Code, UserError
 from tilewright.runtime.checks import C005
@@ -53,11 +54,15 @@ def guarded(name: str) -> str | None:
     return None
 
 
-def failure(program: Program, threads: int, outcome: int, which: int, value: int) -> UserError:
-    """The error for an outcome."""
+def failure(
+    program: Program, threads: int, outcome: int, which: int, value: int, sizes: Sequence[int] = ()
+) -> UserError:
+    """The error for an outcome; `sizes` are those of the run, as far as they were computed."""
     match Outcome(outcome):
         case Outcome.BAD_SIZE | Outcome.BAD_READ | Outcome.BAD_BYTES as bad:
-            facts = {"model": program.name, "problem": _bad_number(program, bad, which, value)}
+            problem = _bad_dimension(program, which, sizes) if bad is Outcome.BAD_BYTES else ""
+            problem = problem or _bad_number(program, bad, which, value)
+            facts = {"model": program.name, "problem": problem}
             hint = "they follow from the shapes and values of the inputs: pass others"
             return CallError(C025, facts, hint=hint)
         case Outcome.BAD_STEP:
@@ -97,6 +102,16 @@ def _not_run(program: Program, threads: int, status: int) -> CallError:
             hint = "let the outer kernel return first"
             return CallError(C015, {"kernel": program.name}, hint=hint)
     raise SystemError(f"unknown status {status} of {quoted(program.name)}")
+
+
+def _bad_dimension(program: Program, buffer: int, sizes: Sequence[int]) -> str:
+    """What is below zero in the shape of an output; empty if the buffer is none, or all is well."""
+    for port in program.outputs:
+        for axis, dim in enumerate(port.dims if port.buffer == buffer and sizes else ()):
+            if dim < 0 and sizes[-1 - dim] < 0:
+                what = f"dimension {axis} of {quoted(port.name)}, {quoted(port.shown[axis])}"
+                return f"{what}, would be {sizes[-1 - dim]}"
+    return ""
 
 
 def _bad_number(program: Program, outcome: Outcome, which: int, value: int) -> str:

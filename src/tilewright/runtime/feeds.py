@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.abi import ParamSpec, Shape
-from tilewright.errors import CallError, Code, Lines
+from tilewright.errors import CallError, Code, Lines, MissingInputError
 from tilewright.runtime.arguments import C009
 from tilewright.runtime.checks import C006, Checker, Sizes, is_plain
 from tilewright.runtime.meetings import GuardError, Meetings, Wanted
@@ -22,14 +22,25 @@ from tilewright.runtime.program import Port, Program
 from tilewright.runtime.sizes import evaluate
 from tilewright.shown import listed, quoted
 
-__all__ = ["FeedReader", "read_array", "unknown_port"]
+__all__ = [
+    "FeedReader",
+    "Feeds",
+    "by_name",
+    "joined",
+    "missing_input",
+    "read_array",
+    "unknown_port",
+]
 
 Array = NDArray[Any]
+Feeds: TypeAlias = "Mapping[str, object] | Sequence[object] | Array"
+"""What callers give: arrays by name, all of them in order, or the only one."""
 
 C021 = Code("C021", "input `{param}` of `{model}` is missing")
 C022 = Code("C022", "`{model}` has no {kind} called `{param}`")
 C023 = Code("C023", "{count} things are wrong with the arrays for `{model}`")
 C024 = Code("C024", "`{param}` of `{model}` has a size that does not follow from the others")
+C027 = Code("C027", "`{model}` cannot take its inputs from {found}")
 
 
 class FeedReader:
@@ -43,12 +54,12 @@ class FeedReader:
         self.meetings = meetings
         self.labels = dict(_labels(program))
 
-    def read(self, feeds: Mapping[str, object]) -> dict[str, Array]:
+    def read(self, feeds: Feeds) -> dict[str, Array]:
         """Arrays that the native side takes as they are; raises `CallError`."""
         return self._read(feeds, Sizes())
 
     def read_both(
-        self, feeds: Mapping[str, object], outputs: Mapping[str, object]
+        self, feeds: Feeds, outputs: Mapping[str, object]
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """The same, with arrays to write to."""
         sizes = Sizes()
@@ -68,9 +79,10 @@ class FeedReader:
     def _is_output(self, name: str) -> bool:
         return any(port.name == name for port in self.program.outputs)
 
-    def _read(self, feeds: Mapping[str, object], sizes: Sizes) -> dict[str, Array]:
+    def _read(self, given: Feeds, sizes: Sizes) -> dict[str, Array]:
         arrays: dict[str, Array] = {}
         names = [port.name for port in self.program.inputs]
+        feeds = by_name(self.program.name, names, given)
         problems = [self._unknown(name, "input") for name in feeds if name not in names]
         for port in self.program.inputs:
             try:
@@ -160,8 +172,7 @@ class FeedReader:
 
     def _missing(self, port: Port) -> CallError:
         spec = ParamSpec(port.name, port.dtype, self._shape(port))
-        facts = {"model": self.program.name, "param": port.name, "expected": spec}
-        return CallError(C021, facts, hint="pass all inputs by name")
+        return missing_input(self.program.name, port.name, spec)
 
     def _unknown(self, name: object, kind: str) -> CallError:
         ports = self.program.inputs if kind == "input" else self.program.outputs
@@ -174,7 +185,40 @@ class FeedReader:
             facts: dict[str, object] = {"model": self.program.name, "count": len(problems)}
             for number, problem in enumerate(problems, 1):
                 facts[str(number)] = Lines(str(problem).replace("\n", "\n  "))
-            raise CallError(C023, facts, hint="mend each as it says")
+            is_missing = any(isinstance(problem, MissingInputError) for problem in problems)
+            kind = MissingInputError if is_missing else CallError
+            raise kind(C023, facts, hint="mend each as it says")
+
+
+def by_name(model: str, names: Sequence[str], feeds: Feeds) -> Mapping[str, object]:
+    """Arrays by the names of a model's inputs, in whatever form they are given (C027)."""
+    if type(feeds) is dict or isinstance(feeds, Mapping):  # asking for any mapping takes longer
+        return feeds
+    is_list = isinstance(feeds, list | tuple)
+    arrays = feeds if is_list else [feeds]
+    if len(arrays) == len(names):
+        return dict(zip(names, arrays, strict=True))
+    found = f"a list of {len(arrays)}" if is_list else f"one value of type `{type(feeds).__name__}`"
+    facts = {"model": model, "found": found, "inputs": listed(names)}
+    hint = "pass a dictionary by name, or a list with an array for each input, in this order"
+    raise CallError(C027, facts, hint=hint)
+
+
+def joined(
+    model: str, given: Mapping[str, object], named: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Arrays that came in order, and others by name; none of them twice (C027)."""
+    twice = [name for name in given if name in named]
+    if twice:
+        facts = {"model": model, "found": f"{listed(twice)} in order and by name"}
+        raise CallError(C027, facts, hint="give each input once")
+    return {**given, **named}
+
+
+def missing_input(model: str, name: str, expected: object) -> MissingInputError:
+    """The error for an input that nobody gives."""
+    facts = {"model": model, "param": name, "expected": expected}
+    return MissingInputError(C021, facts, hint="pass all inputs by name")
 
 
 def unknown_port(model: str, kind: str, name: object, names: Sequence[str]) -> CallError:

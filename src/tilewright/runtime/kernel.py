@@ -20,6 +20,7 @@ from tilewright.runtime import _native, arguments, pool
 from tilewright.runtime.arrays import PackedArray
 from tilewright.runtime.outputs import OutputPlan
 from tilewright.runtime.signature import Signature
+from tilewright.shown import counted
 
 __all__ = ["Kernel"]
 
@@ -143,7 +144,7 @@ class Kernel(_native.Kernel):
         passed = self._signature.passed
         inputs = ", ".join(str(spec) for spec in passed if spec.is_input)
         outputs = ", ".join(str(spec) for spec in passed if spec.is_output)
-        return f"<kernel {self.name}({inputs}) -> ({outputs}), {self.threads} threads>"
+        return f"<kernel {self.name}({inputs}) -> ({outputs}), {counted(self.threads, 'thread')}>"
 
     def _call_slowly(self, *args: object, **kwargs: object) -> Array | tuple[Array, ...] | None:
         """Called from C when the arrays do not fit as they are."""

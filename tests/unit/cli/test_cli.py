@@ -190,17 +190,18 @@ def test_doctor_says_which_core_is_assumed(monkeypatch, capsys, cpu, core_of, te
     monkeypatch.setattr(doctor, "_self_test", lambda: 0.0)
     monkeypatch.setattr(Target, "host", staticmethod(lambda: host))
     assert main(["doctor", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["target"]["core figures of"] == text
+    assert json.loads(capsys.readouterr().out)["target"]["core_figures_of"] == text
 
 
 def test_doctor_reports_a_right_result(capsys):
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["self-test"] == {"matmul": "right"}
+    assert found["self_test"] == {"matmul": "right"}
     assert found["threads"]["default"] >= 1
 
 
-def test_explain_prints_the_section_of_the_page(capsys):
+def test_explain_prints_the_section_of_the_page(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
     assert main(["explain", "v103"]) == 0
     section = capsys.readouterr().out
     page = (Path(__file__).parents[3] / "docs" / "errors.md").read_text(encoding="utf-8")

@@ -50,7 +50,7 @@ def _known_machine(monkeypatch):
     """Rates that nobody has to measure."""
     levels = (Bandwidth("DRAM", Rate(10, 20), Rate(10, 20), Rate(10, 20)),)
     target = Target.host().with_measured(Measured(Rate(100, 200), levels))
-    monkeypatch.setattr(shown, "_measured", lambda: target)
+    monkeypatch.setattr(shown, "measured_host", lambda: target)
 
 
 def test_compile_writes_a_file_that_runs(model, folder, capsys):
@@ -69,8 +69,9 @@ def test_compile_says_what_it_made_in_json(model, folder, capsys):
     assert main(["compile", model, "-o", str(path), "--no-cache", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["file"] == str(path)
-    assert facts["bytes"] == path.stat().st_size
-    assert facts["outputs"] == ["scores: f32[rows, 4]", "positive: f32[rows, 8]"]
+    assert facts["size_bytes"] == path.stat().st_size
+    shapes = {output["name"]: output["shape"] for output in facts["outputs"]}
+    assert shapes == {"scores": ["rows", 4], "positive": ["rows", 8]}
 
 
 def test_compile_writes_beside_where_it_runs(model, tmp_path, monkeypatch, capsys):
@@ -83,7 +84,8 @@ def test_compile_writes_beside_where_it_runs(model, tmp_path, monkeypatch, capsy
 def test_compile_for_another_machine(model, tmp_path, capsys):
     path = str(tmp_path / "arm.tw")
     assert main(["compile", model, "-o", path, "--target", "aarch64", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["inputs"] == ["x: f32[rows, 8]"]
+    (x,) = json.loads(capsys.readouterr().out)["inputs"]
+    assert x == {"name": "x", "dtype": "f32", "shape": ["rows", 8], "type": "tensor(float)"}
     assert main(["run", path]) == 1
     assert "A113" in capsys.readouterr().err
 
@@ -110,7 +112,8 @@ def test_run_is_the_same_for_the_same_seed(compiled, capsys):
         assert main(["run", compiled, "--seed", seed, "--json", "--print"]) == 0
         texts.append(capsys.readouterr().out)
     assert texts[0] == texts[1] != texts[2]
-    assert len(json.loads(texts[0])["scores"]["values"][0]) == 4
+    (scores, _) = json.loads(texts[0])["outputs"]
+    assert (scores["name"], len(scores["values"][0])) == ("scores", 4)
 
 
 def test_run_reads_and_writes_arrays(compiled, tmp_path, capsys):
@@ -132,7 +135,7 @@ def test_run_says_what_is_slow_without_a_place_in_the_code(tmp_path):
     assert done.returncode == 0
     assert done.stderr.startswith("tilewright: the model runs on the ONNX reference")
     assert "Cast (opset 20): element type string\n    `t` of x: f32[n]" in done.stderr
-    assert done.stdout.startswith("y: float32[1]")
+    assert done.stdout.startswith("sizes: n=16 (chosen; --size n=N for others)\ny: float32[16]")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_mistakes_end_with_code_one(arguments, code, model, compiled, capsys):
 def test_show_prints_kernels_and_memory(model, capsys):
     assert main(["show", model, "--size", "rows=7", "--threads", "1"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("small, 1 threads\n  input   x: f32[rows, 8]\n")
+    assert text.startswith("small, 1 thread\n  input   x: f32[rows, 8]\n")
     assert "shown for x [7, 8]" in text
     assert " relu " in text
     assert "of the limit" in text
@@ -186,7 +189,7 @@ def test_show_tells_programs_the_same(compiled, capsys):
     product = facts["kernels"][1]
     assert product["flops"] == 2 * 7 * 8 * 4
     limit = max(product["flops"] / 100e9, product["moved_bytes"] / 10e9)
-    assert product["share_of_limit"] == pytest.approx(limit / product["seconds"])
+    assert product["share_of_limit"] == pytest.approx(limit / product["time_s"])
     assert facts["memory"]["weights_bytes"] > 0
     assert facts["model"]["shapes"] == {"x": [7, 8]}
 
@@ -218,7 +221,7 @@ def test_show_tells_what_is_written_over_what(tmp_path, capsys):
     assert main([*command, "--json"]) == 0
     memory = json.loads(capsys.readouterr().out)["memory"]
     (below,) = memory["overwritten"]
-    assert below["bytes"] == 320
+    assert below["size_bytes"] == 320
     assert below["in_place_of"] in [buffer["name"] for buffer in memory["buffers"]]
     assert memory["without_reuse_bytes"] == 3 * 320
 
@@ -263,7 +266,7 @@ def test_the_cache_is_listed_and_cleared(tmp_path, model, monkeypatch, capsys):
     assert capsys.readouterr().out == "no compiled models\n"
     _run_in_a_process(["run", model])  # what is kept is there when a process has ended
     assert main(["cache", "list"]) == 0
-    assert "\nsmall " in capsys.readouterr().out
+    assert "\nsmall.onnx " in capsys.readouterr().out
     assert main(["cache", "size", "--json"]) == 0
     sizes = json.loads(capsys.readouterr().out)
     assert sizes["models"]["entries"] == 1

@@ -32,7 +32,7 @@ def test_run_takes_values_as_inputs_or_settles_them(model, tmp_path, capsys):
     assert capsys.readouterr().out.startswith("y: float32[1, 4]")
     np.save(tmp_path / "axes.npy", np.array([0, 1]))
     assert main(["run", model, "--settle", f"axes={tmp_path / 'axes.npy'}"]) == 0
-    assert capsys.readouterr().out.startswith("y: float32[1, 1]")
+    assert "\ny: float32[1, 1]" in capsys.readouterr().out
 
 
 def test_values_that_decide_are_not_made_up(model, capsys):
@@ -53,10 +53,10 @@ def test_compile_says_what_is_settled_later(model, tmp_path, capsys):
     assert main(["compile", model, "-o", path]) == 0
     assert "compiled when it runs, for each value of `axes`" in capsys.readouterr().out
     assert main(["run", path, "--input", "axes=[1]", "--size", "n=2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [2, 1]
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == [2, 1]
     assert main(["compile", model, "-o", path, "--settle", "axes=[0]", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["settled"], facts["inputs"]) == ([], ["x: f32[n, 4]"])
+    assert (facts["settled"], facts["inputs"][0]["shape"]) == ([], ["n", 4])
     assert facts["kernels"] == 1
     assert type(tw.load(path)) is tw.Module
 

@@ -12,9 +12,10 @@ from tests.feature_maps import network
 from tests.small import sequence_model
 from tilewright.cli import main
 from tilewright.cli import show_model as shown
-from tilewright.cli.show_layouts import WIDTH, layouts_text
+from tilewright.cli.show_layouts import layouts_text
 from tilewright.layouts.show import ConversionRow, Overview, SiteRow
 
+WIDTH = 80
 COMMAND = ["--target", "x86-64-v3", "--threads", "1"]
 
 
@@ -75,7 +76,7 @@ def drawn(**changes):
         exact=True,
         others={"nhwc": 2.6e6, "nchw": 99.0},
     )
-    return layouts_text(dataclasses.replace(made, **changes))
+    return layouts_text(dataclasses.replace(made, **changes), WIDTH)
 
 
 def test_it_is_drawn_in_columns(golden):
@@ -119,7 +120,7 @@ def test_nothing_is_compiled_for_it(model, capsys):
     for command in ([model, "--layouts"], ["--layouts", model]):
         assert main(["show", *command, *COMMAND]) == 0
         text = capsys.readouterr().out
-        assert text.startswith("network, 1 threads\n  input   picture: f32[1, 4, 16, 16]\n")
+        assert text.startswith("network, 1 thread\n  input   picture: f32[1, 4, 16, 16]\n")
         assert "layouts: auto, for x86-64-v3 and 1 thread" in text
         assert "transpose" in text
         assert "no copy" in text
@@ -135,8 +136,10 @@ def test_programs_are_told_the_same(model, capsys):
     assert main(["show", model, "--layouts", "nchw8c", "--json", *COMMAND]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts.keys() == {"model", "layouts"}
-    assert facts["model"]["inputs"] == ["picture: f32[1, 4, 16, 16]"]
-    assert facts["model"]["outputs"][0].endswith(": f32[1, 10]")
+    (picture,) = facts["model"]["inputs"]
+    assert (picture["name"], picture["dtype"]) == ("picture", "f32")
+    assert picture["shape"] == [1, 4, 16, 16]
+    assert facts["model"]["outputs"][0]["shape"] == [1, 10]
     assert facts["layouts"]["layouts"] == "nchw8c"
     assert facts["layouts"]["others"].keys() == {"auto", "nhwc", "nchw", "nchw16c"}
     sites = facts["layouts"]["sites"]

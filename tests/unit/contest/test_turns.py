@@ -99,5 +99,5 @@ def test_bench_ends_with_code_three_if_results_differ(model, monkeypatch, capsys
 
 def test_bench_says_why_an_engine_is_missing(model, monkeypatch, capsys):
     outcomes = [outcome("tilewright", None, 1e-3), Outcome("onnxruntime", problem="not installed")]
-    assert bench_with(outcomes, [str(model)], monkeypatch) == 0
-    assert "onnxruntime: not installed" in capsys.readouterr().out
+    assert bench_with(outcomes, [str(model)], monkeypatch) == 4
+    assert "onnxruntime did not run: not installed" in capsys.readouterr().out

@@ -19,6 +19,7 @@ from tilewright.runtime import default_threads
 from tilewright.runtime.executable import Executable
 from tilewright.runtime.program import Assign, Enter, Host, Jump, Operand, Place, SizeOp
 from tilewright.runtime.sizes import constant
+from tilewright.shown import counted
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 3])
 
@@ -73,7 +74,8 @@ def test_interpreter_knows_the_chain(entry):
 def test_threads_are_those_of_the_machine_unless_said(entry):
     model = Executable(chain(entry, 1).program(), Code())
     assert model.threads == default_threads()
-    assert repr(model) == f"<model model(x: f32[n]) -> (y: f32[n]), {model.threads} threads>"
+    threads = counted(model.threads, "thread")
+    assert repr(model) == f"<model model(x: f32[n]) -> (y: f32[n]), {threads}>"
 
 
 def test_number_of_threads_is_checked(entry):

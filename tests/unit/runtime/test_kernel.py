@@ -285,7 +285,7 @@ def test_kernel_keeps_its_code_alive_and_lets_it_go(library):
 
 
 def test_repr_shows_the_parameters(add):
-    assert repr(add) == "<kernel add(x: f32[N], y: f32[N]) -> (z: f32[N]), 1 threads>"
+    assert repr(add) == "<kernel add(x: f32[N], y: f32[N]) -> (z: f32[N]), 1 thread>"
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025])

@@ -89,7 +89,7 @@ def test_bound_parameter_is_no_longer_passed(linear, arrays):
     np.testing.assert_array_equal(bound(a=a), c)
     np.testing.assert_array_equal(bound(a[::-1])[::-1], c)
     assert CountingTranspose.calls == 1
-    assert repr(bound) == "<kernel matmul(a: f32[M, K]) -> (c: f32[M, N]), 1 threads>"
+    assert repr(bound) == "<kernel matmul(a: f32[M, K]) -> (c: f32[M, N]), 1 thread>"
 
 
 def test_bound_array_is_shared_not_copied(add):

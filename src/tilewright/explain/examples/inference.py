@@ -74,16 +74,24 @@ model = model_of(y, sizes=[twice], inputs=[Port("y", tw.f32, (-2,), ("2n",), 1)]
     ),
     example(
         "C025",
-        """With the shapes of these inputs, something inside of the model would have a size below
-        zero, or beyond what a computer can address, or sizes differ that must be equal. The text
-        names it. Where sizes are broadcast, one may also be 1, if the ONNX model is at hand: a
-        compiled file has none to compile for that.""",
-        given=f"""{GIVEN}
-rest = Size("n - 2", ((SizeOp.SIZE, 0), (SizeOp.CONST, 2), (SizeOp.SUB, 0)))
-model = model_of(Buffer("rest", Place.OUTPUT, ((SizeOp.SIZE, 1),)), sizes=[rest])
-""",
-        wrong='model.run({"x": np.ones(1, np.float32)})',
-        right='model.run({"x": x})',
+        """The model is not made for arrays of these sizes: a sound is shorter than a frame, or two
+        sizes differ that must be equal. Pass others; on the command line, `--size samples=16000`
+        chooses sizes of made up arrays. Where sizes are broadcast, one may be 1, unless the model
+        comes from a compiled file, which has no version for that.""",
+        given="""
+        from onnx import TensorProto, helper
+
+        sound = helper.make_tensor_value_info("sound", TensorProto.FLOAT, [1, 1, "samples"])
+        means = helper.make_tensor_value_info("means", TensorProto.FLOAT, None)
+        frames = helper.make_node(
+            "AveragePool", ["sound"], ["means"], kernel_shape=[400], strides=[160]
+        )
+        graph = helper.make_graph([frames], "frames", [sound], [means])
+        opsets = [helper.make_opsetid("", 18)]
+        model = tw.compile(helper.make_model(graph, opset_imports=opsets), cache=False)
+        """,
+        wrong="model.run(np.zeros((1, 1, 100), np.float32))",
+        right="model.run(np.zeros((1, 1, 16000), np.float32))",
     ),
     example(
         "C026",
@@ -95,6 +103,19 @@ model = model_of(Buffer("vast", Place.OUTPUT, vast))
 """,
         wrong='model.run({"x": x})',
         right='model.run({"x": x[:0]})',
+    ),
+    example(
+        "C027",
+        """Inputs are given by name in a dictionary, in order in a list with an array for each, or,
+        for a model with one input, as that array. The numbers of arrays and inputs differ, or an
+        input is given twice.""",
+        given=ECHO,
+        wrong="model.run([x, x])",
+        right="""
+        model.run({"x": x})
+        model.run([x])
+        model.run(x)
+        """,
     ),
     example(
         "A201",

@@ -27,12 +27,11 @@ import onnx
 from tilewright.cli import main
 
 
-def show(*arguments):
+def command(name, file, *rest):
     with tempfile.TemporaryDirectory() as folder:
         onnx.save(model, Path(folder, "small.onnx"))
         tw.compile(model, cache=False).save(Path(folder, "small.tw"))
-        file, *rest = arguments
-        main(["--debug", "show", str(Path(folder, file)), "--no-cache", *rest])
+        main(["--debug", name, str(Path(folder, file)), "--no-cache", *rest])
 """
 
 EXAMPLES = (
@@ -128,26 +127,53 @@ EXAMPLES = (
         """A compiled model holds kernels and no operators; a model that runs by reference as a
         whole has no kernels.""",
         given=COMMAND,
-        wrong='show("small.tw", "--graph")',
-        right='show("small.onnx", "--graph")',
+        wrong='command("show", "small.tw", "--graph")',
+        right='command("show", "small.onnx", "--graph")',
     ),
     example(
         "K047",
         """Kernels of a model are numbered from 0, in the order in which they are first used.""",
         given=COMMAND,
-        wrong='show("small.onnx", "--stage", "program", "--kernel", "7")',
-        right='show("small.onnx", "--stage", "program", "--kernel", "0")',
+        wrong='command("show", "small.onnx", "--stage", "program", "--kernel", "7")',
+        right='command("show", "small.onnx", "--stage", "program", "--kernel", "0")',
     ),
     example(
         "K048",
-        """A compiled model is written beside its place first, and then put there: the folder must
-        exist, one must be allowed to write in it, and there must be room on the disk.""",
+        """A file is written beside its place first, and then put there: the folder must exist, one
+        must be allowed to write in it, and there must be room on the disk. What is no regular file,
+        such as a pipe or a device, is not replaced.""",
         wrong="$ tilewright compile model.onnx --output missing/model.tw",
         right="""
         from pathlib import Path
 
         assert Path("model.tw").parent.is_dir()
         """,
+    ),
+    example(
+        "K049",
+        """What a command prints could not be written: the disk is full, or the device refuses it. A
+        reader that has seen enough, as `| head`, is no error.""",
+        given="""
+        import contextlib
+
+        from tilewright.cli.output import flush, say
+
+
+        def print_to(path):
+            with open(path, "w") as file, contextlib.redirect_stdout(file):
+                say("results")
+                flush()
+        """,
+        wrong='print_to("/dev/full")',
+        right='print_to("/dev/null")',
+    ),
+    example(
+        "K050",
+        """A compiled model holds machine code for tilewright. Whoever compiles it again, or lets
+        another engine run it, needs the ONNX file.""",
+        given=COMMAND,
+        wrong='command("compile", "small.tw")',
+        right='command("run", "small.tw")',
     ),
     example(
         "K060",

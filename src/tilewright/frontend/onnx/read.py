@@ -15,6 +15,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from tilewright.errors import Code, ModelError
+from tilewright.files import missing_file
 from tilewright.frontend.onnx.extent import expanded_nodes
 from tilewright.frontend.onnx.external import Outside, fill, location_of, open_inside, refused
 from tilewright.frontend.onnx.limits import MAX_FILE
@@ -103,8 +104,7 @@ def _content(path: Path) -> bytes:
                 raise _no_model(path, f"it has {size} bytes, more than a protobuf message can have")
             return file.read(size + 1)[:size]
     except FileNotFoundError:
-        facts = {"what": shown(path), "problem": "there is no such file"}
-        raise ModelError(M001, facts, hint="check the path") from None
+        raise missing_file(path) from None
     except OSError as problem:
         raise _no_model(path, problem.strerror or str(problem)) from None
     except ValueError as problem:  # a name that no file can have

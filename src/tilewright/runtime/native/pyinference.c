@@ -363,7 +363,7 @@ PyObject *tw_inference_run(PyObject *object, PyObject *feeds) {
     PyObject *arrays = good == 1 ? fetch_outputs(object, seat) : NULL;
     tw_seat_leave(self, seat);
     if (good == 0)
-        arrays = PyObject_CallMethod(object, "_run_slowly", "O", feeds);
+        arrays = PyObject_CallMethod(object, "_run_slowly", "(O)", feeds);
     if (arrays == NULL)
         tw_trim_traceback(object);
     return arrays;

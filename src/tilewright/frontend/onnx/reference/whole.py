@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tilewright.errors import CallError, Code
+from tilewright.errors import Code, MissingInputError
 from tilewright.frontend.onnx.settled import open_inputs
 from tilewright.shown import listed, shown
 from tilewright.unsupported import LONGEST, Unsupported
@@ -52,7 +52,7 @@ class WholeModel:
         for name in self.inputs:
             if name not in feeds:
                 hint = f"pass all of {listed(self.inputs)} by name"
-                raise CallError(C301, {"input": name, "model": self.name}, hint=hint)
+                raise MissingInputError(C301, {"input": name, "model": self.name}, hint=hint)
         from tilewright.frontend.onnx.reference.nodes import told_as_call_error
 
         with told_as_call_error():

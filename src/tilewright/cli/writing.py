@@ -1,0 +1,39 @@
+"""Files and folders that commands write: each problem is an error with a code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from tilewright.errors import Code, UserError
+from tilewright.files import replaced, require_replaceable
+
+__all__ = ["require_writable", "writing", "written_file"]
+
+K048 = Code("K048", "`{path}` cannot be written: {problem}")
+
+
+@contextlib.contextmanager
+def writing(path: Path, hint: str = "") -> Iterator[None]:
+    """Say of what the system refuses that this place cannot be written."""
+    try:
+        yield
+    except (OSError, ValueError) as problem:  # ValueError: a name that no file can have
+        reason = getattr(problem, "strerror", None) or str(problem)
+        more = hint or "name another file; its folder must be there"
+        raise UserError(K048, {"path": path, "problem": reason}, hint=more) from None
+
+
+@contextlib.contextmanager
+def written_file(path: Path, hint: str = "") -> Iterator[BinaryIO]:
+    """A file that takes its place when the block ends."""
+    with writing(path, hint), replaced(path) as file:
+        yield file
+
+
+def require_writable(path: Path, hint: str = "") -> None:
+    """Refuse a place where no file can be, before anything else is done."""
+    with writing(path, hint):
+        require_replaceable(path)
