@@ -7,6 +7,7 @@ draws fresh examples, many more of them, and also runs what is marked `slow`.
 from __future__ import annotations
 
 import difflib
+import gc
 import random
 import re
 import zlib
@@ -56,6 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(slow)
         if marker := item.get_closest_marker("isa"):
             _skip_without(item, frozenset(marker.args))
+
+
+def pytest_collection() -> None:
+    """Collection makes over a million objects and no garbage to speak of."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what it has made out of every garbage collection to come."""
+    gc.freeze()
+    gc.enable()
 
 
 def _skip_without(item: pytest.Item, features: frozenset[str]) -> None:

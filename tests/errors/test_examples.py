@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import traceback
+from collections.abc import Iterable
 
 import pytest
 
+from tilewright.errors import TilewrightError
 from tilewright.explain import EXAMPLES
 from tilewright.explain.run import PRELUDE, error_of, run_right
 
@@ -18,10 +20,20 @@ WITHOUT_PROGRAM = {"S002", "S003", "S004", "S420"}
 """Errors about the words of a step alone."""
 
 
-@pytest.mark.parametrize("code", EXAMPLES)
-def test_example_raises_its_code(code):
-    example = EXAMPLES[code]
-    error = error_of(example)
+@pytest.fixture(scope="module")
+def error(request: pytest.FixtureRequest) -> TilewrightError:
+    """What the example of a code raises, for all tests of it."""
+    return error_of(EXAMPLES[request.param])
+
+
+def of_each(codes: Iterable[str]) -> pytest.MarkDecorator:
+    """A test of the errors of these codes' examples, which are run once."""
+    return pytest.mark.parametrize("error", [*codes], indirect=True, scope="module")
+
+
+@of_each(EXAMPLES)
+def test_example_raises_its_code(error, request):
+    code = request.node.callspec.params["error"]
     text = str(error)
     assert error.code.id == code, text
     assert text.startswith(f"{code}: ")
@@ -30,29 +42,30 @@ def test_example_raises_its_code(code):
     assert not re.search(r"0x[0-9a-f]{6}|/tmp|/home|/work|site-packages", text), text
 
 
-@pytest.mark.parametrize("code", [code for code in EXAMPLES if not EXAMPLES[code].alone])
-def test_last_statement_raises(code):
+@of_each(code for code in EXAMPLES if not EXAMPLES[code].alone)
+def test_last_statement_raises(error):
+    code = error.code.id
     example = EXAMPLES[code]
     if example.wrong.startswith("$ "):
         assert example.wrong.count("\n") == 0
         return
     source = f"{PRELUDE}\n{example.given}\n{example.wrong}\n"
-    frames = traceback.extract_tb(error_of(example).__traceback__)
+    frames = traceback.extract_tb(error.__traceback__)
     (line,) = [frame.lineno for frame in frames if frame.filename == f"<{code}>"][:1]
     last = ast.parse(source).body[-1]
     assert last.lineno <= line <= (last.end_lineno or line)
 
 
-@pytest.mark.parametrize("code", [code for code in EXAMPLES if code[0] == "S"])
-def test_errors_of_steps_show_step_and_program(code):
-    text = str(error_of(EXAMPLES[code]))
-    assert ("\n  step: " in text) == (code not in OUTSIDE_OF_STEPS)
-    assert ("\n    def " in text) == (code not in WITHOUT_PROGRAM)
+@of_each(code for code in EXAMPLES if code[0] == "S")
+def test_errors_of_steps_show_step_and_program(error):
+    text = str(error)
+    assert ("\n  step: " in text) == (error.code.id not in OUTSIDE_OF_STEPS)
+    assert ("\n    def " in text) == (error.code.id not in WITHOUT_PROGRAM)
 
 
-@pytest.mark.parametrize("code", [code for code in EXAMPLES if code[:2] in ("V0", "V1")])
-def test_errors_of_programs_mark_the_place(code):
-    assert "  # <- " in str(error_of(EXAMPLES[code]))
+@of_each(code for code in EXAMPLES if code[:2] in ("V0", "V1"))
+def test_errors_of_programs_mark_the_place(error):
+    assert "  # <- " in str(error)
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

@@ -25,7 +25,7 @@ from tilewright.target.description import Cache, Target
 from tilewright.target.isa import ARCHES, X86, Arch
 from tilewright.target.known import Known, closest, find, level_of
 
-__all__ = ["detect", "host", "present"]
+__all__ = ["detect", "host", "present", "stand_in", "this_machine"]
 
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 _VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd", "HygonGenuine": "amd", "0x61": "apple"}
@@ -45,11 +45,11 @@ class LlvmView:
 def host() -> Target:
     """The machine this process runs on (the cores that its affinity allows), or its stand-in."""
     name = host_target()
-    return machine() if name is None else stand_in(name, machine())
+    return this_machine() if name is None else stand_in(name, this_machine())
 
 
 @functools.cache
-def machine() -> Target:
+def this_machine() -> Target:
     """The machine this process runs on, whatever is to stand for it."""
     return detect(Path("/"), platform.machine(), _ask_llvm(), _allowed_cpus())
 
@@ -88,16 +88,14 @@ def present() -> tuple[str, frozenset[str]]:
     """The architecture of this machine and its features, as far as they change code.
 
     It asks the kernel alone, which is quick: an artefact is loaded without LLVM. Where the kernel
-    does not tell, `host` decides.
+    does not tell, `this_machine` decides. What stands for the machine does not matter here.
     """
-    if host_target() is not None:
-        return host().arch, host().code_features
     machine = platform.machine()
     name = _MACHINES.get(machine, machine)
     if name not in ARCHES:
         return name, frozenset()
     seen = _kernel_features(ARCHES[name], _cpuinfo(Path("/")))
-    return name, ARCHES[name].closure(seen) if seen else host().code_features
+    return name, ARCHES[name].closure(seen) if seen else this_machine().code_features
 
 
 def detect(root: Path, machine: str, llvm: LlvmView | None, cpus: tuple[int, ...]) -> Target:

@@ -16,8 +16,8 @@ from tilewright.runtime.cache import Cache
 from tilewright.runtime.keys import compile_key, compiler_state, digest_of_bytes, digest_of_open
 from tilewright.target import Bandwidth, Measured, Rate, Target
 
-HOST = Target.host()
-GIVEN = {"model": ["ab"], "target": HOST, "threads": 2, "options": {"layout": "nhwc", "a": 1}}
+TARGET = Target.named("x86-64-v3")
+GIVEN = {"model": ["ab"], "target": TARGET, "threads": 2, "options": {"layout": "nhwc", "a": 1}}
 
 
 def digest_of(path, memory=None):
@@ -62,11 +62,11 @@ def test_order_of_options_does_not_matter():
         {"threads": 1},
         {"options": {}},
         {"options": {"layout": "nchw", "a": 1}},
-        {"target": dataclasses.replace(HOST, features=HOST.features - {"fma"})},
-        {"target": dataclasses.replace(HOST, llvm_features="+sse2")},
-        {"target": dataclasses.replace(HOST, caches=HOST.caches[:1])},
+        {"target": dataclasses.replace(TARGET, features=TARGET.features - {"fma"})},
+        {"target": dataclasses.replace(TARGET, llvm_features="+sse2")},
+        {"target": dataclasses.replace(TARGET, caches=TARGET.caches[:1])},
         {
-            "target": HOST.with_measured(
+            "target": TARGET.with_measured(
                 Measured(Rate(1, 1), (Bandwidth("L1", Rate(1, 1), Rate(1, 1), Rate(1, 1)),))
             )
         },
@@ -74,12 +74,12 @@ def test_order_of_options_does_not_matter():
     ids=range(10),
 )
 def test_whatever_decides_changes_the_key(change):
-    base = {**GIVEN, "target": HOST.with_measured(None)}
+    base = {**GIVEN, "target": TARGET.with_measured(None)}
     assert compile_key(**base) != compile_key(**{**base, **change})
 
 
 def test_what_changes_from_run_to_run_does_not_count():
-    other = dataclasses.replace(HOST, name="other", frequency_ghz=HOST.frequency_ghz + 0.1)
+    other = dataclasses.replace(TARGET, name="other", frequency_ghz=TARGET.frequency_ghz + 0.1)
     assert compile_key(**GIVEN) == compile_key(**{**GIVEN, "target": other})
 
 

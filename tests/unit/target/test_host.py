@@ -194,9 +194,9 @@ def test_what_cannot_run_here_does_not_stand_for_the_machine(name):
 
 PRINT_HOST = """
 from tilewright.target import Target
-from tilewright.target.host import present
+from tilewright.target.host import present, this_machine
 host = Target.host()
-assert present() == (host.arch, host.code_features)
+assert present() == (this_machine().arch, this_machine().code_features)
 print(host.cpu, host.vector_bytes, Target.named("host") is host)
 """
 
