@@ -243,9 +243,10 @@ class Importer:
             scope[sparse.values.name] = self._dense(sparse)
 
     def _constant(self, tensor: onnx.TensorProto) -> Item:
-        if tensor.data_type == onnx.TensorProto.STRING:
+        try:
+            dtype_of_onnx(tensor.data_type)
+        except Declined:
             return opaque_constant(tensor)
-        _known_type(tensor.data_type, quoted(tensor.name))
         array = array_of(tensor)
         self.builder.purse.fill(array.size)
         return self.builder.constant(array, tensor.name)

@@ -110,7 +110,7 @@ def _with_form(node: Unsupported, opaque: Sequence[onnx.TypeProto]) -> Unsupport
 
 
 def opaque_constant(tensor: onnx.TensorProto) -> Opaque:
-    """Weights that no array holds: strings."""
+    """Weights of a type that no graph has: strings, complex numbers."""
     own = onnx.TensorProto()
     own.CopyFrom(tensor)
     own.name = fresh_name()
