@@ -116,6 +116,7 @@ def loop(g: Growth, op: str) -> None:
     """A carried value, which may grow, and what it is in each turn; a condition may end the loop.
 
     One without a limit goes on until then. A second value is handed on as it came, if there is one.
+    A placeholder without dimensions may stand for the carried value until the first turn.
     """
     x = g.pick(KINDS, high=3)
     endless = g.draw.random() < 0.3
@@ -126,6 +127,11 @@ def loop(g: Growth, op: str) -> None:
     handed = [g.name("b")] if g.draw.random() < 0.4 else []
     grows = x.rank > 0 and g.draw.random() < 0.25
     nodes, last = _chain(g, carried, x.type, [] if grows else handed or [other.name])
+    begin = x
+    if x.rank > 0 and not grows and g.draw.random() < 0.25:
+        begin, wide = g.new(x.type, []), g.name("b")
+        nodes.append(helper.make_node("Add", [last, other.name], [wide]))
+        last = wide
     more = g.name("b")
     if not endless and g.draw.random() < 0.5:
         nodes.append(helper.make_node("Identity", [going], [more]))
@@ -149,7 +155,7 @@ def loop(g: Growth, op: str) -> None:
     for info in (*body.input[:2], body.output[0]):  # onnxruntime wants to know
         info.type.tensor_type.shape.SetInParent()
     start = g.parameter(np.array(1, np.bool_)) if g.draw.random() < 0.7 else None
-    g.add(op, [count, start, x, *([other] * len(handed))], 2 + len(handed), body=body)
+    g.add(op, [count, start, begin, *([other] * len(handed))], 2 + len(handed), body=body)
 
 
 def _before(g: Growth, turn: str, turns: int, result: str) -> onnx.NodeProto:

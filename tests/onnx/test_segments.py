@@ -149,3 +149,23 @@ def test_constants_that_are_strings_belong_to_what_reads_them():
     assert [node.op for node in module.by_reference] == ["Gather", "Equal"]
     x = np.float32([[0, 2, 1], [5, 2, 1], [0, 1, 0]])
     np.testing.assert_array_equal(module.run({"x": x})[0], [1, 0, 1])
+
+
+def test_a_string_as_an_output_is_no_result_of_a_graph():
+    words = helper.make_tensor("words", TensorProto.STRING, [2], [b"cat", b"dog"])
+    graph = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])],
+        "words",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"]),
+            helper.make_tensor_value_info("words", TensorProto.STRING, [2]),
+        ],
+        [words],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with pytest.warns(tw.TilewrightWarning, match="as a whole, because an output is a constant"):
+        module = tw.compile(model, cache=False)
+    y, found = module.run({"x": np.float32([1, 2])})
+    np.testing.assert_array_equal(y, [-1, -2])
+    assert found.tolist() == ["cat", "dog"]

@@ -1,7 +1,7 @@
 """An ONNX model becomes a graph: one walk over its nodes, a handler for each.
 
 A node without a handler is replaced by the body of its ONNX function, if it has one; what is left
-runs on the ONNX reference implementation (`reference/nodes.py`): by itself, or together with its
+falls back to the ONNX reference implementation (`fallback.py`): by itself, or together with its
 neighbours where what lies between them has no form before a run (`segments.py`). Nodes for which
 that is no way either are noted (`notes.py`), and the walk goes on: one error names them all.
 """
@@ -9,7 +9,7 @@ that is no way either are noted (`notes.py`), and the walk goes on: one error na
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,18 +23,17 @@ from tilewright.frontend.onnx.budget import Budget
 from tilewright.frontend.onnx.check import (
     Found,
     below,
-    captured_names,
     contradiction,
     domain_of,
     graphs_of,
     left_out,
     mismatch,
-    nested,
     opsets_of,
     unknown,
 )
 from tilewright.frontend.onnx.control import Following, RanksDiffer
 from tilewright.frontend.onnx.extent import expanded_nodes, is_about_limits
+from tilewright.frontend.onnx.fallback import fall_back, reads_opaque, require_forms, waits
 from tilewright.frontend.onnx.functions import CalledNodes, function_body
 from tilewright.frontend.onnx.named_sizes import dims_of
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
@@ -44,9 +43,8 @@ from tilewright.frontend.onnx.notes import (
     Stuck,
     about_model,
     reason_of,
-    reference_refuses,
 )
-from tilewright.frontend.onnx.reference.nodes import opaque_constant, reference_node
+from tilewright.frontend.onnx.reference.nodes import opaque_constant
 from tilewright.frontend.onnx.registry import (
     HANDLERS,
     MODEL_PROBLEMS,
@@ -73,7 +71,6 @@ from tilewright.frontend.onnx.settled import (
     element_type,
     length_of,
     named_parts,
-    parameters,
     part_name,
 )
 from tilewright.frontend.onnx.sparse import paid_dense
@@ -137,6 +134,7 @@ class Importer:
         self.budget = Budget(model, self.nodes)
         self.notes = Notes(model)
         self.inside = ""  # the graph that is being walked, empty for the model's own
+        self.has_opaque = False  # whether some value has no form before a run
         known = settled or Settled()
         self.builder.spreads, self.builder.claims = known.spreads, self.claims
         self.builder.guards = self.guards = Guards(known.flipped.union(flipped))
@@ -154,7 +152,7 @@ class Importer:
             self._inputs(scope)
             names = [o.name for o in proto.output]
             outputs = list(zip(names, self.walk(proto.node, names, scope), strict=True))
-            self._require_forms(outputs)
+            require_forms(self.notes, [item for _, item in outputs])
             if self.settled is None and not all(isinstance(v, Value) for _, v in outputs):
                 raise Unknown("an output is not a tensor")
             if any(isinstance(v, Stacked | Grown) for _, v in outputs):
@@ -169,14 +167,6 @@ class Importer:
         lengths = tuple(length_of(item) for _, item in outputs)
         nodes, equal = tuple(self.notes.by_reference.values()), frozenset(self.claims.equal)
         return Imported(graph, nodes, lengths, equal, self.guards.noted, self.notes.waits)
-
-    def _require_forms(self, outputs: Sequence[tuple[str, Item]]) -> None:
-        """Outputs of which not even the rank is known are no results of a graph."""
-        opaque = [item for _, item in outputs if isinstance(item, Opaque)]
-        for item in opaque:
-            self.notes.formless.update(item.segment.notes)
-        if opaque:
-            raise Stuck("an output")
 
     def walk(
         self, nodes: Sequence[onnx.NodeProto], wanted: Sequence[str], scope: Scope
@@ -248,9 +238,11 @@ class Importer:
             scope[sparse.values.name] = self._dense(sparse)
 
     def _constant(self, tensor: onnx.TensorProto) -> Item:
-        if tensor.data_type == onnx.TensorProto.STRING:
+        try:
+            dtype_of_onnx(tensor.data_type)
+        except Declined:
+            self.has_opaque = True
             return opaque_constant(tensor)
-        _known_type(tensor.data_type, quoted(tensor.name))
         array = array_of(tensor)
         self.builder.purse.fill(array.size)
         return self.builder.constant(array, tensor.name)
@@ -344,71 +336,39 @@ class Importer:
         self, found: Found, node: OnnxNode, inputs: list[Item], scope: Scope, formless: str
     ) -> Sequence[Item]:
         domain = domain_of(found.proto)
-        captured = {n: scope[n] for n in captured_names(node.proto) if n in scope}
-        values = [v for v in inputs if v is None or isinstance(v, Value)]
         handler = HANDLERS.get((domain, node.op))
-        is_local = (node.proto.domain, node.op) in self.local_functions
-        if any(isinstance(v, Opaque) for v in (*inputs, *captured.values())) and not is_local:
-            formless = formless or "it reads what has no form before a run"
+        is_call = handler is None and (node.proto.domain, node.op) in self.local_functions
+        if not (formless or is_call) and self.has_opaque and reads_opaque(found, inputs, scope):
+            formless = "it reads what has no form before a run"
         if formless:
-            return self._by_reference(found, node, inputs, captured, scope, formless)
-        before = self.notes.copy() if any(captured) or any(graphs_of(found.proto)) else self.notes
+            return self._by_reference(found, inputs, scope, formless)
+        values = [v for v in inputs if v is None or isinstance(v, Value)]
+        before = self.notes.copy() if any(graphs_of(found.proto)) else self.notes
         why = "it has no kernel"
         try:
-            if len(values) < len(inputs) and node.op not in TAKE_SEQUENCES and not is_local:
+            if not is_call and len(values) < len(inputs) and node.op not in TAKE_SEQUENCES:
                 raise Unknown(f"{shown(node.op)} of a sequence")
             if handler is not None:
                 results = called(handler, self.builder, node, inputs)
-                self.notes.waits |= node.op in TOLD and self._waits(found, scope)
+                self.notes.waits |= node.op in TOLD and waits(self.builder, found, scope)
                 return results
         except Declined as reason:
             why = str(reason)
             self.notes = before  # graphs inside run with the node
         except Unknown as reason:
             self.notes = before
-            return self._by_reference(found, node, inputs, captured, scope, str(reason))
+            return self._by_reference(found, inputs, scope, str(reason))
         body = function_body(self.local_functions, domain, node, values)
         if body is not None:
             return self._inlined(body, found, inputs)
-        return self._by_reference(found, node, inputs, captured, scope, why)
+        return self._by_reference(found, inputs, scope, why)
 
     def _by_reference(
-        self,
-        found: Found,
-        node: OnnxNode,
-        inputs: Sequence[Item],
-        captured: Mapping[str, Item | Lost],
-        scope: Scope,
-        why: str,
+        self, found: Found, inputs: Sequence[Item], scope: Scope, why: str
     ) -> Sequence[Item]:
-        """A node as a part of a segment; its results are opaque if they have no form."""
-        self._require_reference(found, scope, why)
-        around = {name: v for name, v in captured.items() if not isinstance(v, Lost)}
-        declared = {} if self.inside else self.notes.declared
-        note = self.notes.describe(found, scope, why)
-        made = reference_node(self.builder, node, inputs, self.opsets, around, declared, note)
-        self.budget.copy(made.copied_bytes, "nodes that run in several places")
-        self.notes.by_reference.update(made.ran)
-        return made.results
-
-    def _require_reference(self, found: Found, scope: Scope, why: str) -> None:
-        """Refuse a node that the reference implementation cannot run, with all inside of it."""
-        refused = [
-            (f, reference_refuses(f.proto, f.opsets, declined=f.proto is found.proto))
-            for f in nested(found, {})
-        ]
-        if any(reason for _, reason in refused) and self._waits(found, scope):
-            raise Unknown(why)
-        for inner, reason in refused:
-            if reason:
-                self.notes.add_broken(*self.notes.describe(inner, scope, f"{why}, and {reason}"))
-        if any(reason for _, reason in refused):
-            raise Stuck(found.name)
-
-    def _waits(self, found: Found, scope: Scope) -> bool:
-        """Whether something must be known of a node that only a run tells."""
-        items = [scope[name] for name in parameters(found.proto)]
-        return any(isinstance(v, Value) and self.builder.contents(v) is None for v in items)
+        made = fall_back(self.builder, self.notes, self.budget, found, inputs, scope, why)
+        self.has_opaque |= any(isinstance(item, Opaque) for item in made)
+        return made
 
     def _inlined(
         self, body: onnx.FunctionProto, found: Found, inputs: Sequence[Item]

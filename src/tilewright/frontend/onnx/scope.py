@@ -15,6 +15,7 @@ from tilewright.frontend.onnx.segments import Opaque
 from tilewright.graph import Value
 
 __all__ = ["Grown", "Item", "Lost", "Nested", "Opaque", "Scope", "Stacked", "Tensors"]
+__all__ += ["seen"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +81,12 @@ class Nested(dict[str, Item | Lost]):
             found = self._outside(found)
         self[name] = found
         return found
+
+    def seen(self, name: str) -> Item | Lost | None:
+        """What a name stands for here or around, without bringing it in."""
+        return self[name] if super().__contains__(name) else seen(name, self._around)
+
+
+def seen(name: str, scope: Scope) -> Item | Lost | None:
+    """What a name stands for, wherever it was made; None also if nothing has the name."""
+    return scope.seen(name) if isinstance(scope, Nested) else scope.get(name)

@@ -15,7 +15,6 @@ from onnx.helper import make_node, make_value_info
 
 from tilewright.errors import CallError
 from tilewright.frontend.onnx.check import domain_of
-from tilewright.frontend.onnx.node import OnnxNode
 from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.scope import Item, Stacked, Tensors
 from tilewright.frontend.onnx.segments import Opaque, Place, Segment, fresh_name, renamed
@@ -53,7 +52,7 @@ class Referred:
 
 def reference_node(
     b: Builder,
-    node: OnnxNode,
+    node: onnx.NodeProto,
     inputs: Sequence[Item],
     opsets: Mapping[str, int],
     captured: Mapping[str, Item],
@@ -71,10 +70,10 @@ def reference_node(
     parts = [operand.segment for operand in operands]
     if any(part.opsets and part.opsets != opsets for part in parts):
         raise Unknown("nodes of different opsets would run together")
-    proto = renamed(node.proto, {n: o.name for n, o in zip(captured, around, strict=True) if o})
+    proto = renamed(node, {n: o.name for n, o in zip(captured, around, strict=True) if o})
     proto.input[:] = [operand.name if operand is not None else "" for operand in given]
-    proto.output[:] = [fresh_name() if name else "" for name in node.proto.output]
-    kinds = _result_kinds(b, proto, operands, opsets, node.proto.output, declared)
+    proto.output[:] = [fresh_name() if name else "" for name in node.output]
+    kinds = _result_kinds(b, proto, operands, opsets, node.output, declared)
     noted = {note[0]: _with_form(note[1], [kind for kind, known in kinds.values() if not known])}
     segment = Segment.joined(parts).followed_by(proto, opsets, noted)
     tensors = [(name, proto_, kind) for name, (proto_, kind) in kinds.items() if kind is not None]
@@ -88,7 +87,9 @@ def reference_node(
     read = [make_value_info(name, type_proto(v)) for name, v in segment.tensors.items()]
     given_back = [make_value_info(name, proto_) for name, proto_, _ in tensors]
     payload = segment.model(read, given_back).SerializeToString()
-    op = Host(KIND, payload, node.op, tuple(kind for *_, kind in tensors), host_function(payload))
+    op = Host(
+        KIND, payload, node.op_type, tuple(kind for *_, kind in tensors), host_function(payload)
+    )
     made = b.add_all(op, *segment.tensors.values(), fold=False)
     values |= {name: value for (name, *_), value in zip(tensors, made, strict=True)}
     copied = len(payload) if len(segment.nodes) > 1 else 0
@@ -110,7 +111,7 @@ def _with_form(node: Unsupported, opaque: Sequence[onnx.TypeProto]) -> Unsupport
 
 
 def opaque_constant(tensor: onnx.TensorProto) -> Opaque:
-    """Weights that no array holds: strings."""
+    """Weights of a type that no graph has: strings, complex numbers."""
     own = onnx.TensorProto()
     own.CopyFrom(tensor)
     own.name = fresh_name()
