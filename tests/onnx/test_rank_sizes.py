@@ -122,6 +122,21 @@ def compared(model: onnx.ModelProto, *every: dict[str, Array]) -> tilewright.Mod
     return module
 
 
+def test_scales_and_zero_points_of_one_element_are_for_all() -> None:
+    model = parser.parse_model("""<ir_version: 9, opset_import: ["" : 20]>
+        g (float[2, 3] x, float[n] s, uint8[m] p) => (uint8[2, 3] y, float[2, 3] z) {
+            y = QuantizeLinear(x, s, p)
+            z = DequantizeLinear(y, s, p)
+        }""")
+    x = np.linspace(0, 5, 6, dtype=np.float32).reshape(2, 3)
+    scales, zeros = np.array([0.25, 0.5, 1], np.float32), np.array([3, 4, 5], np.uint8)
+    compared(model, *({"x": x, "s": scales[:n], "p": zeros[:n]} for n in (3, 1)))
+
+
+def test_a_transform_of_real_or_of_complex_numbers() -> None:
+    check(parsed("g (float[2, n, c] x) => (float a) { a = DFT(x) }"), (1, 2))
+
+
 def test_a_loop() -> None:
     """The reference joins what turns give, instead of stacking it."""
     model = parsed("""g (float[n, 2] x) => (float[a] y) {

@@ -22,7 +22,7 @@ from tilewright.tensor.printer import print_node
 if TYPE_CHECKING:
     from tilewright.graph.builder import Builder
 
-__all__ = ["Guard", "Guards", "decided", "holds"]
+__all__ = ["Guard", "Guards", "decided", "holds", "is_one"]
 
 USUAL: Final = (67, 71, 73, 79, 83, 89, 97, 101)
 """Sizes as most runs have them: neither zero nor one, and no two of them equal."""
@@ -98,6 +98,11 @@ def holds(b: Builder, condition: tir.Expr, what: str) -> bool:
     if known is None:
         return b.guards.decide(condition, what) if b.guards is not None else False
     return known
+
+
+def is_one(b: Builder, dim: tir.Expr, what: str) -> bool:
+    """Whether a dimension is one; a guard decides where only a run tells."""
+    return holds(b, dim.eq(1), f"{what} = 1")
 
 
 def decided(b: Builder, numbers: Sequence[tir.Expr] | None, what: str) -> list[int] | None:

@@ -1,12 +1,14 @@
-"""What a run that ends with a size of one says about it."""
+"""What a run that ends because of its sizes says about a version that would do."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from tilewright.dtypes import f32
-from tilewright.runtime.failures import OR_ONE
-from tilewright.runtime.meetings import GuardError, Meetings
+from tilewright.runtime.failures import FALSE_HERE, OR_ONE, TRUE_HERE
+from tilewright.runtime.meetings import GuardError, Meetings, Wanted
 from tilewright.runtime.program import Port, Program, Size, SizeExpr, SizeOp
 from tilewright.runtime.sizes import compared
 
@@ -72,3 +74,50 @@ def test_what_is_compared_before_data_tell_is_one_as_well() -> None:
     assert ones(found, 2, 1, 3) == {"n"}
     assert ones(found, 2, 3, 1) is None
     assert ones(found, 4, 1, 1, 1, 3) == {"n"}
+
+
+def guarded_program(*guards: tuple[str, SizeExpr]) -> Program:
+    sizes = [Size(name) for name in "nmk"]
+    sizes += [Size(name, (*ONE, *value, (SizeOp.FLOORDIV, 0))) for name, value in guards]
+    inputs = [Port(name, f32, (-1 - k,), (name,), k) for k, name in enumerate("nmk")]
+    return Program("p", tuple(inputs), (), tuple(sizes), (), (), ())
+
+
+def wanted(found: Program, which: int, *sizes: int) -> Wanted:
+    with pytest.raises(GuardError) as caught:
+        Meetings(found).require_made_for(which, (*sizes, *[0] * (len(found.sizes) - len(sizes))))
+    return caught.value.wanted
+
+
+def is_(number: int, value: int) -> SizeExpr:
+    return (*size(number), (SizeOp.CONST, value), (SizeOp.EQ, 0))
+
+
+NOT: SizeExpr = ((SizeOp.NOT, 0),)
+
+
+def test_a_guard_that_fails_says_what_a_version_must_know() -> None:
+    found = guarded_program(
+        (f"n == 1{FALSE_HERE}", (*is_(0, 1), *NOT)),
+        (f"m == 2{FALSE_HERE}", (*is_(1, 2), *NOT)),
+        (f"k == 1{TRUE_HERE}", is_(2, 1)),
+    )
+    assert wanted(found, 3, 1, 3, 1) == Wanted(frozenset("n"))
+    assert wanted(found, 4, 3, 2, 1) == Wanted(flipped=frozenset({"m == 2"}))
+    assert wanted(found, 5, 3, 3, 3) == Wanted(flipped=frozenset({"k == 1"}))
+    assert wanted(found, 3, 1, 2, 3) == Wanted(frozenset("n"), frozenset({"m == 2", "k == 1"}))
+
+
+def test_a_guard_says_what_it_is_for() -> None:
+    found = guarded_program((f"n == 1{FALSE_HERE}", (*is_(0, 1), *NOT)))
+    with pytest.raises(GuardError, match="`n == 1` is true, which decides ranks or axes"):
+        Meetings(found).require_made_for(3, (1, 2, 2, 0))
+
+
+def test_programs_that_may_meet_other_sizes() -> None:
+    assert Meetings(guarded_program((f"a{TRUE_HERE}", is_(0, 1)))).are_any
+    plain = guarded_program()
+    assert not Meetings(plain).are_any
+    assert not Meetings(plain).share_names
+    twice = replace(plain, inputs=(*plain.inputs, plain.inputs[0]))
+    assert Meetings(twice).share_names

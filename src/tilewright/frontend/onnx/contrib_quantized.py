@@ -17,6 +17,7 @@ from tilewright.frontend.onnx.reductions import mean
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.windows import channels_first, channels_last
 from tilewright.graph import Builder, Value
+from tilewright.graph.guards import is_one
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import select
 
@@ -120,7 +121,7 @@ def _scalar(b: Builder, zero: Value | None) -> Value | None:
     """A zero point for all without dimensions; one for each column as it is."""
     if zero is None or zero.rank == 0:
         return zero
-    return b.reshape(zero, ()) if tir.int_value(zero.shape[0]) == 1 else zero
+    return b.reshape(zero, ()) if is_one(b, zero.shape[0], "zero points") else zero
 
 
 @onnx_op("QLinearConv", domain=DOMAIN)

@@ -22,6 +22,7 @@ from tilewright.frontend.onnx.windows import (
     require_near,
 )
 from tilewright.graph import Builder, Value
+from tilewright.graph.guards import is_one
 from tilewright.graph.ops.window import FIT, G030, Conv, ConvTranspose
 from tilewright.graph.sizes import fixed, sized, tidy
 from tilewright.tensor import ir as tir
@@ -232,10 +233,10 @@ def _centred(b: Builder, x: Value, zero: Value | None) -> Value:
     """Integers minus their zero point; weights may have one for each filter."""
     if zero is None or _is_zero(b, zero):
         return x
-    if zero.rank == 1 and fixed(zero.shape[0]) != 1:
-        zero = b.reshape(zero, [zero.shape[0], *(1 for _ in range(x.rank - 1))])
-    elif zero.rank == 1:
+    if zero.rank == 1 and is_one(b, zero.shape[0], "zero points"):
         zero = b.reshape(zero, ())
+    elif zero.rank == 1:
+        zero = b.reshape(zero, [zero.shape[0], *(1 for _ in range(x.rank - 1))])
     return b.map(lambda v, z: v.to(i32) - z.to(i32), x, zero)
 
 

@@ -24,7 +24,7 @@ from tilewright.frontend.onnx.reductions import widened
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.spending import pay_elements
 from tilewright.graph import Builder, Value
-from tilewright.graph.guards import decided
+from tilewright.graph.guards import decided, is_one
 from tilewright.graph.ir import Array
 from tilewright.graph.ops import axis, picked
 from tilewright.graph.ops.gather import Gather
@@ -59,7 +59,7 @@ def dft(
     if along is not None:
         known = decided(b, b.integers(along), "axis")
         named = node.decline("the axis depends on data") if known is None else known[0]
-    where = normal_axis(named, x.rank)
+    where, x = normal_axis(named, x.rank), _with_parts(b, x)
     inverse, half = bool(node.int("inverse")), bool(node.int("onesided"))
     size = x.shape[where]
     n = tidy((size - 1) * 2) if inverse and half else size
@@ -92,8 +92,7 @@ def stft(
 
     Exporters leave out the dimension of real and imaginary parts where all numbers are real.
     """
-    if x.rank == 2:
-        x = b.reshape(x, (*x.shape, 1))
+    x = b.reshape(x, (*x.shape, 1)) if x.rank == 2 else _with_parts(b, x)
     hop = known_scalar(b, node, "frame_step", step)
     if length is not None:
         n = tir.as_index(known_scalar(b, node, "frame_length", length))
@@ -117,6 +116,13 @@ def stft(
     half = bool(node.int("onesided", 1))
     found = _transformed(b, node, _fitted(b, rows, n), n, inverse=False, half=half)
     return converted(b, b.reshape(found, (batch, frames, *found.shape[1:])), x.dtype)
+
+
+def _with_parts(b: Builder, x: Value) -> Value:
+    """With one part of numbers that are real, or two of complex ones, also where a run tells."""
+    if not x.rank or fixed(x.shape[-1]) is not None:
+        return x
+    return b.reshape(x, (*x.shape[:-1], 1 if is_one(b, x.shape[-1], "parts") else 2))
 
 
 def _fitted(b: Builder, rows: Value, n: tir.Expr) -> Value:

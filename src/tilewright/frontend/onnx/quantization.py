@@ -11,6 +11,7 @@ from tilewright.frontend.onnx.conversions import converted, held
 from tilewright.frontend.onnx.node import OnnxNode, dtype_of_onnx, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.graph import Builder, Value
+from tilewright.graph.guards import is_one
 from tilewright.graph.sizes import as_shape, fixed
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call, select
@@ -64,7 +65,7 @@ def aligned(b: Builder, part: Value, x: Value, axis: int, block: int = 0) -> Val
             x.shape,
             lambda *o: tuple(i // block if k == axis else i for k, i in enumerate(o)),
         )
-    if part.rank == 0 or (part.rank == 1 and fixed(part.shape[0]) == 1):
+    if part.rank == 0 or (part.rank == 1 and is_one(b, part.shape[0], "scales")):
         return b.reshape(part, ())
     if part.rank > 1:
         return part

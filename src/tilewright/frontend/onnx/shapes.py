@@ -10,7 +10,7 @@ from tilewright.frontend.onnx.node import OnnxNode, normal_axis, normal_border
 from tilewright.frontend.onnx.registry import onnx_op
 from tilewright.frontend.onnx.told import elements, expanded, reshaped
 from tilewright.graph import Builder, Value
-from tilewright.graph.guards import decided, holds
+from tilewright.graph.guards import decided, holds, is_one
 from tilewright.graph.ir import Shape
 from tilewright.graph.sizes import dims_equal, fixed, product, tidy
 from tilewright.graph.spread import broadcast_shape
@@ -136,8 +136,7 @@ def squeeze(b: Builder, node: OnnxNode, x: Value, axes: Value | None = None) -> 
     """Without some dimensions of size one; without all of them if none are named."""
     dropped = known_axes(b, node, x.rank, axes)
     if dropped is None or (not dropped and axes is None):  # an attribute without any names none
-        ones = ((k, holds(b, d.eq(1), f"dimension {k} = 1")) for k, d in enumerate(x.shape))
-        dropped = [k for k, is_one in ones if is_one]
+        dropped = [k for k, d in enumerate(x.shape) if is_one(b, d, f"dimension {k}")]
     return b.reshape(x, [d for k, d in enumerate(x.shape) if k not in dropped])
 
 
