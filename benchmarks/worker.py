@@ -129,14 +129,17 @@ class Worker:
         arrays = kinds.inputs(model)
         gc.enable()  # as in any program
         try:
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             run = getattr(self.engine, way)(model, arrays, scratch)
-            seconds = time.perf_counter() - start
+            times = {
+                "seconds": time.perf_counter() - start,
+                "cpu_seconds": time.process_time() - busy,
+            }
             run()
         except Exception as problem:  # noqa: BLE001 (an engine may fail in any way it likes)
             traceback.print_exc()
             return {"why": _reason(problem)}
-        return {"seconds": seconds, **asdict(Memory.now())}
+        return {**times, **asdict(Memory.now())}
 
     def unload(self) -> dict[str, Any]:
         """Forget the workload and free its memory."""

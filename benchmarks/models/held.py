@@ -27,6 +27,7 @@ __all__ = ["Held", "measure", "table", "write"]
 YARDSTICK: Final = "onnxruntime"
 WAYS: Final = ("compile_model", "compile_small", "open_model", "open_small")
 """In an order in which each finds its file."""
+OPEN: Final = "open_model"
 FILES: Final = ("model.tw", "small.tw")
 
 
@@ -69,9 +70,6 @@ def measure(model: Model, path: Path, threads: int) -> Held:
             ways[way] = ask_alone(SUBJECT, threads, {}, "held", workload, scratch, way=way)
         files = {name: _size(Path(scratch) / name) for name in FILES}
     return Held(model.name, threads, _size(path), ways, files)
-
-
-OPEN: Final = "open_model"
 
 
 def _size(path: Path) -> int:
