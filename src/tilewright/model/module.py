@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tilewright.model.assemble import Assembled
     from tilewright.model.origin import Origin
 
-__all__ = ["Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
+__all__ = ["EXPANSION", "Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
 __all__ += ["stored_nodes", "to_keep", "tool"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
