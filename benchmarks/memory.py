@@ -15,18 +15,22 @@ RESET_PEAK: Final = "5"
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes in memory now, and the most since the peak was reset; of mapped files what was read."""
+    """Bytes in memory now, and the most since the peak was reset; of mapped files what was read.
+
+    `own` are those that no file stands behind: the system cannot have them back.
+    """
 
     resident: int
     peak: int
+    own: int
 
     @classmethod
     def now(cls) -> Self:
         """What `/proc/self/status` says."""
         lines = (PROCESS / "status").read_text(encoding="utf-8").splitlines()
         fields = dict(line.partition(":")[::2] for line in lines)
-        resident, peak = (int(fields[name].split()[0]) << 10 for name in ("VmRSS", "VmHWM"))
-        return cls(resident, peak)
+        names = ("VmRSS", "VmHWM", "RssAnon")
+        return cls(*(int(fields[name].split()[0]) << 10 for name in names))
 
     @classmethod
     def start(cls) -> Self:

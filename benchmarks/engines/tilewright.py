@@ -22,6 +22,7 @@ from tilewright import options
 
 PEER: Final = False
 ARTEFACT: Final = "model.tw"
+SMALL: Final = "small.tw"
 
 _threads: list[int] = []
 
@@ -92,6 +93,28 @@ def deploy(workload: ModelWorkload, scratch: str) -> dict[str, Any]:
 
 def open_model(_workload: ModelWorkload, arrays: Arrays, scratch: str) -> Callable[[], Any]:
     return partial(tw.load(Path(scratch) / ARTEFACT).run, arrays)
+
+
+def compile_model(workload: ModelWorkload, arrays: Arrays, scratch: str) -> Callable[[], Any]:
+    """Compile as if for the first time; `open_model` finds what is written."""
+    return _compiled_to(Path(scratch) / ARTEFACT, workload, arrays, small=False)
+
+
+def compile_small(workload: ModelWorkload, arrays: Arrays, scratch: str) -> Callable[[], Any]:
+    """The same for a small file and `open_small`."""
+    return _compiled_to(Path(scratch) / SMALL, workload, arrays, small=True)
+
+
+def open_small(_workload: ModelWorkload, arrays: Arrays, scratch: str) -> Callable[[], Any]:
+    return partial(tw.load(Path(scratch) / SMALL).run, arrays)
+
+
+def _compiled_to(
+    path: Path, workload: ModelWorkload, arrays: Arrays, *, small: bool
+) -> Callable[[], Any]:
+    module = tw.compile(workload.path, threads=_threads[0], cache=False, small=small)
+    module.save(path)
+    return partial(module.run, arrays)
 
 
 def _trace(steps: int, _arrays: Arrays) -> Runner:

@@ -14,7 +14,7 @@ from benchmarks.models.workload import ModelWorkload
 from benchmarks.process import LOAD_SECONDS, EngineGoneError, EngineProcess
 from benchmarks.report import SUBJECT
 
-__all__ = ["DEPLOYABLE", "footprint"]
+__all__ = ["DEPLOYABLE", "ask_alone", "footprint"]
 
 DEPLOYABLE: Final = (SUBJECT, "onnxruntime")
 
@@ -26,19 +26,20 @@ def footprint(
     with tempfile.TemporaryDirectory() as scratch:
         facts: dict[str, Any] = {}
         for request in ("deploy", "footprint") if engine == SUBJECT else ("footprint",):
-            facts |= _ask_alone(engine, threads, environment, request, workload, scratch)
+            facts |= ask_alone(engine, threads, environment, request, workload, scratch)
             if "why" in facts:
                 break
         return facts
 
 
-def _ask_alone(
+def ask_alone(
     engine: str,
     threads: int,
     environment: Mapping[str, str],
     request: str,
     workload: ModelWorkload,
     scratch: str,
+    **details: str,
 ) -> dict[str, Any]:
     """The answer of a process that gets this one request."""
     try:
@@ -49,7 +50,7 @@ def _ask_alone(
         if "missing" in process.hello:
             return {"why": process.hello["missing"]}
         return process.ask(
-            request, timeout=LOAD_SECONDS, workload=workload.to_dict(), scratch=scratch
+            request, timeout=LOAD_SECONDS, workload=workload.to_dict(), scratch=scratch, **details
         )
     except EngineGoneError as gone:
         return {"why": str(gone)}

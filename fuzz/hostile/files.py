@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fuzz.hostile.damage import damaged
 from tilewright.abi import ABI_VERSION
+from tilewright.model.module import EXPANSION
 from tilewright.runtime import artefact
 
 __all__ = ["mutated_artefact", "mutated_kernel", "weights_differ_only"]
@@ -18,14 +19,17 @@ VALUES_MORE: Final[tuple[Any, ...]] = ([], {}, [0], 1.5, "\x1b[31m", ["call"], "
 
 
 def mutated_artefact(rng: random.Random, content: bytes) -> tuple[str, bytes]:
-    """A kind of mutant and its bytes: damage, or other metadata with checksums that fit."""
-    if rng.random() < 0.5:
-        kind, data = damaged(rng, content)
-        return f"artefact {kind}", data
+    """A kind of mutant and its bytes: damage, or other metadata with checksums that fit.
+
+    Loading a small file runs a program of it: what that does is not promised of the latter.
+    """
     head = artefact._START
     rows = [list(row) for row in artefact._SECTION.iter_unpack(_sections(content))]
     offset, size, _ = rows[0]
     data = json.loads(content[offset : offset + size])
+    if rng.random() < 0.5 or EXPANSION in data["extra"]:
+        kind, mutant = damaged(rng, content)
+        return f"artefact {kind}", mutant
     _change(rng, data)
     metadata = json.dumps(data).encode()
     code, weights = (content[o : o + s] for o, s, _ in rows[1:])

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import external_data_helper, numpy_helper, parser
 
-__all__ = ["SEEDS", "write_seed"]
+__all__ = ["SEEDS", "wide_seed", "write_seed"]
 
 OPSETS: Final = '"" : 20, "own" : 1, "ai.onnx.ml" : 3, "com.microsoft" : 1'
 HEAD: Final = f"<ir_version: 9, opset_import: [{OPSETS}]>\n"
@@ -25,6 +25,10 @@ conv (float[n, 3, 8, 8] x) => (float[n, 5] y) {
   f = Flatten <axis = 1> (g)
   h = Gemm <transB = 1> (f, v, c)
   y = Softmax <axis = -1> (h)
+}"""
+WIDE: Final = """
+wide (float[1, 32, 24, 24] x) => (float[1, 32, 24, 24] y) {
+  y = Conv <pads = [1, 1, 1, 1], kernel_shape = [3, 3]> (x, w)
 }"""
 BLOCK: Final = """
 block (float[n, s, 8] x) => (float[n, s, 8] y) {
@@ -188,6 +192,7 @@ def _bytes(*shape: int) -> np.ndarray:
 WEIGHTS: Final[Mapping[str, dict[str, np.ndarray]]] = {
     "conv": {"w": _floats(4, 3, 3, 3), "b": _floats(4), "scale": _floats(4), "bias": _floats(4)}
     | {"mean": _floats(4), "var": np.ones(4, np.float32), "v": _floats(5, 4), "c": _floats(5)},
+    "wide": {"w": _floats(32, 32, 3, 3)},
     "block": {"wq": _floats(8, 8), "wk": _floats(8, 8), "wv": _floats(8, 8)}
     | {"g": _floats(8), "be": _floats(8), "root": np.array(2, np.float32)}
     | {"heads": _integers(0, -1, 2, 4), "flat": _integers(0, -1, 8)},
@@ -235,6 +240,10 @@ SEEDS: Final[Mapping[str, Callable[[], onnx.ModelProto]]] = {
     for name, text in {**TEXTS, **TEXTS_MORE, **TEXTS_OTHER, **TEXTS_LAST}.items()
 }
 """Models by name; `write_seed` also knows `external`, the first of them with data beside it."""
+
+
+wide_seed: Final = _text_seed("wide", WIDE)
+"""A model with Winograd weights, for a small file."""
 
 
 def write_seed(name: str, folder: Path) -> onnx.ModelProto:

@@ -23,7 +23,7 @@ from fuzz.hostile.feeds import anything, would_be_long, zeros
 from fuzz.hostile.files import mutated_artefact, mutated_kernel, weights_differ_only
 from fuzz.hostile.nodes import random_node
 from fuzz.hostile.places import PLACES, put_in_place
-from fuzz.hostile.seeds import SEEDS, write_seed
+from fuzz.hostile.seeds import SEEDS, wide_seed, write_seed
 from fuzz.hostile.structure import mutated
 from fuzz.hostile.trial import Limits, Outcome, attempt, only_a_run_follows
 
@@ -81,15 +81,18 @@ class Workshop:
         for name in self.names:
             self.seeds[name] = write_seed(name, inside)
             self._keep_artefact(_written(inside, self.seeds[name].SerializeToString()))
+        if only in (None, "artefacts"):
+            wide = _written(inside, wide_seed().SerializeToString())
+            self._keep_artefact(wide, small=True)
         entries = self.caches.kernels.entries()
         self.kernels = [(entry.key, entry.path.read_bytes()) for entry in entries]
 
-    def _keep_artefact(self, path: Path) -> None:
+    def _keep_artefact(self, path: Path, *, small: bool = False) -> None:
         from tilewright.errors import ArtefactError
 
         file = path.with_suffix(".tw")
         try:
-            self._module(path).save(file)
+            self._module(path, small=small).save(file)
         except ArtefactError:
             return  # it is compiled when it runs
         self.artefacts.append(file.read_bytes())
@@ -112,12 +115,13 @@ class Workshop:
         write_seed("external", inside)
         return inside
 
-    def _module(self, path: Path) -> Module:
+    def _module(self, path: Path, *, small: bool = False) -> Module:
         from tilewright.errors import ArtefactError
         from tilewright.model.compiler import compile_parts
 
         try:
-            return compile_parts(path, self.target, 1, self.caches, lambda _: None).module()
+            how = self.target, 1, self.caches, lambda _: None
+            return compile_parts(path, *how, small=small).module()
         except ArtefactError as error:
             raise AssertionError("a model is refused as if it were an artefact") from error
 

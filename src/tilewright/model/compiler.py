@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tilewright.errors import Code, TilewrightError, TilewrightWarning, UserError
+from tilewright.errors import TilewrightError, TilewrightWarning
+from tilewright.model.compile_arguments import (
+    ACCURACIES,
+    AUTO,
+    K020,
+    require_accuracy,
+    require_layouts,
+    require_no_database,
+    source_of,
+)
 from tilewright.model.defaults import infos_of_defaults
 from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import ModelMeta, TensorInfo
@@ -34,23 +43,16 @@ if TYPE_CHECKING:
     from tilewright.graph.guards import Guard
     from tilewright.graph.ir import Graph, Meeting
     from tilewright.layouts.choose import Choice
-    from tilewright.layouts.forms import Form
     from tilewright.layouts.sites import Settings
     from tilewright.model.assemble import Assembled
     from tilewright.model.endings import Ending
 
-__all__ = ["ACCURACIES", "AUTO", "WRITER", "Chosen", "Compilation", "NotCompiled", "Progress"]
-__all__ += ["Unsettled", "choose_layouts", "compile_model", "compile_parts", "require_layouts"]
-
-K020 = Code("K020", "`compile` cannot use {found} as {argument}")
-
-ACCURACIES: Final = ("default", "strict")
+__all__ = ["ACCURACIES", "AUTO", "K020", "WRITER", "Chosen", "Compilation", "NotCompiled"]
+__all__ += ["Progress", "Unsettled", "choose_layouts", "compile_model", "compile_parts"]
+__all__ += ["require_accuracy", "require_layouts"]
 
 WRITER: Final = "tilewright-cache-writer"
 """The name of a thread that brings a compiled model to the disk."""
-
-AUTO: Final = "auto"
-"""Layouts that are chosen for all kernels together."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,12 @@ def compile_model(
     become constants, and the module has no such inputs. `small=True` is for the file that `save`
     writes: it stores what large weights are made of, and they are made when it is loaded.
     """
-    model = _source(model)
+    model = source_of(model)
     machine = Target.named(target) if isinstance(target, str) else target
     count = default_threads() if threads is None else threads
     require_accuracy(accuracy)
     require_layouts(layouts)
-    _require_no_database(database)
+    require_no_database(database)
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     machine.require_runs_on(Target.host())
@@ -439,40 +441,3 @@ def warn_of_reference(nodes: Sequence[Unsupported]) -> None:
     lines = "".join(f"\n  {line}" for line in listing(nodes))
     text = f"{what} on the ONNX reference implementation, which is slow:{lines}"
     warnings.warn(TilewrightWarning(text, nodes), stacklevel=3)
-
-
-def _source(model: object) -> Source:
-    """What a model can be read from; whatever else is given ends in an error."""
-    if isinstance(model, str | os.PathLike | bytes):
-        return model
-    if isinstance(model, bytearray | memoryview):
-        return bytes(model)
-    import onnx
-
-    if isinstance(model, onnx.ModelProto):
-        return model
-    facts = {"argument": "model", "found": f"a value of type `{type(model).__name__}`"}
-    hint = "give a path, the bytes of an ONNX file, or an `onnx.ModelProto`"
-    raise UserError(K020, facts, hint=hint)
-
-
-def require_accuracy(accuracy: str) -> None:
-    """Refuse a word that is none of them."""
-    if accuracy not in ACCURACIES:
-        facts = {"argument": "accuracy", "found": repr(accuracy)}
-        raise UserError(K020, facts, hint=f"one of: {', '.join(ACCURACIES)}")
-
-
-def require_layouts(layouts: str) -> Form | None:
-    """The layout for everything; None to choose. A name that is none ends in an error."""
-    if layouts == AUTO:
-        return None
-    from tilewright.layouts.forms import Form
-
-    return Form.named(str(layouts))
-
-
-def _require_no_database(database: object) -> None:
-    if database is not None:
-        facts = {"argument": "database", "found": repr(database)}
-        raise UserError(K020, facts, hint="there is no tuner yet: leave it out")

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tilewright.model.assemble import Assembled
     from tilewright.model.origin import Origin
 
-__all__ = ["ABOUT", "Module", "TensorInfo", "infos_of", "load_kept", "load_module", "parts_of"]
-__all__ += ["stored_nodes", "to_keep", "tool"]
+__all__ = ["ABOUT", "EXPANSION", "Module", "TensorInfo", "infos_of", "load_kept", "load_module"]
+__all__ += ["parts_of", "stored_nodes", "to_keep", "tool"]
 
 A120 = Code("A120", "`{file}` needs a Python function of the kind `{kind}`, which is not known")
 

@@ -121,7 +121,7 @@ class Expansion:
 def _arrays(ports: Sequence[Port], memory: Array, places: Sequence[int]) -> dict[str, Array]:
     """The arrays of ports inside of weights."""
     return {
-        port.name: np.ndarray(port.dims, port.dtype.numpy, memory, at)  # type: ignore[arg-type]
+        port.name: np.ndarray(port.dims, port.dtype.numpy, memory, at)
         for port, at in zip(ports, places, strict=True)
     }
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import tracemalloc
+import weakref
+
 import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper
@@ -9,8 +13,12 @@ from onnx import TensorProto, numpy_helper
 import tilewright as tw
 from tests.unit.model.test_control_flow import BOOL, FLOAT, INT64, body, graph, info, model, node
 from tilewright.abi import ALIGNMENT
-from tilewright.model.weights import Weights
+from tilewright.graph.ir import Value, array_type
+from tilewright.graph.ops.winograd import WinogradWeights
+from tilewright.model.weights import Derived, Weights
 from tilewright.tensor.layout import Reorder
+from tilewright.tensor.library.tile_weights import short_windows, tile_matrix, winograd_weights
+from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.packing import Packing
 
 SIDE = 256
@@ -108,3 +116,57 @@ def test_what_is_captured_is_stored_once(make, tmp_path):
     weights = numbers(SIDE, SIDE)
     wanted = x @ weights @ weights if make is looped else x @ weights
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_each_constant_is_let_go_once_it_is_written():
+    weights, arrays = Weights(), [numbers(4, 4, seed=k) for k in range(3)]
+    for array in arrays:
+        weights.place(array)
+    held = [weakref.ref(array) for array in arrays]
+    wanted = [array.tobytes() for array in arrays]
+    del array, arrays
+    alive = []
+    for form in weights.taken():
+        alive.append(sum(ref() is not None for ref in held))
+        assert form.constant.tobytes() == wanted[len(alive) - 1]
+        del form
+    assert alive == [3, 2, 1]
+    assert not any(ref() is not None for ref in held)
+
+
+def test_constants_that_operators_make_are_placed_before_they_are_made():
+    """Those of equal sources are one; places are those that they need in the end."""
+    tiles = Tiles((3, 3), (2, 2), (1, 1), (1, 1))
+    matrix, windows = tile_matrix(tiles), short_windows(numbers(5, 3, 3, 3), tiles)
+    op = WinogradWeights(0, (4, 4))
+    value = Value("u", *op.infer([array_type(matrix), array_type(windows)]))
+    weights = Weights()
+    first = weights.place(Derived(op, (matrix, windows), value))
+    assert first == (0, 4 * 4 * 3 * 5 * 4)
+    assert weights.place(Derived(op, (matrix.copy(), windows.copy()), value)) == first
+    assert weights.place(Derived(op, (matrix, windows + 1), value)) != first
+    wanted = winograd_weights(numbers(5, 3, 3, 3), tiles)
+    assert weights.blob()[: first[1]].tobytes() == wanted.tobytes()
+
+
+LAYERS, WIDE = 8, 512
+
+
+def test_compiling_holds_weights_once_and_a_module_only_as_it_runs_with_them():
+    """Arrays and bytes of Python are counted; what kernels read is memory of the runtime."""
+    names = ["x", *(f"h{k}" for k in range(LAYERS))]
+    nodes = [node("MatMul", f"{a} w{a}", b) for a, b in itertools.pairwise(names)]
+    held = {f"w{name}": numbers(WIDE, WIDE, seed=k) for k, name in enumerate(names[:-1])}
+    content = model(nodes, [info("x", FLOAT, ["n", WIDE])], names[-1], held).SerializeToString()
+    size = sum(array.nbytes for array in held.values())
+    del held
+    tw.compile(content, target="x86-64-v2", threads=1, cache=False)  # imports what it needs
+    tracemalloc.start()
+    try:
+        module = tw.compile(content, target="x86-64-v2", threads=1, cache=False)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert module.memory().weights_bytes >= size
+    assert kept < size / 2
+    assert most < 1.75 * size
