@@ -35,14 +35,41 @@ ones. Tests keep to the same table (`tilewright/testing/accuracy.py`), with the 
 measurement below.
 
 `tw.compile(model)` has `accuracy="default"`, which allows for algorithms with fewer operations and
-somewhat larger errors. There is one kind so far, Winograd's minimal filters for convolutions
-([below](#convolutions)): `accuracy="strict"` computes these directly. Everything else is the same
-for both settings. The limits hold for every number of threads; equal inputs and an equal number of
-threads give equal bits.
+somewhat larger errors. There are two kinds so far: Winograd's minimal filters for convolutions
+([below](#convolutions)), and factors of channels behind a convolution or a product (batch
+normalisations, mostly) that are multiplied into its weights ahead of time, which rounds the weights
+once more. `accuracy="strict"` computes convolutions directly and uses weights as they are given.
+Everything else is the same for both settings. The limits hold for every number of threads; equal
+inputs and an equal number of threads give equal bits.
 
 The difference to another engine is within the sum of both errors. Where onnxruntime is less
 accurate (the last table shows where: `Sigmoid` and `Tanh` of some arguments, for example), results
 differ by that.
+
+## Rounding
+
+What the standard defines to the last bit has these bits, with both settings and on every processor:
+
+- `Add`, `Sub`, `Mul`, `Div`, `Sqrt`, `Reciprocal`, `Neg`, `Abs`, `Floor`, `Ceil`, `Round`, `Cast`
+  and their like are operations of IEEE 754 on `f32` and `f64`, rounded once, to nearest, ties to
+  even. They stay what they are when they share a kernel: a product is not fused with the sum behind
+  it, a quotient is no product with an inverse, nothing is put into another order. Operators of a
+  few such steps (`HardSigmoid`, `LeakyRelu`, `PRelu`, `Mean` …) are these steps, in the order of
+  their definition.
+- `QuantizeLinear` divides by the scale, rounds the quotient to `f32` (from opset 23 on to the type
+  of the scale, or to `precision`) and to a whole number, half to even, adds the zero point and
+  saturates. `DynamicQuantizeLinear` takes its scale and zero point from the range as the reference
+  implementation does. `DequantizeLinear`, `QLinearMatMul` and `QLinearConv` round each operation of
+  their definition. Sums of `MatMulInteger` and `ConvInteger` are exact, modulo 2³².
+
+Chains of quantised layers are therefore equal bit for bit to the reference implementation and to
+every engine that keeps to the standard, as long as all that lies between them is defined to the
+last bit; tests compare such chains at every level of vectors, with and without fused multiply-add.
+
+Two things have bounds instead of bits. Sums of floats are taken in any order, and where the
+processor can, a product is fused with the sum that it is a term of. Functions such as `Tanh`,
+`Sigmoid` or `Exp` are off by a few units of the last place. Where one of them is in front of a
+quantiser, an element near the middle between two integers may go either way, here as in any engine.
 
 ## What is promised
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.abi import CONTEXT, CONTEXT_SIZE_BYTES
-from tilewright.llvm.elf import AARCH64, X86_64
+from tilewright.llvm.elf import AARCH64, RISCV64, X86_64
 from tilewright.llvm.interface import Interface
 from tilewright.llvm.link import Image as Linked
 from tilewright.llvm.link import link
@@ -26,7 +26,7 @@ from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
 CODE_AT, DATA_AT, PAGE = 0x10000000, 0x20000000, 0x10000
-MACHINES = {"x86_64": X86_64, "aarch64": AARCH64}
+MACHINES = {"x86_64": X86_64, "aarch64": AARCH64, "riscv64": RISCV64}
 
 
 def renamed(func: tir.Func, name: str) -> tir.Func:
@@ -123,7 +123,12 @@ def _start(arch: str, run: int, written: int) -> bytes:
         code += b"\xbe" + struct.pack("<I", DATA_AT) + b"\xba" + struct.pack("<I", written)
         code += b"\x0f\x05\x89\xdf\xb8\x3c\0\0\0\x0f\x05"  # syscall; exit(ebx)
         return code
-    words = [
+    words = _riscv_start(run, written) if arch == "riscv64" else _arm_start(run, written)
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def _arm_start(run: int, written: int) -> list[int]:
+    return [
         0x94000000 | (run >> 2 & 0x3FFFFFF),  # bl run
         0x2A0003F3,  # mov w19, w0
         _movz(0, 1),
@@ -136,7 +141,29 @@ def _start(arch: str, run: int, written: int) -> bytes:
         _movz(8, 93),  # exit
         0xD4000001,
     ]
-    return struct.pack(f"<{len(words)}I", *words)
+
+
+def _riscv_start(run: int, written: int) -> list[int]:
+    result, first, second, third, call = 9, 10, 11, 12, 17  # s1, a0, a1, a2, a7
+    jump = (run >> 20 & 1) << 31 | (run >> 1 & 0x3FF) << 21 | (run >> 11 & 1) << 20
+    upper = written + 0x800 >> 12
+    return [
+        jump | (run >> 12 & 0xFF) << 12 | 0xEF,  # jal ra, run
+        _addi(result, first, 0),
+        _addi(first, 0, 1),
+        DATA_AT & ~0xFFF | second << 7 | 0x37,  # lui
+        upper << 12 | third << 7 | 0x37,
+        _addi(third, third, written - (upper << 12)),
+        _addi(call, 0, 64),  # write
+        0x73,  # ecall
+        _addi(first, result, 0),
+        _addi(call, 0, 93),  # exit
+        0x73,
+    ]
+
+
+def _addi(register: int, source: int, value: int) -> int:
+    return (value & 0xFFF) << 20 | source << 15 | register << 7 | 0x13
 
 
 def _movz(register: int, value: int, half: int = 0) -> int:

@@ -59,6 +59,28 @@ def test_arithmetic_is_rounded_operation_by_operation(model: onnx.ModelProto, se
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("number", [3, 7, 8, 11])
+@pytest.mark.parametrize("op", ["ReduceMean", "AveragePool", "GlobalAveragePool", "Mean"])
+def test_means_are_quotients(op: str, number: int, rng: np.random.Generator) -> None:
+    """Sums of whole numbers are exact in any order: what is rounded is the division."""
+    rows = rng.integers(-999, 999, (number, 1, SIZE, 1)).astype(np.float32)
+    inputs = [*rows] if op == "Mean" else [np.moveaxis(rows, 0, -1)[..., 0, :]]
+    attributes = {"axes": [2]} if op == "ReduceMean" else {}
+    attributes |= {"kernel_shape": [number]} if op == "AveragePool" else {}
+    names = [f"x{k}" for k in range(len(inputs))]
+    infos = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+        for name, array in zip(names, inputs, strict=True)
+    ]
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, SIZE, 1])]
+    node = helper.make_node(op, names, ["y"], **attributes)
+    graph = helper.make_graph([node], "mean", infos, result)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    module = tw.compile(model, threads=1, cache=False)
+    (found,) = module.run(dict(zip(names, inputs, strict=True)))
+    np.testing.assert_array_equal(found, rows.sum(0) / np.float32(number))
+
+
 @lru_cache
 def quantiser(level: str) -> tw.Module:
     """`QuantizeLinear` to each small type, by a scale and a zero point that are given."""
@@ -113,3 +135,37 @@ def test_quantize_divides_and_rounds_half_to_even(
     for found, zero in zip(quantiser(level).run(feeds), zeros.values(), strict=True):
         wanted = quantised(given, step, zero)
         np.testing.assert_array_equal(found[is_number], wanted[is_number])
+
+
+@lru_cache
+def dynamic_quantiser(level: str) -> tuple[onnx.ModelProto, tw.Module]:
+    """`DynamicQuantizeLinear`, and the module that is compiled of it."""
+    small = TensorProto.UINT8
+    results = [
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind, shape in (
+            ("y", small, [SIZE]),
+            ("s", TensorProto.FLOAT, []),
+            ("z", small, []),
+        )
+    ]
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [SIZE])
+    graph = helper.make_graph([node], "dynamic", [info], results)
+    opset = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=8)
+    return model, tw.compile(model, target=level, threads=1, cache=False)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@given(x=arrays.arrays(np.float32, SIZE, elements=st.floats(width=32, allow_nan=False)))
+def test_dynamic_quantisation_is_the_reference(level: str, x: Array) -> None:
+    """Also of ranges that overflow, that are nothing, and whose scale is no normal number."""
+    model, module = dynamic_quantiser(level)
+    with np.errstate(all="ignore"):
+        wanted, scale, zero = ReferenceEvaluator(model).run(None, {"x": x})
+        is_number = ~np.isnan(x / scale)
+    found = module.run({"x": x})
+    np.testing.assert_array_equal(found[1], scale)
+    np.testing.assert_array_equal(found[2], zero)
+    np.testing.assert_array_equal(found[0][is_number], wanted[is_number])

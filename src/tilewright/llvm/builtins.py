@@ -11,13 +11,13 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from tilewright.llvm.elf import AARCH64, X86_64
+from tilewright.llvm.elf import AARCH64, RISCV64, X86_64
 from tilewright.llvm.machine import object_of
 from tilewright.target import Target
 
 __all__ = ["BUILTINS", "builtin_object"]
 
-_TARGETS: Final = {X86_64: "x86-64", AARCH64: "aarch64"}
+_TARGETS: Final = {X86_64: "x86-64", AARCH64: "aarch64", RISCV64: "riscv64"}
 
 # Attributes keep LLVM from seeing in a loop the very function that it implements.
 _ATTRIBUTES = 'nounwind "no-builtins"'

@@ -13,12 +13,14 @@ from typing import Final
 
 from tilewright.errors import Code, InternalError
 
-__all__ = ["AARCH64", "X86_64", "Object", "Relocation", "Section", "Symbol", "read_object"]
+__all__ = ["AARCH64", "RISCV64", "X86_64", "Object", "Relocation", "Section", "Symbol"]
+__all__ += ["read_object"]
 
 I130 = Code("I130", "an object file cannot be linked: {problem}")
 
 X86_64: Final = 62
 AARCH64: Final = 183
+RISCV64: Final = 243
 
 RELOCATABLE: Final = 1
 SYMBOL_TABLE, EXPLICIT_ADDENDS, NO_DATA, IMPLICIT_ADDENDS = 2, 4, 8, 9

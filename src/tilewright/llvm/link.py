@@ -21,12 +21,13 @@ from tilewright.llvm.elf import (
     NO_DATA,
     RESERVED,
     Object,
+    Relocation,
     Section,
     Symbol,
     read_object,
     refused,
 )
-from tilewright.llvm.relocate import KINDS, apply
+from tilewright.llvm.relocate import FIRST, KINDS, SECOND, apply, size_bytes
 
 __all__ = ["Image", "link"]
 
@@ -144,18 +145,31 @@ def _offset(symbol: Symbol, where: dict[int, int]) -> int:
 def _relocate(
     part: Object, where: dict[int, int], defined: dict[str, int], image: bytearray
 ) -> None:
-    for relocation in part.relocations:
-        if relocation.section not in where:
-            continue  # of a section that was left out
-        section = part.sections[relocation.section]
-        if relocation.offset + 4 > section.size or relocation.symbol >= len(part.symbols):
-            raise refused("a relocation leads outside of it")
-        symbol = part.symbols[relocation.symbol]
-        if symbol.is_local or symbol.section != 0:
-            to = _offset(symbol, where)
-        elif symbol.name in defined:
-            to = defined[symbol.name]
+    # Those of sections that were left out do not matter.
+    found = [r for r in part.relocations if r.section in where]
+    pairs = [(r.kind, *_ends(part, r, where, defined)) for r in found]
+    first = {place: to for kind, place, to in pairs if kind == FIRST.get(part.machine)}
+    for kind, place, to in pairs:
+        if kind not in SECOND.get(part.machine, ()):
+            apply(part.machine, kind, image, place, to)
+        elif to in first:
+            apply(part.machine, kind, image, place, first[to], base=to)
         else:
-            raise InternalError(I133, {"symbol": symbol.name})
-        place = where[relocation.section] + relocation.offset
-        apply(part.machine, relocation.kind, image, place, to + relocation.addend)
+            raise refused("the second half of an address has no first one")
+
+
+def _ends(
+    part: Object, relocation: Relocation, where: dict[int, int], defined: dict[str, int]
+) -> tuple[int, int]:
+    """The place of a relocation in the image, and where it leads."""
+    end = relocation.offset + size_bytes(part.machine, relocation.kind)
+    if end > part.sections[relocation.section].size or relocation.symbol >= len(part.symbols):
+        raise refused("a relocation leads outside of it")
+    symbol = part.symbols[relocation.symbol]
+    if symbol.is_local or symbol.section != 0:
+        to = _offset(symbol, where)
+    elif symbol.name in defined:
+        to = defined[symbol.name]
+    else:
+        raise InternalError(I133, {"symbol": symbol.name})
+    return where[relocation.section] + relocation.offset, to + relocation.addend

@@ -48,8 +48,8 @@ KINDS: Final = (
         "Shrink Softsign",
     ),
     _kind(
-        "none beside what the type of their integers or the given scale rounds to; a value between "
-        "two of them may go either way",
+        "none: the bits of the standard's definition, each operation rounded once, half to even; "
+        "integers are exact",
         "ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv "
         "QLinearMatMul QuantizeLinear",
     ),

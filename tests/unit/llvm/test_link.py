@@ -15,7 +15,7 @@ from tests.images import kernel_of, program_of, renamed, texts_of, write_program
 from tilewright.dtypes import bf16, f16, f32, f64, i8, i32, i64, u8
 from tilewright.errors import InternalError
 from tilewright.llvm.builtins import BUILTINS
-from tilewright.llvm.elf import read_object
+from tilewright.llvm.elf import RISCV64, read_object
 from tilewright.llvm.interface import Interface
 from tilewright.llvm.jit import load
 from tilewright.llvm.link import link
@@ -110,7 +110,9 @@ def test_image_does_not_depend_on_where_it_is(rng):
     assert first == second
 
 
-@pytest.mark.parametrize("level", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+@pytest.mark.parametrize(
+    "level", ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64", "riscv64", "riscv64+v"]
+)
 def test_every_kernel_links_for_every_level(level):
     target = Target.named(level)
     objects = [object_of(text, target) for text in texts_of(KERNELS.values(), target)]
@@ -120,12 +122,12 @@ def test_every_kernel_links_for_every_level(level):
     assert len(linked.code) < sum(map(len, objects))
 
 
-@pytest.mark.parametrize("name", ["x86-64", "aarch64"])
+@pytest.mark.parametrize("name", ["x86-64", "aarch64", "riscv64"])
 @pytest.mark.parametrize(
     "kernel", ["matmul", "softmax", "f64_exp", "f32_tan", "matmul_of_any_rows", "pool", "to_half"]
 )
 def test_program_of_an_image_runs_by_itself(kernel, name, rng, tmp_path):
-    """Without this process around it; AArch64 in an emulator."""
+    """Without this process around it; what is not for this machine, in an emulator."""
     target, func = Target.named(name), KERNELS[kernel]
     emulator = [] if target.arch == HOST.arch else [shutil.which(f"qemu-{target.arch}")]
     if None in emulator:
@@ -314,14 +316,18 @@ def test_local_symbols_do_not_clash():
 
 def test_link_rejects_mixed_and_unknown_machines():
     body = "define void @{}() {{ ret void }}"
-    other, strange = (
-        object_of(f'target triple = "{t.triple}"\n' + body.format("g"), t)
-        for t in (Target.named("aarch64"), Target.named("riscv64"))
+    targets = [Target.named(name) for name in ("x86-64", "aarch64", "riscv64")]
+    one, *others = (
+        object_of(f'target triple = "{t.triple}"\n' + body.format(f"f{n}"), t)
+        for n, t in enumerate(targets)
     )
-    with raises_code("I130", text="another than that of the objects before"):
-        link([host_object(body.format("f")), other])
-    with raises_code("I130", text="no linker for machine 243"):
-        link([strange])
+    for other in others:
+        with raises_code("I130", text="another than that of the objects before"):
+            link([one, other])
+    strange = bytearray(one)
+    strange[18:20] = struct.pack("<H", 258)  # LoongArch
+    with raises_code("I130", text="no linker for machine 258"):
+        link([bytes(strange)])
 
 
 def test_damaged_objects_are_refused_or_linked(rng):
@@ -344,7 +350,7 @@ def test_damaged_objects_are_refused_or_linked(rng):
 def test_every_relocation_keeps_the_other_bits_and_knows_its_reach(machine, extreme):
     for number, kind in KINDS[machine].items():
         place = 1 << 40
-        far = 1 << kind.bits + kind.zeros + (12 if "PG" in kind.name else 0) - 1
+        far = 1 << kind.bits + kind.zeros + (12 if "HI2" in kind.name else 0) - 1
         if extreme and not kind.unsigned:
             with raises_code("I132", text=kind.name):
                 apply(machine, number, _Window(place), place, place + far)
@@ -374,3 +380,48 @@ class _Window:
 def test_parts_of_a_page_must_be_aligned():
     with raises_code("I132", text="LDST64"):
         apply(183, 286, bytearray(4), 0, 0x1234)
+
+
+NEAR = [0, 4, -4, 2046, 2048, -2048, -2050, 4094, 1 << 20, -(1 << 20), (1 << 31) - 2050, -(1 << 31)]
+
+
+@pytest.mark.parametrize("distance", NEAR)
+def test_both_halves_of_a_riscv_distance_add_up(distance):
+    """Of a call, whose halves are neighbours, and of a load and a store somewhere behind."""
+    image, place = bytearray(24), 4
+    apply(RISCV64, 19, image, place, place + distance)
+    words = struct.unpack("<6I", image)
+    assert _upper_of(words[1]) + _signed(words[2] >> 20) == distance
+    for kind, at in ((24, 16), (25, 20)):
+        apply(RISCV64, kind, image, at, place + distance, base=place)
+    load, store = struct.unpack("<2I", image[16:])
+    assert _upper_of(words[1]) + _signed(load >> 20) == distance
+    assert _upper_of(words[1]) + _signed(store >> 25 << 5 | store >> 7 & 31) == distance
+
+
+def _upper_of(word):
+    return struct.unpack("<i", struct.pack("<I", word & ~0xFFF))[0]
+
+
+def _signed(value):
+    return value - (value >> 11 << 12)
+
+
+def test_calls_of_builtins_link_for_riscv():
+    target = Target.named("riscv64")
+    linked = link([object_of(call_of("memcpy", target), target)])
+    code, at = linked.code, linked.symbols["memcpy_of"]
+    words = [int.from_bytes(code[n : n + 4], "little") for n in range(at, len(code) - 4, 2)]
+    calls = [n for n, word in enumerate(words) if word & 0xFFF == 0x097]  # auipc ra
+    reached = [at + 2 * n + _upper_of(words[n]) + _signed(words[n + 2] >> 20) for n in calls]
+    assert linked.symbols["memcpy"] in reached
+
+
+def test_half_of_an_address_is_refused():
+    target = Target.named("riscv64")
+    whole = object_of(texts_of([KERNELS["f32_tan"]], target)[0], target)
+    one = next(r for r in read_object(whole).relocations if r.kind == 23)
+    upper, lower = (struct.pack("<QI", one.offset, kind) for kind in (23, 24))
+    assert whole.count(upper) == 1
+    with raises_code("I130", text="no first one"):
+        link([whole.replace(upper, lower)])

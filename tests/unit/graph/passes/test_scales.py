@@ -9,6 +9,7 @@ from tests.rewriting import keeps, picture, rewritten
 from tilewright.dtypes import f32, i64
 from tilewright.graph import Builder, Value
 from tilewright.graph.ops.window import Conv, ConvTranspose
+from tilewright.graph.passes.pipeline import optimise
 from tilewright.graph.passes.scales import fold_scales
 from tilewright.tensor import ir as tir
 
@@ -52,6 +53,16 @@ def test_a_batch_normalisation_leaves_an_addition(golden):
     b = Builder("norm")
     y = b.map(lambda v, s, c: v * s + c, conv(b), numbers(b, 6), numbers(b, 6))
     assert golden == picture(b.graph([y], ["y"]), fold_scales)
+
+
+@pytest.mark.parametrize("heavy", HEAVY.values(), ids=HEAVY)
+def test_strict_graphs_keep_their_weights(heavy):
+    b = Builder("strict")
+    graph = b.graph([b.map(lambda v: v * 0.1, heavy(b))], ["y"])
+    given = {array.tobytes() for array in graph.constants.values()}
+    for strict in (False, True):
+        kept = {array.tobytes() for array in optimise(graph, strict=strict).constants.values()}
+        assert (kept == given) == strict
 
 
 @pytest.mark.parametrize("heavy", HEAVY.values(), ids=HEAVY)
