@@ -116,6 +116,15 @@ def test_a_session_and_a_file(tmp_path: Path) -> None:
         tilewright.load(tmp_path / "summed.tw").run(feeds)
 
 
+def test_a_silent_session_says_nothing() -> None:
+    options = tilewright.SessionOptions()
+    options.log_severity_level = 3
+    session = tilewright.InferenceSession(summed("n", "n").SerializeToString(), options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.run(None, {"x": ones(3, 2), "z": ones(5, 2)})[0].item() == 16
+
+
 def test_a_large_model_in_memory_is_not_kept_for_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -95,7 +95,9 @@ EXAMPLES = (
     example(
         "C006",
         """A symbolic size has one value in a call, and two arrays tell different ones. The text
-        says which arrays.""",
+        says which arrays. A model runs with sizes that differ though they have one name, unless
+        something relies on their being equal, or there is no model to compile another version of:
+        a compiled file has none.""",
         given=SYMBOLIC,
         wrong="add(x, x[:3])",
         right="add(x[:3], x[:3])",
