@@ -31,9 +31,10 @@ def with_small_weights(
     growing = [form for form in forms if _grows(form)]
     if not growing:
         return made
+    made_later = set(growing)
     stored, copied = Weights(), list[tuple[int, int, int]]()
     for form in forms:
-        if form not in growing and form.size_bytes:
+        if form not in made_later and form.size_bytes:
             at, size = stored.place(form.constant, form.packing)
             copied.append((at, form.offset, size))
     graph, sources = _graph_of(growing)
