@@ -82,7 +82,8 @@ def compile_model(
     names another folder for it. `layouts="auto"` chooses how feature maps are stored together with
     the algorithms of convolutions; `"nhwc"`, `"nchw"` or `"nchw8c"` (any size of a block) stores
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
-    become constants, and the module has no such inputs.
+    become constants, and the module has no such inputs. `progress` is called with a `Progress` at
+    every step; `database` is for a tuner that there is not yet.
     """
     model = _source(model)
     machine = Target.named(target) if isinstance(target, str) else target
