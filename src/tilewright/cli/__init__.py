@@ -12,6 +12,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from tilewright.cli import bench, cache, compile, doctor, explain, run, show  # noqa: A004
 from tilewright.cli.output import (
@@ -20,6 +21,7 @@ from tilewright.cli.output import (
     error_facts,
     flush,
     make_printable,
+    say,
     say_json,
 )
 from tilewright.errors import InternalError, UserError
@@ -51,6 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(argv)
         finally:
             flush()
+    except UserError as error:  # only of what is printed, such as the help, at the very end
+        if "--debug" in (argv or ()):
+            raise
+        return _complained(error)
     except KeyboardInterrupt:
         if argv is None:  # this is the whole process: the next one ends it without a word
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -78,23 +84,42 @@ def _run(argv: Sequence[str] | None) -> int:
             raise
         if arguments.json:
             say_json({"error": error_facts(error)})
-        complain(f"tilewright: {error}")
-        complain(f"`tilewright explain {error.code.id}` says more")
-        return 1
-    except InternalError as error:
+        return _complained(error)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if arguments.debug:
+            raise
         complain(traceback.format_exc())
-        complain(f"tilewright: this is a bug ({error.code.id}); please report it")
+        code = error.code.id if isinstance(error, InternalError) else type(error).__name__
+        complain(f"tilewright: this is a bug ({code}); please report it")
         return 70
+
+
+def _complained(error: UserError) -> int:
+    complain(f"tilewright: {error}")
+    complain(f"`tilewright explain {error.code.id}` says more")
+    return 1
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     complain(f"tilewright: {message}")
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help is printed like all else; that of Python forgets what goes wrong."""
+
+    def print_help(self, file: Any = None) -> None:
+        if file is None:
+            say(self.format_help().rstrip())
+        else:
+            super().print_help(file)
+
+
 def _parser() -> argparse.ArgumentParser:
     import tilewright
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="tilewright",
         description="A tensor compiler: models and tensor programs become native code.",
         epilog=_EPILOG,

@@ -85,7 +85,7 @@ def _print_list(*, as_json: bool) -> None:
         say_json([_listed(CODES[code]) for code in sorted(CODES)])
         return
     for letter, title in FAMILIES.items():
-        say(f"{letter}: {title}")
+        say(paragraph(f"{letter}: {title}", rest=" " * 3))
         for code in sorted(code for code in CODES if code.startswith(letter)):
             say(paragraph(CODES[code].summary, f"  {code}  ", " " * 8))
     say("\n`tilewright explain CODE` says more")

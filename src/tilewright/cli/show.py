@@ -37,7 +37,7 @@ examples of models:
   tilewright show model.onnx                  kernels with times, limits, memory
   tilewright show model.onnx --top 10         the steps that take longest
   tilewright show model.onnx --by kernel      steps of one kernel together
-  tilewright show model.onnx --graph --size batch=4    the graph after all passes
+  tilewright show model.onnx --graph --size batch=4    after all passes
   tilewright show model.onnx --layouts        how values are stored, and why so
   tilewright show model.onnx --trace out.json one run for a viewer of traces
   tilewright show model.onnx --stage llvm --kernel 3   a kernel at a stage

@@ -18,13 +18,18 @@ _HEAD: Final = ("site", "reads", "operators", "computes", "layouts", "shape", "c
 _LEAST: Final = {"operators": 12, "shape": 10, "reads": 5, "computes": 10, "layouts": 20}
 """Columns that may be cut, the first one first, and what is left of each at least."""
 
+NARROW: Final = 76
+_SPARE: Final = ("reads", "shape")
+"""Columns that a narrow screen does without."""
+
 
 def layouts_text(layouts: Overview, width: int) -> str:
     """Sites in a table, conversions between them, and the sums."""
-    rows = [_cells(row) for row in layouts.sites]
-    least = {_HEAD.index(name): minimum for name, minimum in _LEAST.items()}
-    table = Columns.of([_HEAD, *rows], (0, len(_HEAD) - 1), least, width)
-    lines = [_head(layouts, width), "", table.line(_HEAD)]
+    kept = [k for k, name in enumerate(_HEAD) if width >= NARROW or name not in _SPARE]
+    head, *rows = ([cells[k] for k in kept] for cells in (_HEAD, *map(_cells, layouts.sites)))
+    least = {head.index(name): minimum for name, minimum in _LEAST.items() if name in head}
+    table = Columns.of([head, *rows], (0, len(head) - 1), least, width)
+    lines = [_head(layouts, width), "", table.line(head)]
     for number, row in enumerate(rows):
         for conversion in layouts.conversions:
             if conversion.readers[0] == number:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from tilewright.cli.models import bytes_text
-from tilewright.cli.output import paragraph, screen_width
+from tilewright.cli.output import screen_width
 from tilewright.cli.table import fitted
 from tilewright.model.module import Module
 from tilewright.runtime.program import Place, Program
@@ -69,8 +69,8 @@ def memory_text(facts: Mapping[str, Any]) -> str:
     overwritten = facts["overwritten"]
     count = len(facts["buffers"]) + len(overwritten)
     lines[2] += f" for {count} buffers of {whole} altogether"
-    lines[2] += f", {len(overwritten)} of them overwritten in place" if overwritten else ""
-    lines[2] = paragraph(lines[2], rest=" " * 9)
+    if overwritten:
+        lines.insert(3, f"{'':<9}{len(overwritten)} of them overwritten in place")
     largest = sorted(facts["buffers"], key=lambda b: -(b["size_bytes"] or 0))[:LARGEST]
     rows = [["buffer", "size", "steps", "written over"]]
     for buffer in largest:

@@ -3,8 +3,9 @@
 A compiled model knows which sizes follow from which, which must be equal, and how large its buffers
 become (`runtime/program.py`). So a guess can be judged without a run. One that is refused is mended
 where it failed: of the sizes that the failed equation depends on, other values are tried until it
-holds and nothing before it fails. Equations of branches count, too, but a run may do without. What
-only data tell is left to the run.
+holds and nothing before it fails. Equations of branches count, too, but a run may do without. Sizes
+that would be broadcast are made equal, for which no other version of the model is needed. What only
+data tell is left to the run.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from numpy.typing import NDArray
 
 from tilewright.cli.usual_sizes import BATCH, COMMON, usual_sizes
 from tilewright.model.info import TensorInfo
-from tilewright.runtime.failures import OR_ONE
 from tilewright.runtime.program import Program, Size, SizeExpr, SizeOp
-from tilewright.runtime.sizes import compared, evaluate, extents
+from tilewright.runtime.sizes import evaluate, extents
 
 __all__ = ["SizeRules", "Values"]
 
@@ -130,8 +130,7 @@ class SizeRules:
             try:
                 known[k] = evaluate(value, known)
             except ZeroDivisionError:
-                if not _is_broadcast(self.sizes[k], known):
-                    failed.append(k)
+                failed.append(k)
         return known, failed
 
     @cached_property
@@ -230,12 +229,6 @@ def _summing(total: int, counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for first in range(min(total, counts[0] - 1) + 1):
         for rest in _summing(total - first, counts[1:]):
             yield first, *rest
-
-
-def _is_broadcast(size: Size, known: Sequence[int]) -> bool:
-    """Whether it fails only because one of two sizes is 1, for which there is another version."""
-    sides = compared(size.value) if size.name.endswith(OR_ONE) else None
-    return sides is not None and any(_number(side, known) == 1 for side in sides)
 
 
 def _has_room(size_bytes: SizeExpr, known: Sequence[int]) -> bool:

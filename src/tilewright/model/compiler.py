@@ -90,6 +90,8 @@ def compile_model(
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
     become constants, and the module has no such inputs. `small=True` is for the file that `save`
     writes: it stores what large weights are made of, and they are made when it is loaded.
+    `progress` is called with a `Progress` at every step; `database` is for a tuner that there is
+    not yet.
     """
     model = source_of(model)
     machine = Target.named(target) if isinstance(target, str) else target

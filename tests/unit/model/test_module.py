@@ -226,3 +226,59 @@ def test_texts_for_fewer_numbers_than_there_are_end_in_an_error():
     for numbers in ([0, 2], [-1]):
         with raises_code("C025", text="`y` has 2 classes"):
             ending.apply(np.array(numbers), "m", "y")
+
+
+def test_inputs_come_by_name_in_order_or_alone(module):
+    expected_ones = module.run({"x": rows(3)})
+    forms = [rows(3), [rows(3)], (rows(3),)]
+    for given in forms:
+        for found, wanted in zip(module.run(given), expected_ones, strict=True):
+            assert np.array_equal(found, wanted)
+    called = [module(rows(3)), module(x=rows(3)), module({"x": rows(3)}), module([rows(3)])]
+    assert all(np.array_equal(found[0], expected_ones[0]) for found in called)
+    assert np.array_equal(module.run_async(rows(3)).result()[0], expected_ones[0])
+    assert module.profile(rows(3)).events
+    scores = np.empty((3, 4), np.float32)
+    module.run_into(rows(3), {"scores": scores})
+    assert np.array_equal(scores, expected_ones[0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda module: module.run([rows(3), rows(3)]),
+        lambda module: module.run((rows(3), rows(3))),
+        lambda module: module.run([]),
+        lambda module: module(),
+        lambda module: module(rows(3), rows(3)),
+        lambda module: module(rows(3), x=rows(3)),
+        lambda module: module.profile([rows(3)] * 2),
+        lambda module: module.run_into([rows(3)] * 2, {}),
+    ],
+)
+def test_inputs_in_a_wrong_number_are_refused(module, call):
+    with raises_code("C027"):
+        call(module)
+
+
+def test_what_is_no_array_is_refused_as_one(module):
+    for value in (None, "text", 3.5):
+        with raises_code("C004" if value == 3.5 else "C002"):
+            module.run(value)
+
+
+def test_a_missing_input_is_a_value_error(module):
+    with pytest.raises(ValueError, match="C021"):
+        module.run({})
+    with pytest.raises(ValueError, match="C023"):
+        module.run({"X": rows(1)})
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".tw"])
+def test_a_missing_file_is_one_error_wherever_it_is_opened(tmp_path, suffix):
+    path = tmp_path / f"missing{suffix}"
+    for opened in (tw.compile, tw.load, tw.InferenceSession):
+        with raises_code("K040"):
+            opened(path)
+        with pytest.raises(FileNotFoundError):
+            opened(path)

@@ -300,3 +300,42 @@ def test_the_cache_is_switched_by_words_and_by_numbers(value, kept, tmp_path, mo
     tw.InferenceSession(MODEL, settings)
     assert (tmp_path / "cache").exists() == kept
     assert not (tmp_path / value).exists()
+
+
+def test_names_of_the_other_runtime_are_there():
+    assert tw.get_version_string() == tw.__version__
+    assert tw.__version__ in tw.get_build_info()
+    device = tw.OrtDevice.make("cpu", 0)
+    assert (device.device_type(), device.device_id()) == ("cpu", 0)
+    with raises_code("C030"):
+        tw.OrtDevice.make("cuda", 0)
+    for nothing in (tw.disable_telemetry_events, tw.enable_telemetry_events):
+        assert nothing() is None
+    assert tw.set_seed(1) is None
+    assert tw.set_default_logger_verbosity(3) is None
+
+
+def test_bindings_and_metadata_have_names_at_the_top(session):
+    binding = tw.IOBinding(session)
+    binding.bind_cpu_input("x", rows(2))
+    binding.bind_output("scores")
+    session.run_with_iobinding(binding)
+    assert_allclose(binding.copy_outputs_to_cpu()[0], expected(rows(2))[0], rtol=1e-5, atol=1e-6)
+    assert isinstance(session.get_modelmeta(), tw.ModelMetadata)
+
+
+def test_weights_can_be_exchanged():
+    model = two_outputs()
+    weight = next(w for w in model.graph.initializer if len(w.dims) == 2)
+    settings = options()
+    zeros = np.zeros(tuple(weight.dims), np.float32)
+    settings.add_initializer(weight.name, tw.OrtValue.ortvalue_from_numpy(zeros))
+    found = tw.InferenceSession(model, settings).run(["scores"], {"x": rows(2)})[0]
+    without = expected(np.zeros_like(rows(2)))[0]
+    assert_allclose(found, without, rtol=1e-5, atol=1e-6)
+    other = tw.OrtValue.ortvalue_from_numpy(zeros[:1])
+    settings.add_external_initializers([weight.name], [other])
+    with raises_code("K031"):
+        tw.InferenceSession(model, settings)
+    with raises_code("K031"):
+        settings.add_external_initializers(["a", "b"], [])
