@@ -90,6 +90,7 @@ def compile_model(
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
     become constants, and the module has no such inputs. `small=True` is for the file that `save`
     writes: it stores what large weights are made of, and they are made when it is loaded.
+    A module for a `target` that this machine is not can be saved and looked into, and runs there.
     `progress` is called with a `Progress` at every step; `database` is for a tuner that there is
     not yet.
     """
@@ -101,7 +102,8 @@ def compile_model(
     require_no_database(database)
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
-    machine.require_runs_on(Target.host())
+    if machine.missing_on(Target.host()):
+        caches = None  # what it keeps is loaded, which code for others cannot be
     compiling = Compiling(machine, count, accuracy, layouts, caches, small=small)
     if caches is not None:
         tell(Progress("look into the cache"))
@@ -219,12 +221,20 @@ class Compilation:
     threads: int
 
     @property
+    def target(self) -> Target:
+        return self.chosen.settings.machine.target
+
+    @property
     def graph(self) -> Graph:
         """What was compiled: layouts and conversions included."""
         return self.chosen.choice.graph
 
     def module(self) -> Module:
-        """The model, ready to run on this machine."""
+        """The model, ready to run; on a machine of its kind, if that is not this one."""
+        if self.target.missing_on(Target.host()):
+            from tilewright.model.foreign import ForeignModule
+
+            return ForeignModule(self.made, self.parts, self.target, self.threads, self.graph)
         with told_as_too_large(self.graph.name):  # a program is verified when it is loaded
             return Module.of(self.made, self.parts, self.threads, self.graph)
 

@@ -179,16 +179,23 @@ class Target:
         """The features that change generated code; a host reports many that do not."""
         return self.features & ARCHES[self.arch].needs.keys()
 
+    def missing_on(self, machine: Target) -> str:
+        """What code for this target needs and `machine` lacks; nothing if it can run there."""
+        if self.arch != machine.arch:
+            return f"the architecture {self.arch}"
+        return ", ".join(sorted(self.code_features - machine.features))
+
     def require_runs_on(self, machine: Target) -> None:
         """Code for this target must be able to run on `machine`."""
-        found = {"name": self.name, "this machine": f"{machine.cpu} ({machine.arch})"}
-        if self.arch != machine.arch:
-            hint = 'stop at `until="object"` to make code for another machine'
-            facts = {"missing": f"the architecture {self.arch}", **found}
-            raise TargetError(T004, facts, hint=hint)
-        if missing := self.code_features - machine.features:
+        missing = self.missing_on(machine)
+        if not missing:
+            return
+        hint = 'stop at `until="object"` to make code for another machine'
+        if self.arch == machine.arch:
             hint = "build for `host`, or for a lower level such as `x86-64-v2`"
-            raise TargetError(T004, {"missing": ", ".join(sorted(missing)), **found}, hint=hint)
+        here = f"{machine.cpu} ({machine.arch})"
+        facts = {"missing": missing, "name": self.name, "this machine": here}
+        raise TargetError(T004, facts, hint=hint)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

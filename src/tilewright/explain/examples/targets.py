@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
+from tilewright.explain.examples.programs import MODEL
 
 __all__ = ["EXAMPLES"]
+
+FOREIGN = f"""
+from pathlib import Path
+from tempfile import TemporaryDirectory
+{MODEL}
+x = np.ones((2, 8), np.float32)
+module = tw.compile(model, target="riscv64", cache=False)
+"""
 
 EXAMPLES = (
     example(
@@ -47,6 +56,17 @@ EXAMPLES = (
         tw.Target.from_dict(data)
         """,
         right="tw.Target.from_dict(data)",
+    ),
+    example(
+        "T006",
+        """A module for another kind of machine has no code that this one could run. It is there to
+        be saved, and to be looked into; the file is loaded where it belongs.""",
+        given=FOREIGN,
+        wrong='module.run({"x": x})',
+        right="""
+        with TemporaryDirectory() as folder:
+            module.save(Path(folder, "model.tw"))
+        """,
     ),
     example(
         "T201",
