@@ -174,7 +174,7 @@ SEAMS = {
 @pytest.mark.parametrize("dtype", [tw.f32, tw.f64], ids=str)
 @pytest.mark.parametrize("name", SEAMS)
 def test_function_does_not_step_back_at_a_seam(name: str, dtype: tw.DType) -> None:
-    """Around a seam values follow each other in order, apart from one ulp; without FMA, from two."""
+    """Around a seam values follow each other in order, apart from one ulp; two without FMA."""
     integer = np.dtype(f"i{dtype.size_bytes}")
     seams = np.array(SEAMS[name], dtype.numpy)
     seams = seams[np.abs(seams) >= np.finfo(dtype.numpy).tiny] if name != "sigmoid" else seams
