@@ -175,7 +175,7 @@ SEAMS = {
 @pytest.mark.parametrize("dtype", [tw.f32, tw.f64], ids=str)
 @pytest.mark.parametrize("name", SEAMS)
 def test_function_does_not_step_back_at_a_seam(name: str, dtype: tw.DType) -> None:
-    """Around a seam values follow each other in order, apart from one ulp."""
+    """Around a seam values follow each other in order, apart from one ulp; two without FMA."""
     integer = np.dtype(f"i{dtype.size_bytes}")
     seams = np.array(SEAMS[name], dtype.numpy)
     seams = seams[np.abs(seams) >= np.finfo(dtype.numpy).tiny] if name != "sigmoid" else seams
@@ -187,7 +187,8 @@ def test_function_does_not_step_back_at_a_seam(name: str, dtype: tw.DType) -> No
     y = compiled(name, dtype, (x.ravel(),), "vectors").reshape(x.shape)
     falling = name in ("acos", "erfc")
     back = -np.diff(y, axis=1) * (-1 if falling else 1)
-    assert (back <= ulp_of(y[:, 1:])).all()
+    roundings = 1 if tw.Target.host().fma else 2  # of a step of a polynomial
+    assert (back <= roundings * ulp_of(y[:, 1:])).all()
 
 
 @pytest.mark.parametrize("dtype", [tw.f32, tw.f64], ids=str)

@@ -5,9 +5,6 @@ the kernel reports as well is believed. Without llvmlite (a compiled artefact ne
 alone decides and the name is that of the instruction-set level. What sysfs does not tell is taken
 from the table of known machines: from the row of the processor's name, else from the one that is
 closest by vendor and features. `root` exists for tests: it stands for `/`.
-
-TILEWRIGHT_TARGET makes another target stand for the machine, one whose code it can run: the test
-suite then compiles and runs what a lesser or differently built machine would.
 """
 
 from __future__ import annotations
@@ -57,7 +54,9 @@ def this_machine() -> Target:
 def stand_in(name: str, machine: Target) -> Target:
     """A named target in place of `machine`: its instructions, core and caches, on our processors.
 
-    What code for the target needs, the machine must have: everything that is compiled runs here.
+    TILEWRIGHT_TARGET names it. What code for the target needs, the machine must have: everything
+    that is compiled runs here, so that the test suite can be run as on a lesser or differently
+    built machine.
     """
     from tilewright.target.named import parse
 
