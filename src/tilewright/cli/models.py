@@ -12,6 +12,7 @@ from tilewright.cli.progress import ProgressLine
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
+from tilewright.target import Target
 
 __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_settle_argument"]
 __all__ += ["aligned", "bytes_text", "is_model", "open_module", "time_text"]
@@ -74,11 +75,12 @@ def is_model(text: str) -> bool:
 
 
 def open_module(arguments: argparse.Namespace) -> Module:
-    """The model: loaded if it is compiled, else compiled or found in the cache."""
+    """The model, to run here: loaded if it is compiled, else compiled or found in the cache."""
     path = Path(arguments.model)
     require_file(path)
     if path.suffix == ".tw":
         return load_module(path, threads=arguments.threads)
+    Target.named(arguments.target).require_runs_on(Target.host())
     with ProgressLine() as line:
         return compile_model(
             path,
