@@ -14,6 +14,7 @@ from tilewright.files import missing_file
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
 from tilewright.runtime.artefact import SUFFIX, is_artefact
+from tilewright.target import Target
 
 __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_settle_argument"]
 __all__ += ["bytes_text", "is_compiled", "is_model", "open_module", "require_file"]
@@ -77,11 +78,12 @@ def is_model(text: str) -> bool:
 
 
 def open_module(arguments: argparse.Namespace, *, small: bool = False) -> Module:
-    """The model: loaded if it is compiled, else compiled or found in the cache."""
+    """The model, to run here: loaded if it is compiled, else compiled or found in the cache."""
     path = Path(arguments.model)
     require_file(path)
     if is_compiled(path):
         return load_module(path, threads=arguments.threads)
+    Target.named(arguments.target).require_runs_on(Target.host())
     with ProgressLine() as line:
         return compile_model(
             path,

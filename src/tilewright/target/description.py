@@ -190,7 +190,7 @@ class Target:
         missing = self.missing_on(machine)
         if not missing:
             return
-        hint = 'stop at `until="object"` to make code for another machine'
+        hint = "for another machine: `tilewright compile --target`, or a build until `object`"
         if self.arch == machine.arch:
             hint = "build for `host`, or for a lower level such as `x86-64-v2`"
         here = f"{machine.cpu} ({machine.arch})"

@@ -90,6 +90,13 @@ def test_compile_for_another_machine(model, tmp_path, capsys):
     assert "A113" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["run", "bench", "show"])
+def test_what_runs_here_is_refused_for_another_machine(command, model, capsys):
+    other = "riscv64" if Target.host().arch != "riscv64" else "aarch64"
+    assert main([command, model, "--target", other]) == 1
+    assert "T004" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("default")
 def test_compile_refuses_what_no_file_can_hold(tmp_path, capsys):
     path = tmp_path / "sequence.onnx"
