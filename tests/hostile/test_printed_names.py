@@ -9,11 +9,11 @@ import pytest
 
 import tilewright.cli
 from tests.hostile.forged import forge, forged, require_readable
+from tests.machine import known_machine
 from tests.meta.source_files import sources
 from tests.settled import reshaped
 from tests.small import sequence_model, text_inside, two_outputs
 from tilewright.cli import main, show_model
-from tilewright.target import Bandwidth, Measured, Rate, Target
 
 MODELS = {
     "plain": two_outputs(),
@@ -64,9 +64,7 @@ def _here(folder, monkeypatch):
     """Commands run in the folder, and nobody has to measure a machine."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(folder / "cache"))
-    levels = (Bandwidth("DRAM", Rate(10, 20), Rate(10, 20), Rate(10, 20)),)
-    target = Target.host().with_measured(Measured(Rate(100, 200), levels))
-    monkeypatch.setattr(show_model, "measured_host", lambda: target)
+    monkeypatch.setattr(show_model, "measured_host", known_machine)
     monkeypatch.setattr(show_model, "PROFILE_SECONDS", 0.0)
 
 

@@ -111,7 +111,7 @@ def _legend(every: Sequence[Row], total: float, runs: int) -> Iterator[str]:
     flops = sum(row["flops"] for row in every)
     best = sum(row.get("limit_s", 0.0) for row in every)
     work = f"{flops / 1e9:.3g} GFLOP, {flops / total / 1e9:.1f} GFLOP/s"
-    yield f"all: {time_text(total)}, {work}, {best / total:.0%} of the limit"
+    yield paragraph(f"all: {time_text(total)}, {work}, {best / total:.0%} of the limit")
     yield paragraph(
         f"time: median of {counted(runs, 'run')}; of limit: the least time for the multiply-adds "
         "(FMA) or the bytes (from the cache that holds them, or DRAM), over the time taken"

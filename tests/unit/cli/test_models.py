@@ -13,10 +13,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tilewright as tw
+from tests.machine import known_machine
 from tests.small import expected, rows, sequence_model, text_inside, two_outputs
 from tilewright.cli import main
 from tilewright.cli import show_model as shown
-from tilewright.target import Bandwidth, Measured, Rate, Target
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,7 @@ def compiled(model, folder, capsys):
 @pytest.fixture
 def _known_machine(monkeypatch):
     """Rates that nobody has to measure."""
-    levels = (Bandwidth("DRAM", Rate(10, 20), Rate(10, 20), Rate(10, 20)),)
-    target = Target.host().with_measured(Measured(Rate(100, 200), levels))
-    monkeypatch.setattr(shown, "measured_host", lambda: target)
+    monkeypatch.setattr(shown, "measured_host", known_machine)
 
 
 def test_compile_writes_a_file_that_runs(model, folder, capsys):
