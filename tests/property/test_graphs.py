@@ -75,7 +75,7 @@ def test_compiled_graphs_compute_what_they_mean(random, seed, threads):
     graph = optimise(random.graph)
     target = Target.host()
     made = assemble(graph, target, threads)
-    module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
+    module = Module.of(made, parts_of(made, target, {}), threads, graph)
     found = module.run(feeds)
     assert_same(random, found, interpret(random.graph, feeds))
     again = module.run(feeds)

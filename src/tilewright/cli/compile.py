@@ -26,7 +26,6 @@ from tilewright.model.compiler import NotCompiled, Unsettled, compile_parts
 from tilewright.model.module import infos_of
 from tilewright.model.settled import settled_values
 from tilewright.model.whole import A121
-from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import SUFFIX, save
 from tilewright.shown import quoted
 from tilewright.target import Target
@@ -38,7 +37,7 @@ K048 = Code("K048", "`{path}` cannot be written: {problem}")
 _EXAMPLES = """\
 examples:
   tilewright compile model.onnx                       writes model.tw
-  tilewright compile model.onnx -o m.tw --threads 4
+  tilewright compile model.onnx -o m.tw
   tilewright compile model.onnx --target x86-64-v3    for all machines with AVX2
   tilewright compile model.onnx --target aarch64      for machines of another kind
   tilewright compile model.onnx --layouts nchw8c      one layout for all feature maps
@@ -73,7 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
             "kernels": module.kernels,
             "settled": list(module.settled),
             "by_reference": [node.to_dict() for node in module.by_reference],
-            "threads": module.threads,
         }
     else:
         with _written(output):
@@ -113,14 +111,14 @@ def _runs_here(target: str) -> bool:
 def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path) -> dict[str, Any]:
     """Compile without ever loading the result."""
     require_file(path)
-    target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    target = Target.named(arguments.target)
     with ProgressLine() as progress:
         given = values_of(arguments.settle)
         source, settled = settled_values(path, given) if given else (path, None)
         made = compile_parts(
             source,
             target,
-            threads,
+            None,
             None,
             progress.compiling,
             accuracy=arguments.accuracy,
@@ -143,15 +141,13 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
         "kernels": len(program.kernels),
         "settled": [],
         "by_reference": made.parts.extra["by_reference"],
-        "threads": threads,
     }
 
 
 def _text(facts: dict[str, Any]) -> str:
-    threads = f"{facts['threads']} {'thread' if facts['threads'] == 1 else 'threads'}"
     size, seconds = bytes_text(facts["bytes"]), time_text(facts["seconds"])
     lines = [
-        f"{line(facts['file'])}: {size}, {facts['kernels']} kernels for {threads}, in {seconds}",
+        f"{line(facts['file'])}: {size}, {facts['kernels']} kernels, in {seconds}",
         *(f"  input   {line(text)}" for text in facts["inputs"]),
         *(f"  output  {line(text)}" for text in facts["outputs"]),
         *(

@@ -72,7 +72,7 @@ def show_model(arguments: argparse.Namespace) -> int:
         source = module.source.model
     given = values_of(arguments.settle)
     source, settled = settled_values(source, given) if given else (source, None)
-    target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    target, threads = Target.named(arguments.target), arguments.threads
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
@@ -111,7 +111,7 @@ def _print_unsettled(made: Unsettled, arguments: argparse.Namespace) -> int:
     module = made.module()
     head = {
         "name": module.name,
-        "threads": made.how.threads,
+        "threads": module.threads,
         "inputs": [info.exact for info in module.inputs],
         "outputs": [info.exact for info in module.outputs],
         "settled": list(module.settled),
@@ -136,7 +136,7 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
     pairs = zip(graph.output_names, graph.outputs, strict=True)
     head = {
         "name": graph.name,
-        "threads": chosen.settings.machine.threads,
+        "threads": arguments.threads or default_threads(),
         "inputs": [f"{value.name}: {value.type}" for value in graph.inputs],
         "outputs": [f"{name}: {value.type}" for name, value in pairs],
         "by_reference": [node.to_dict() for node in chosen.by_reference],
@@ -277,6 +277,7 @@ class _Shown:
 
     def _row(self, step: StepTime, limits: Limits) -> dict[str, Any]:
         row = asdict(step)
+        row["parallel"] = step.parallel and self.module.threads > 1
         row["kernel"] = getattr(self.program.steps[step.step], "kernel", step.kernel)
         if step.flops or step.moved_bytes:
             limit = limits.of(step.flops, step.moved_bytes, parallel=step.parallel)
