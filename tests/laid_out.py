@@ -62,7 +62,7 @@ def compiled(graph: Graph, threads: int = 1) -> tuple[Module, Assembled]:
     """A graph as it is, compiled for this machine."""
     target = Target.host()
     made = assemble(graph, target, threads)
-    return Module.of(made, parts_of(made, target, threads, {}), threads, graph), made
+    return Module.of(made, parts_of(made, target, {}), threads, graph), made
 
 
 @st.composite

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
 from tilewright.intrin.features import require_features, require_functions
 from tilewright.lower import LOWERING, Lowered, lower_from
@@ -27,6 +26,7 @@ from tilewright.lower import STAGES as LOWERING_STAGES
 from tilewright.lower.context import Context
 from tilewright.lower.plan_storage import plan_storage
 from tilewright.runtime import Kernel
+from tilewright.runtime.pool import require_threads
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
@@ -41,7 +41,6 @@ __all__ = ["STAGES", "Artefact", "Observer", "Pipeline", "Report", "Stage", "dum
 K001 = Code("K001", "there is no stage `{stage}`")
 K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
-K004 = Code("K004", "a kernel cannot have {threads} threads")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
 
 
@@ -156,7 +155,7 @@ class Pipeline:
             shown = shown if len(shown) < 40 else f"{shown[:40]}…"
             hint = 'give a `Trace` (`Trace.from_json` reads one), "draft" or "none"'
             raise UserError(K003, {"trace": shown}, hint=hint)
-        _require_threads(threads)
+        require_threads(threads)
         self.target, self.threads, self.trace = target, threads, trace
         self.constants, self.observers = tuple(constants), tuple(observers)
         self.report = Report()
@@ -297,12 +296,6 @@ class Pipeline:
             scratch_address=0 if known else code.address(interface.scratch_symbol),
             report=self.report,
         )
-
-
-def _require_threads(threads: object) -> None:
-    if not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
-        hint = f"give a number from 1 to {MAX_THREADS}, or nothing for the default"
-        raise UserError(K004, {"threads": repr(threads)}, hint=hint)
 
 
 def _read_program(stage: str, text: str) -> tir.Func:

@@ -154,7 +154,7 @@ def random_graphs(count: str) -> int:
         feeds = {name: in_pages(a) for name, a in random.feeds(seed).items()}
         graph, target = optimise(random.graph), Target.host()
         made = assemble(graph, target, threads)
-        module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
+        module = Module.of(made, parts_of(made, target, {}), threads, graph)
         wanted = interpret(random.graph, feeds)
         for _ in range(2):  # the second one has its plan already
             for a, b in zip(module.run(feeds), wanted, strict=True):

@@ -74,7 +74,7 @@ def test_compiled_graphs_compute_what_they_mean(random, seed, target, threads):
     feeds = random.feeds(seed)
     graph = optimise(random.graph)
     made = assemble(graph, target, threads)
-    module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
+    module = Module.of(made, parts_of(made, target, {}), threads, graph)
     found = module.run(feeds)
     assert_same(random, found, interpret(random.graph, feeds))
     again = module.run(feeds)

@@ -119,7 +119,7 @@ def test_results_are_the_same_in_place(random, seed, target, threads):
     found = []
     for in_place in (True, False):
         made = assemble(graph, target, threads, store, in_place=in_place)
-        module = Module.of(made, parts_of(made, target, threads, {}), threads, graph)
+        module = Module.of(made, parts_of(made, target, {}), threads, graph)
         found.append(module.run(feeds))
         steps = made.program.steps  # sizes that may be zero make jumps, whose ways are not followed
         is_straight = bool(steps) and all(isinstance(step, Call) for step in steps)
@@ -163,7 +163,7 @@ def test_towers_of_sums(tower, rows, target, threads):
     modules = []
     for in_place in (True, False):
         made = assemble(graph, target, threads, store, in_place=in_place)
-        modules.append((made, Module.of(made, parts_of(made, target, threads, {}), threads, graph)))
+        modules.append((made, Module.of(made, parts_of(made, target, {}), threads, graph)))
     width = graph.inputs[0].shape[1]
     for count in rows:
         rng = np.random.default_rng(count)

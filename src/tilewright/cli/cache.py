@@ -96,22 +96,21 @@ def _described(path: Path) -> dict[str, Any]:
             "model": str(artefact.program_json["name"]),
             "file": str(about.get("file", "")),
             "target": str(target["cpu"] if target["name"] == HOST else target["name"]),
-            "threads": int(extra["threads"]),
             "accuracy": str(about.get("accuracy", "")),
             "layouts": str(about.get("layouts", "")),
         }
     except (ArtefactError, OSError, LookupError, TypeError, ValueError, AttributeError):
         texts = dict.fromkeys(("model", "target", "accuracy", "layouts"), "")
-        return {**texts, "file": "(unreadable)", "threads": 0}
+        return {**texts, "file": "(unreadable)"}
 
 
 def _list_text(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "no compiled models"
-    lines = [["model", "target", "accuracy", "threads", "size", "unused for", "key"]]
+    lines = [["model", "target", "accuracy", "size", "unused for", "key"]]
     for row in rows:
         about = [shown(row["file"] or row["model"]), row["target"], row["accuracy"] or "?"]
-        numbers = [str(row["threads"]), bytes_text(row["size_bytes"]), _age(row["age_s"])]
+        numbers = [bytes_text(row["size_bytes"]), _age(row["age_s"])]
         lines.append([*about, *numbers, row["key"][:8]])
     return fitted(lines, 3, {"model": 16, "target": 8}, ["key", "accuracy"], screen_width())
 

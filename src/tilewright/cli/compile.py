@@ -25,7 +25,6 @@ from tilewright.model.info import TensorInfo
 from tilewright.model.module import infos_of
 from tilewright.model.settled import settled_values
 from tilewright.model.whole import A121
-from tilewright.runtime import default_threads
 from tilewright.runtime.artefact import SUFFIX, save
 from tilewright.shown import counted, quoted
 from tilewright.target import Target
@@ -35,7 +34,7 @@ __all__ = ["add_to"]
 _EXAMPLES = """\
 examples:
   tilewright compile model.onnx                     writes model.tw
-  tilewright compile model.onnx -o m.tw --threads 4
+  tilewright compile model.onnx -o m.tw
   tilewright compile model.onnx --target x86-64-v3  for machines with AVX2
   tilewright compile model.onnx --target aarch64    for another kind of machine
   tilewright compile model.onnx --layouts nchw8c    one layout for everything
@@ -83,7 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
             "kernels": module.kernels,
             "settled": list(module.settled),
             "by_reference": [node.to_dict() for node in module.by_reference],
-            "threads": module.threads,
         }
     else:
         facts = _for_another_machine(arguments, path, output)
@@ -108,14 +106,14 @@ def _runs_here(target: str) -> bool:
 
 def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path) -> dict[str, Any]:
     """Compile without ever loading the result."""
-    target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    target = Target.named(arguments.target)
     with ProgressLine() as progress:
         given = values_of(arguments.settle)
         source, settled = settled_values(path, given) if given else (path, None)
         made = compile_parts(
             source,
             target,
-            threads,
+            None,
             None,
             progress.compiling,
             accuracy=arguments.accuracy,
@@ -140,16 +138,15 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
         "kernels": len(program.kernels),
         "settled": [],
         "by_reference": made.parts.extra["by_reference"],
-        "threads": threads,
     }
 
 
 def _text(facts: dict[str, Any]) -> str:
-    kernels, threads = counted(facts["kernels"], "kernel"), counted(facts["threads"], "thread")
+    kernels = counted(facts["kernels"], "kernel")
     size, seconds = bytes_text(facts["size_bytes"]), time_text(facts["time_s"])
     infos = {"input ": facts["inputs"], "output": facts["outputs"]}
     lines = [
-        f"{line(facts['file'])}: {size}, {kernels} for {threads}, in {seconds}",
+        f"{line(facts['file'])}: {size}, {kernels}, in {seconds}",
         *(
             f"  {kind}  {line(TensorInfo.from_dict(data))}"
             for kind, all_ in infos.items()

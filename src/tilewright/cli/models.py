@@ -38,7 +38,10 @@ def add_command(commands: Any, name: str, summary: str, examples: str) -> Any:
 
 def add_compile_arguments(parser: Any) -> None:
     """What `tilewright.compile` wants to know."""
-    parser.add_argument("--threads", type=_count, default=None, help="threads of each run")
+    parser.add_argument(
+        "--threads", type=_count, default=None,
+        help="threads of each run; a compiled file serves any number",
+    )  # fmt: skip
     parser.add_argument("--target", default="host", help="for example x86-64-v3 (default: host)")
     parser.add_argument(
         "--accuracy", choices=ACCURACIES, default="default", help="see docs/models.md"

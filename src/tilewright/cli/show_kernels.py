@@ -40,6 +40,7 @@ def _row(program: Program, step: StepTime, limits: Limits) -> Row:
     row["time_s"] = row.pop("seconds")
     row["kernel"] = getattr(program.steps[step.step], "kernel", step.kernel)
     row["steps"] = 1
+    row["parallel"] = step.parallel and limits.threads > 1
     if step.flops or step.moved_bytes:
         limit = limits.of(step.flops, step.moved_bytes, parallel=step.parallel)
         share = limit.seconds / step.seconds if step.seconds else None

@@ -79,7 +79,7 @@ def show_model(arguments: argparse.Namespace) -> int:
         source = module.source.model
     given = values_of(arguments.settle)
     source, settled = settled_values(source, given) if given else (source, None)
-    target, threads = Target.named(arguments.target), arguments.threads or default_threads()
+    target, threads = Target.named(arguments.target), arguments.threads
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
@@ -118,7 +118,7 @@ def _print_unsettled(made: Unsettled, arguments: argparse.Namespace) -> int:
     module = made.module()
     head = {
         "name": module.name,
-        "threads": made.how.threads,
+        "threads": module.threads,
         "inputs": [info.to_dict() for info in module.inputs],
         "outputs": [info.to_dict() for info in module.outputs],
         "settled": list(module.settled),
@@ -143,7 +143,7 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
     pairs = zip(graph.output_names, graph.outputs, strict=True)
     head = {
         "name": graph.name,
-        "threads": chosen.settings.machine.threads,
+        "threads": arguments.threads or default_threads(),
         "inputs": [_described(value.name, value) for value in graph.inputs],
         "outputs": [_described(name, value) for name, value in pairs],
         "by_reference": [node.to_dict() for node in chosen.by_reference],

@@ -27,10 +27,11 @@ from tilewright.model.info import ModelMeta, TensorInfo
 from tilewright.model.module import Module, load_kept, parts_of, to_keep
 from tilewright.model.origin import Origin
 from tilewright.model.sources import Source, Sources
-from tilewright.runtime import default_threads, return_memory
+from tilewright.runtime import return_memory
 from tilewright.runtime.artefact import Parts, write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key
+from tilewright.runtime.pool import most_threads, require_threads
 from tilewright.target import Target
 from tilewright.unsupported import Unsupported, listing
 
@@ -96,15 +97,16 @@ def compile_model(
     """
     model = source_of(model)
     machine = Target.named(target) if isinstance(target, str) else target
-    count = default_threads() if threads is None else threads
     require_accuracy(accuracy)
     require_layouts(layouts)
+    if threads is not None:
+        require_threads(threads, most_threads())
     require_no_database(database)
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     if machine.missing_on(Target.host()):
         caches = None  # what it keeps is loaded, which code for others cannot be
-    compiling = Compiling(machine, count, accuracy, layouts, caches, small=small)
+    compiling = Compiling(machine, threads, accuracy, layouts, caches, small=small)
     if caches is not None:
         tell(Progress("look into the cache"))
     compiling = replace(compiling, sources=Sources.of(model, caches))
@@ -120,10 +122,14 @@ def compile_model(
 
 @dataclass(frozen=True)
 class Compiling:
-    """How models are compiled; `sources` says which model, for its key in the cache."""
+    """How models are compiled; `sources` says which model, for its key in the cache.
+
+    `threads` is how many each run uses, None for what the process may use. It changes no code: a
+    model that is found was perhaps compiled for another number.
+    """
 
     target: Target
-    threads: int
+    threads: int | None
     accuracy: str
     layouts: str
     caches: Caches | None = None
@@ -144,7 +150,7 @@ class Compiling:
             options["small"] = True
         if final:  # the same values may be asked for where others are still open
             options["final"] = True
-        key = compile_key(self.sources.digests, self.target, self.threads, options)
+        key = compile_key(self.sources.digests, self.target, options)
         with caches.models.turn(key):
             found = caches.models.load(key, lambda file: load_kept(file, self.threads, key))
             if found is not None:
@@ -218,7 +224,7 @@ class Compilation:
     chosen: Chosen
     made: Assembled
     parts: Parts
-    threads: int
+    threads: int | None
 
     @property
     def target(self) -> Target:
@@ -295,7 +301,7 @@ def _module_of(made: Compilation | NotCompiled | Unsettled) -> Module:
 def compile_parts(
     model: Source,
     target: Target,
-    threads: int,
+    threads: int | None,
     caches: Caches | None,
     tell: Tell,
     accuracy: str = "default",
@@ -313,6 +319,7 @@ def compile_parts(
     from tilewright.model.assemble import assemble
     from tilewright.model.kernel_store import KernelStore
     from tilewright.model.small import with_small_weights
+    from tilewright.schedule.recipes.context import NOMINAL_THREADS
 
     with told_as_too_large(model):
         chosen = choose_layouts(
@@ -328,20 +335,20 @@ def compile_parts(
         made = assemble(
             chosen.choice.graph,
             target,
-            threads,
+            NOMINAL_THREADS,
             store,
             lambda done, all_: tell(Progress("kernels", done, all_)),
             equal=chosen.equal,
             guards=chosen.guards,
         )
         if small:
-            made = with_small_weights(made, target, threads, store)
+            made = with_small_weights(made, target, NOMINAL_THREADS, store)
         forget_sizes()
         chosen = chosen.outline()  # whatever is still needed of the weights, `made` has
         if not final:
             warn_of_reference(chosen.by_reference)
         about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
-        parts = parts_of(made, target, threads, *about, chosen.defaults)
+        parts = parts_of(made, target, *about, chosen.defaults)
         return Compilation(chosen, made, parts, threads)
 
 
@@ -368,7 +375,7 @@ def _begun(
 def choose_layouts(
     model: Source,
     target: Target,
-    threads: int,
+    threads: int | None,
     tell: Tell,
     accuracy: str = "default",
     layouts: str = AUTO,
@@ -390,6 +397,7 @@ def choose_layouts(
     from tilewright.layouts.sites import Settings
     from tilewright.model.endings import Ending
     from tilewright.model.whole import host_graph, reason_of
+    from tilewright.schedule.recipes.context import PLANNED_THREADS
 
     form = require_layouts(layouts)
     tell(Progress("read"))
@@ -438,7 +446,7 @@ def choose_layouts(
     strict = accuracy == "strict"
     graph = optimise(graph, strict=strict)
     tell(Progress("choose"))
-    settings = Settings(Machine(target, threads), strict=strict, fixed=form)
+    settings = Settings(Machine(target, PLANNED_THREADS), strict=strict, fixed=form)
     choice = choose(graph, settings)
     about = by_reference, meta, lengths, endings, defaults
     return Chosen(graph, settings, choice, *about, *checks)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from tilewright.errors import Code, TargetError
 from tilewright.model.module import Module, stored_nodes
+from tilewright.runtime import default_threads
 from tilewright.runtime.executable import MemoryUse
+from tilewright.runtime.feeds import Feeds
 from tilewright.runtime.meetings import Meetings
 from tilewright.target import Target
 
@@ -41,24 +43,24 @@ class ForeignModule(Module):
     """A model that `save` writes for a machine of another kind (T006 where it should run)."""
 
     def __init__(
-        self, made: Assembled, parts: Parts, target: Target, threads: int, graph: Graph
+        self, made: Assembled, parts: Parts, target: Target, threads: int | None, graph: Graph
     ) -> None:
-        described = _Described(made.program, threads, Meetings(made.program))
+        described = _Described(made.program, threads or default_threads(), Meetings(made.program))
         super().__init__(cast("Executable", described), parts, stored_nodes(parts.extra), graph)
         self.target = target
         self._bytes = MemoryUse(0, 0, 0, made.weights.nbytes, len(made.code))
 
-    def run(self, feeds: Mapping[str, object]) -> NoReturn:
+    def run(self, feeds: Feeds) -> NoReturn:
         """Refused: it runs elsewhere."""
         del feeds
         self._refuse()
 
-    def run_into(self, feeds: Mapping[str, object], outputs: Mapping[str, object]) -> NoReturn:
+    def run_into(self, feeds: Feeds, outputs: Mapping[str, object]) -> NoReturn:
         """Refused, as `run`."""
         del feeds, outputs
         self._refuse()
 
-    def run_profiled(self, feeds: Mapping[str, object]) -> NoReturn:
+    def run_profiled(self, feeds: Feeds) -> NoReturn:
         """Refused, as `run`."""
         del feeds
         self._refuse()

@@ -59,7 +59,7 @@ class KernelStore:
         self.cache.prune()
 
     def _key(self, task: KernelTask) -> str:
-        return compile_key([task.key], self.target, task.threads, {"kind": "kernel"})
+        return compile_key([task.key], self.target, {"kind": "kernel"})
 
 
 def encode(kernel: Compiled, key: str = "") -> bytes | None:

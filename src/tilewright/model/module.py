@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.abi import MAX_THREADS
 from tilewright.errors import ArtefactError, Code, TargetError
 from tilewright.model.defaults import Defaults
 from tilewright.model.endings import Ending
@@ -90,7 +89,7 @@ class Module:
             raise ValueError("an ending of an output that there is not")
 
     @classmethod
-    def of(cls, made: Assembled, parts: Parts, threads: int, graph: Graph) -> Module:
+    def of(cls, made: Assembled, parts: Parts, threads: int | None, graph: Graph) -> Module:
         """The module of a fresh compilation."""
         functions = [f.function for f in made.functions]
         image, weights = Image.from_bytes(made.code), made.weights
@@ -267,8 +266,9 @@ def load_module(
 ) -> Module:
     """The module in a file; its weights stay in the file and are mapped.
 
-    `threads` may only be the number that the module was compiled for. `verify` reads all weights
-    and compares them with their checksum.
+    `threads` is the number that each run uses (default: what this process may use), however many
+    the machine has that compiled it. `verify` reads all weights and compares them with their
+    checksum.
     """
     return _checked(Path(path), open_artefact(path, verify=verify), threads)
 
@@ -277,8 +277,6 @@ def _checked(path: Path, artefact: Artefact, threads: int | None) -> Module:
     try:
         return _loaded(path, artefact, threads)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, TargetError):
-        if threads is not None and threads not in range(1, MAX_THREADS + 1):
-            raise
         # Its checksums fit, so that something else than tilewright wrote it.
         damaged(path, "the metadata do not say what they should")
 
@@ -288,7 +286,7 @@ def to_keep(parts: Parts, key: str, about: Mapping[str, object]) -> Parts:
     return replace(parts, extra={**parts.extra, KEY: key, ABOUT: dict(about)})
 
 
-def load_kept(file: BinaryIO, threads: int, key: str) -> Module:
+def load_kept(file: BinaryIO, threads: int | None, key: str) -> Module:
     """The module in an entry of the cache; ValueError if it belongs to another key."""
     path = Path(key)
     artefact = read_artefact(file, path)
@@ -305,7 +303,6 @@ def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
         return load_settled(artefact, threads)
     _require_sound(extra)
     functions = [_function(path, f["kind"], f["payload"]) for f in extra["functions"]]
-    threads = extra["threads"] if threads is None else threads
     executable = Executable(
         from_json(artefact.program_json),
         artefact.image,
@@ -317,7 +314,7 @@ def _loaded(path: Path, artefact: Artefact, threads: int | None) -> Module:
     return Module(executable, artefact, stored_nodes(extra))
 
 
-def _expanded(artefact: Artefact, threads: int) -> object:
+def _expanded(artefact: Artefact, threads: int | None) -> object:
     """The weights with which the program runs: those of the file, or what is made of them."""
     how = artefact.metadata["extra"].get(EXPANSION)
     if how is None:
@@ -329,9 +326,7 @@ def _expanded(artefact: Artefact, threads: int) -> object:
 
 def _require_sound(extra: Mapping[str, Any]) -> None:
     """What is only looked at later has the form that it should have; ValueError if not."""
-    threads, lengths = extra["threads"], extra.get("lengths")
-    if type(threads) is not int or not 1 <= threads <= MAX_THREADS:
-        raise ValueError(f"a module for {threads} threads")
+    lengths = extra.get("lengths")
     if not isinstance(extra.get("meta", {}), dict):
         raise TypeError("what is said about the model is no dictionary")
     if lengths is not None and not all(n is None or type(n) is int for n in lengths):
@@ -341,7 +336,6 @@ def _require_sound(extra: Mapping[str, Any]) -> None:
 def parts_of(
     made: Assembled,
     target: Target,
-    threads: int,
     by_reference: Iterable[Unsupported],
     meta: ModelMeta | None = None,
     lengths: Sequence[int | None] | None = None,
@@ -356,7 +350,6 @@ def parts_of(
     extra: dict[str, Any] = {
         "functions": functions,
         "by_reference": [node.to_dict() for node in by_reference],
-        "threads": threads,
         "meta": (meta or ModelMeta()).to_dict(),
     }
     if lengths is not None:

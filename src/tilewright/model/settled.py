@@ -26,6 +26,7 @@ from tilewright.model.module import Module
 from tilewright.model.sources import Source
 from tilewright.model.versions import KEPT_BYTES
 from tilewright.model.whole import info_of, inputs_of, outputs_of
+from tilewright.runtime import default_threads
 from tilewright.runtime.executable import MemoryUse
 from tilewright.runtime.feeds import Feeds, by_name
 from tilewright.runtime.profile import Profile
@@ -107,7 +108,8 @@ class SettledModule(Module):
 
     @property
     def threads(self) -> int:
-        return self.source.how.threads
+        wish = self.source.how.threads
+        return default_threads() if wish is None else wish
 
     @property
     def settled(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tilewright.abi import MAX_THREADS
 from tilewright.errors import ArtefactError, Code, UserError
 from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, tool
@@ -20,6 +19,7 @@ from tilewright.runtime.artefact import Artefact, Parts, save
 from tilewright.runtime.cache import default_caches
 from tilewright.runtime.codec import to_json
 from tilewright.runtime.keys import digest_of_bytes
+from tilewright.runtime.pool import most_threads, require_threads
 from tilewright.runtime.program import Program
 from tilewright.target import Target
 
@@ -43,7 +43,6 @@ def save_settled(path: str | os.PathLike[str], source: Unsettled) -> None:
     extra: dict[str, Any] = {
         "functions": [],
         "by_reference": [],
-        "threads": how.threads,
         "meta": ModelMeta.of(source.model).to_dict(),
         "settled": {
             "values": list(needs.values),
@@ -72,7 +71,6 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
                 "accuracy": str() as accuracy,
                 "layouts": str() as layouts,
             },
-            "threads": int() as saved,
         }:
             pass
         case _:
@@ -81,16 +79,15 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     names = [info.name for info in open_inputs(model)]
     if not all(name in names for name in (*values, *forms)):
         raise _unclear(artefact, "it names inputs that the model does not have")
-    count = saved if threads is None else threads
-    if isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
-        raise _unclear(artefact, f"it is for {count} threads")
+    if threads is not None:
+        require_threads(threads, most_threads())
     try:
         require_accuracy(accuracy)
         require_layouts(layouts)
     except UserError as problem:
         raise _unclear(artefact, str(problem)) from None
     sources = Sources((digest_of_bytes(content),))
-    how = Compiling(Target.host(), count, accuracy, layouts, default_caches(), sources)
+    how = Compiling(Target.host(), threads, accuracy, layouts, default_caches(), sources)
     module = Unsettled(model, Needs(tuple(values), tuple(forms)), how).module()
     module.remember(lambda: Origin.of(content, how))
     return module

@@ -75,6 +75,7 @@ class Executable(_native.Program):
     ) -> None:
         self.program, self.image, self.functions = program, image, tuple(functions)
         self.threads = pool.default_threads() if threads is None else threads
+        pool.require_threads(self.threads, pool.most_threads())
         self.weights = _aligned(weights)
         self.meetings = Meetings(program)
         self._reader = FeedReader(program, self.meetings)

@@ -78,7 +78,7 @@ class Expansion:
                 return cls(from_json(program), _number(size), pieces, *places)
         raise ValueError("an expansion of weights that does not say what it should")
 
-    def expand(self, stored: object, image: Image, threads: int) -> Array:
+    def expand(self, stored: object, image: Image, threads: int | None) -> Array:
         """The weights of the model; ValueError if they cannot be had of what is stored."""
         source = np.frombuffer(stored, np.uint8)  # type: ignore[call-overload]
         self._require_fits(source.nbytes)

@@ -35,12 +35,10 @@ _NOT_IN_CODE: Final = ("name", "frequency_ghz")
 """What may differ between two runs on one machine, and changes no more than a choice."""
 
 
-def compile_key(
-    model: Iterable[str], target: Target, threads: int, options: Mapping[str, Any]
-) -> str:
+def compile_key(model: Iterable[str], target: Target, options: Mapping[str, Any]) -> str:
     """The key of a compilation; `model` are the digests of its files, `options` data of JSON."""
     machine = {k: v for k, v in target.to_dict().items() if k not in _NOT_IN_CODE}
-    facts = [list(model), machine, threads, dict(options), compiler_state()]
+    facts = [list(model), machine, dict(options), compiler_state()]
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return digest_of_bytes(text.encode())
 

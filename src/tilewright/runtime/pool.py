@@ -1,8 +1,9 @@
-"""How many threads a kernel gets when nobody says it: as many as can really run at once.
+"""How many threads a kernel gets, and how many it may have.
 
-The least of three numbers: processors that the process may use (affinity), processor time that its
-control groups grant it (quota), and physical cores. Two hardware threads of one core share its
-vector units, so a second one adds contention and no arithmetic.
+By default as many as can really run at once: the least of three numbers: processors that the
+process may use (affinity), processor time that its control groups grant it (quota), and physical
+cores. Two hardware threads of one core share its vector units, so a second one adds contention and
+no arithmetic.
 """
 
 from __future__ import annotations
@@ -14,19 +15,39 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.abi import MAX_THREADS
+from tilewright.errors import Code, UserError
 from tilewright.options import num_threads
 from tilewright.runtime import _native
 
 __all__ = ["count_workers", "default_threads", "physical_cores", "quota_cpus", "shut_down"]
-__all__ += ["tell_usable_cpus", "usable_cpus"]
+__all__ += ["most_threads", "require_threads", "tell_usable_cpus", "usable_cpus"]
+
+K004 = Code("K004", "there cannot be {threads} threads")
 
 ROOT = Path("/")
+CROWD = 8
+"""Threads for each processor that are believed to be meant: tests and servers may want several."""
+ALWAYS = 64
+"""Threads that any machine may be asked for."""
 
 
 def default_threads() -> int:
     """The environment's wish (see `options.num_threads`), else what the machine can run at once."""
     wish = num_threads()
     return wish if wish is not None else min(usable_cpus(), physical_cores(), MAX_THREADS)
+
+
+def most_threads() -> int:
+    """Threads that a model may be asked to run on: more can only be a mistake on this machine."""
+    return min(MAX_THREADS, max(ALWAYS, CROWD * (os.cpu_count() or 1)))
+
+
+def require_threads(threads: object, most: int = MAX_THREADS) -> None:
+    """Refuse what is no number of threads (K004)."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= most:
+        hint = f"give a number from 1 to {most}, or nothing for the default"
+        facts = {"threads": repr(threads), "processors": os.cpu_count() or 1}
+        raise UserError(K004, facts, hint=hint)
 
 
 def usable_cpus(root: Path = ROOT) -> int:

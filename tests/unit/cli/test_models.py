@@ -17,6 +17,7 @@ from tests.machine import known_machine
 from tests.small import expected, rows, sequence_model, text_inside, two_outputs
 from tilewright.cli import main
 from tilewright.cli import show_model as shown
+from tilewright.target import Target
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ N = tir.Var("n")
 def made(graph: Graph, threads: int = 1) -> Assembled:
     """The program of a graph, after a check that it computes what the graph means."""
     found = assemble(graph, HOST, threads)
-    module = Module.of(found, parts_of(found, HOST, threads, {}), threads, graph)
+    module = Module.of(found, parts_of(found, HOST, {}), threads, graph)
     feeds = feeds_of(graph)
     for array, wanted in zip(module.run(feeds), interpret(graph, feeds), strict=True):
         assert (array.dtype, array.shape) == (wanted.dtype, wanted.shape)
@@ -99,7 +99,7 @@ def test_a_value_may_be_returned_twice():
     graph = b.graph([y, y, b.reshape(y, (4 * N,))], ["a", "b", "c"])
     found = made(graph)
     assert len({port.buffer for port in found.program.outputs}) == 1
-    module = Module.of(found, parts_of(found, HOST, 1, {}), 1, graph)
+    module = Module.of(found, parts_of(found, HOST, {}), 1, graph)
     a, b_, c = module.run({"x": np.ones((2, 4), np.float32)})
     a[:] = 5
     assert b_.max() == c.max() == 1, "results are arrays of their own"
@@ -110,7 +110,7 @@ def test_what_is_returned_is_not_the_memory_of_an_input_or_of_weights():
     x, c = b.input("x", f32, (2,)), weights(b, 3)
     graph = b.graph([x, c])
     found = made(graph)
-    module = Module.of(found, parts_of(found, HOST, 1, {}), 1, graph)
+    module = Module.of(found, parts_of(found, HOST, {}), 1, graph)
     array = np.ones(2, np.float32)
     same, constant = module.run({"x": array})
     same[:], constant[:] = 7, 7

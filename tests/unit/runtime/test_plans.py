@@ -30,7 +30,7 @@ def chain() -> tuple[Module, list[np.ndarray]]:
         y = b.matmul(y, b.constant(array))
     graph = b.graph([y])
     made = assemble(graph, Target.host(), 1)
-    return Module.of(made, parts_of(made, Target.host(), 1, {}), 1, graph), constants
+    return Module.of(made, parts_of(made, Target.host(), {}), 1, graph), constants
 
 
 @pytest.fixture(scope="module")

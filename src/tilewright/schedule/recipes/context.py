@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Plan = ContractionPlan | WindowPlan
 
 __all__ = [
+    "NOMINAL_THREADS",
+    "PLANNED_THREADS",
     "Context",
     "extent_of",
     "iter_loop",
@@ -29,6 +31,17 @@ __all__ = [
     "vector_tail",
     "work_of",
 ]
+
+NOMINAL_THREADS = 8
+"""Threads that the kernels of a model are scheduled for. They run on any number of them.
+
+Loops that threads share are cut for four times as many, so that 32 find work and fewer are about
+equally busy; more iterations than that cost one thread time.
+"""
+
+PLANNED_THREADS = 2
+"""Threads at most that the model of the machine divides the work by: it chooses register tiles,
+blocks and layouts, and what many threads prefer (small tiles) would slow few of them down."""
 
 # Below this many predicted cycles a kernel runs on one thread: waking another costs about as much.
 PARALLEL_CYCLES = 15_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewright.schedule.recipes.attention.roles import Attention
-from tilewright.schedule.recipes.context import Context
+from tilewright.schedule.recipes.context import PLANNED_THREADS, Context
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import walk
@@ -127,7 +127,7 @@ def _shape_of(context: Context, attention: Attention) -> AttentionShape:
         value_features=extents[-2] or 64,
         element_bytes=second.writes[0].buffer.dtype.size_bytes,
         causal=causal,
-        threads=context.threads,
+        threads=min(context.threads, PLANNED_THREADS),
         group=_group(attention),
         scattered=_are_scattered(attention),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.schedule.recipes.context import Context, iter_loop
+from tilewright.schedule.recipes.context import PLANNED_THREADS, Context, iter_loop
 from tilewright.schedule.recipes.contraction.plan import ContractionShape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
@@ -97,7 +97,7 @@ def shape_of(context: Context, roles: Contraction) -> ContractionShape:
         reduce=max(1, extent(roles.reduce)),
         element_bytes=node.writes[0].buffer.dtype.size_bytes,
         right_is_constant=roles.right.buffer.name in context.constants,
-        threads=context.threads,
+        threads=min(context.threads, PLANNED_THREADS),
         density=_density(roles),
     )
 

@@ -85,7 +85,7 @@ def tile(
         around, tiles = [*outer, *rows.blocks, panels], list(rows.tiles)
     walk, streams = _streams(context, loops, plan)
     s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
-    shared, panel = (spans[0], around[-1]) if spans else _share(context, around)
+    shared, panel = _share(context, [*spans, *around])
     if operands.packed_by is not None:
         place = outer[-1] if stays and outer else panel
         made = s.compute_at(operands.packed_by, place if place in s.loops(block) else shared)
@@ -216,15 +216,15 @@ def fetch_ahead(context: Context, walk: str, tiles: Sequence[str], names: Sequen
 
 
 def _spans(context: Context, panels: str, *, alone: bool) -> tuple[tuple[str, ...], str]:
-    """A span of panels for each thread, if that is fairer than blocks of rows; and the panels.
+    """Spans of panels for the threads, if that is fairer than blocks of rows; and the panels.
 
     Blocks are few and of different sizes, panels are many and alike.
     """
     count = extent_of(context, panels) or 0
-    fair = count % context.threads == 0 or count >= 16 * context.threads
+    fair = count % context.threads == 0 or count >= 4 * context.threads
     if context.threads == 1 or not alone or not fair:
         return (), panels
-    spans, panel = context.schedule.split(panels, math.ceil(count / context.threads))
+    spans, panel = context.schedule.split(panels, math.ceil(count / (4 * context.threads)))
     return (spans,), panel
 
 
