@@ -16,7 +16,8 @@ from tests.numeric import special_values
 from tests.numeric.accuracy_cases import cases, edges, factor_of
 from tilewright.frontend.onnx import families
 from tilewright.frontend.onnx.registry import HANDLERS
-from tilewright.model.compiler import Chosen, choose_layouts
+from tilewright.model.compilation import Chosen
+from tilewright.model.compiler import choose_layouts
 from tilewright.target import Target
 from tilewright.testing import accuracy
 from tilewright.testing.accuracy import limit

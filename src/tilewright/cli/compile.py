@@ -20,7 +20,8 @@ from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
 from tilewright.cli.writing import require_writable, writing
 from tilewright.errors import ArtefactError, TargetError
-from tilewright.model.compiler import NotCompiled, Unsettled, compile_parts
+from tilewright.model.compilation import NotCompiled, Unsettled
+from tilewright.model.compiler import compile_parts
 from tilewright.model.info import TensorInfo
 from tilewright.model.module import infos_of
 from tilewright.model.settled import settled_values

@@ -24,16 +24,8 @@ from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import Code, UserError
 from tilewright.graph.ir import Value
 from tilewright.layouts.show import Overview, overview
-from tilewright.model.compiler import (
-    AUTO,
-    Chosen,
-    Compilation,
-    NotCompiled,
-    Unsettled,
-    choose_layouts,
-    compile_parts,
-    require_layouts,
-)
+from tilewright.model.compilation import Chosen, Compilation, NotCompiled, Unsettled
+from tilewright.model.compiler import AUTO, choose_layouts, compile_parts, require_layouts
 from tilewright.model.exhaustion import told_as_too_large
 from tilewright.model.info import TensorInfo, type_name
 from tilewright.model.kernels import KernelTask

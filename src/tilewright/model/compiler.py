@@ -5,13 +5,19 @@ from __future__ import annotations
 import functools
 import os
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tilewright.errors import TilewrightError, TilewrightWarning
+from tilewright.errors import TilewrightError
+from tilewright.model.compilation import (
+    Chosen,
+    Compilation,
+    NotCompiled,
+    Unsettled,
+    warn_of_reference,
+)
 from tilewright.model.compile_arguments import (
     ACCURACIES,
     AUTO,
@@ -23,33 +29,27 @@ from tilewright.model.compile_arguments import (
 )
 from tilewright.model.defaults import infos_of_defaults
 from tilewright.model.exhaustion import told_as_too_large
-from tilewright.model.info import ModelMeta, TensorInfo
+from tilewright.model.info import ModelMeta
 from tilewright.model.module import Module, load_kept, parts_of, to_keep
 from tilewright.model.origin import Origin
 from tilewright.model.sources import Source, Sources
 from tilewright.runtime import return_memory
-from tilewright.runtime.artefact import Parts, write
+from tilewright.runtime.artefact import write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key
 from tilewright.runtime.pool import most_threads, require_threads
 from tilewright.target import Target
-from tilewright.unsupported import Unsupported, listing
 
 if TYPE_CHECKING:
     import onnx
 
     from tilewright.frontend.onnx.beginnings import Halves
-    from tilewright.frontend.onnx.reference.whole import WholeModel
-    from tilewright.frontend.onnx.settled import Needs, Settled
+    from tilewright.frontend.onnx.settled import Settled
     from tilewright.graph.guards import Guard
     from tilewright.graph.ir import Graph, Meeting
-    from tilewright.layouts.choose import Choice
-    from tilewright.layouts.sites import Settings
-    from tilewright.model.assemble import Assembled
-    from tilewright.model.endings import Ending
 
-__all__ = ["ACCURACIES", "AUTO", "K020", "WRITER", "Chosen", "Compilation", "NotCompiled"]
-__all__ += ["Progress", "Unsettled", "choose_layouts", "compile_model", "compile_parts"]
+__all__ = ["ACCURACIES", "AUTO", "K020", "WRITER", "Compiling", "Progress", "choose_layouts"]
+__all__ += ["compile_model", "compile_parts"]
 __all__ += ["require_accuracy", "require_layouts"]
 
 WRITER: Final = "tilewright-cache-writer"
@@ -192,102 +192,6 @@ class Compiling:
         digests = (*self.sources.digests, *known)
         sources = Sources(digests, name=self.sources.name)  # what was read: files do not matter now
         return replace(made, how=replace(self, sources=sources))
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A model up to its kernels: the graph after all passes, and the choice of its layouts."""
-
-    graph: Graph
-    settings: Settings
-    choice: Choice
-    by_reference: Sequence[Unsupported]
-    meta: ModelMeta
-    lengths: Sequence[int | None] | None = None
-    endings: Mapping[str, Ending] = field(default_factory=dict)
-    defaults: Sequence[TensorInfo] = ()
-    equal: frozenset[Meeting] = frozenset()
-    guards: tuple[Guard, ...] = ()
-
-    def outline(self) -> Chosen:
-        """The same without what constants hold."""
-        from tilewright.graph.outline import outline
-
-        choice = replace(self.choice, graph=outline(self.choice.graph))
-        return replace(self, graph=outline(self.graph), choice=choice)
-
-
-@dataclass(frozen=True)
-class Compilation:
-    """All that is known of a model that was just compiled, for whatever target."""
-
-    chosen: Chosen
-    made: Assembled
-    parts: Parts
-    threads: int | None
-
-    @property
-    def target(self) -> Target:
-        return self.chosen.settings.machine.target
-
-    @property
-    def graph(self) -> Graph:
-        """What was compiled: layouts and conversions included."""
-        return self.chosen.choice.graph
-
-    def module(self) -> Module:
-        """The model, ready to run; on a machine of its kind, if that is not this one."""
-        if self.target.missing_on(Target.host()):
-            from tilewright.model.foreign import ForeignModule
-
-            return ForeignModule(self.made, self.parts, self.target, self.threads, self.graph)
-        with told_as_too_large(self.graph.name):  # a program is verified when it is loaded
-            return Module.of(self.made, self.parts, self.threads, self.graph)
-
-
-@dataclass(frozen=True)
-class NotCompiled:
-    """A model that runs by reference, since its values are not all tensors.
-
-    One that begins with texts has `halves`, of which the second may be `compiled` all the same.
-    """
-
-    model: WholeModel
-    halves: Halves | None = None
-    compiled: Compilation | None = None
-
-    def module(self) -> Module:
-        """The model with the face of a module."""
-        from tilewright.frontend.onnx.reference.whole import WholeModel
-        from tilewright.model.begun import BegunModule
-        from tilewright.model.whole import WholeModule
-
-        if self.halves is None or self.compiled is None:
-            return WholeModule(self.model)
-        front = WholeModel(self.halves.front, self.model.reason, self.halves.nodes)
-        return BegunModule(self.model, front, self.compiled.module(), self.halves.rest)
-
-
-@dataclass(frozen=True)
-class Unsettled:
-    """A model that can be compiled when some of its inputs are known."""
-
-    model: onnx.ModelProto
-    needs: Needs
-    how: Compiling
-
-    def module(self) -> Module:
-        """The model, which compiles itself for what it is given."""
-        from tilewright.model.settled import SettledModule
-
-        return SettledModule(self)
-
-    def compiled(self, settled: Settled | None) -> Module:
-        """The model for some values, or as it is: parts run by reference then."""
-        made = self.how.module(self.model, lambda _: None, settled, final=True)
-        if made.spreading is not None:
-            made.spreading.origin = Origin.of(self.model, self.how, settled)
-        return made
 
 
 def _module_of(made: Compilation | NotCompiled | Unsettled) -> Module:
@@ -450,14 +354,3 @@ def choose_layouts(
     choice = choose(graph, settings)
     about = by_reference, meta, lengths, endings, defaults
     return Chosen(graph, settings, choice, *about, *checks)
-
-
-def warn_of_reference(nodes: Sequence[Unsupported]) -> None:
-    """Say once which nodes run slowly, and why; the warning has all of them."""
-    if not nodes:
-        return
-    single = "1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run"
-    what = single if all(node.op for node in nodes) else "the model runs"
-    lines = "".join(f"\n  {line}" for line in listing(nodes))
-    text = f"{what} on the ONNX reference implementation, which is slow:{lines}"
-    warnings.warn(TilewrightWarning(text, nodes), stacklevel=3)

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import ModelError, TilewrightWarning, UserError
-from tilewright.model.compiler import K020, Unsettled, warn_of_reference
+from tilewright.model.compilation import Unsettled, warn_of_reference
+from tilewright.model.compile_arguments import K020
 from tilewright.model.defaults import defaults_of
 from tilewright.model.given import Key, Reader
 from tilewright.model.info import ModelMeta, TensorInfo

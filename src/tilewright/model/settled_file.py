@@ -24,7 +24,7 @@ from tilewright.runtime.program import Program
 from tilewright.target import Target
 
 if TYPE_CHECKING:
-    from tilewright.model.compiler import Unsettled
+    from tilewright.model.compilation import Unsettled
 
 __all__ = ["load_settled", "save_settled"]
 
@@ -59,7 +59,8 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     """The module of a file that `save_settled` wrote; all of it is read and checked."""
     from tilewright.frontend.onnx import read_model
     from tilewright.frontend.onnx.settled import Needs, open_inputs
-    from tilewright.model.compiler import Compiling, Unsettled, require_accuracy, require_layouts
+    from tilewright.model.compilation import Unsettled
+    from tilewright.model.compiler import Compiling, require_accuracy, require_layouts
 
     artefact.verify()
     extra, content = artefact.metadata["extra"], bytes(artefact.weights)

@@ -78,7 +78,7 @@ class Spreading:
 
     def _new(self, met: GuardError) -> Module | None:
         """A version; None if sizes that are known to be one do not fit, whatever others are."""
-        from tilewright.model.compiler import warn_of_reference
+        from tilewright.model.compilation import warn_of_reference
 
         origin = self.origin
         if origin is None:

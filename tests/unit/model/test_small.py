@@ -20,7 +20,8 @@ from tests.expect import raises_code
 from tests.unit.model.test_control_flow import FLOAT, info, model, node
 from tilewright.cli import main
 from tilewright.model.assemble import Assembled, assemble
-from tilewright.model.compiler import Chosen, choose_layouts
+from tilewright.model.compilation import Chosen
+from tilewright.model.compiler import choose_layouts
 from tilewright.model.small import with_small_weights
 from tilewright.runtime.artefact import Parts, open_artefact, save
 from tilewright.runtime.image import Image

@@ -125,7 +125,8 @@ from tempfile import TemporaryDirectory
 from pathlib import Path
 
 from tilewright.model.settled_file import save_settled
-from tilewright.model.compiler import Compiling, Unsettled
+from tilewright.model.compilation import Unsettled
+from tilewright.model.compiler import Compiling
 from tilewright.frontend.onnx.settled import Needs
 
 
