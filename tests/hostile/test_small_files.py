@@ -242,7 +242,6 @@ REFUSED = {
     "scale that is no number": "M004",
 }
 BY_REFERENCE = {
-    "one mean of all",
     "transform of a large prime",
     "mel",
     "mel of many bins",

@@ -73,7 +73,7 @@ def require_forms(notes: Notes, outputs: Sequence[Item]) -> None:
     """Note what keeps a model from being a graph: outputs of which not even the rank is known."""
     opaque = [item for item in outputs if isinstance(item, Opaque)]
     for item in opaque:
-        notes.formless.update(item.segment.notes)
+        notes.formless.update(item.segment.collected().notes)
     if opaque and not notes.formless:
         raise Unknown("an output is a constant that is no tensor of numbers")
     if opaque:

@@ -76,6 +76,7 @@ class Nested(dict[str, Item | Lost]):
         elif isinstance(found, Stacked):
             found = Stacked(self._outside(found.stack))
         elif isinstance(found, Opaque):
+            self._pay(len(found.segment.collected().nodes))
             found = found.seen_through(self._outside)
         elif isinstance(found, Value):
             found = self._outside(found)

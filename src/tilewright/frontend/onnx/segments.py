@@ -9,7 +9,7 @@ segment whose values are read in several places is computed for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeVar
@@ -20,7 +20,7 @@ from tilewright.frontend.onnx.extent import graphs_in
 from tilewright.graph import Value
 from tilewright.unsupported import Unsupported
 
-__all__ = ["Opaque", "Place", "Segment", "fresh_name", "renamed"]
+__all__ = ["Collected", "Opaque", "Place", "Segment", "following", "fresh_name", "renamed"]
 
 Place = tuple[str, str]
 """The graph in which a node stands, and its first output: no other node there has it."""
@@ -35,57 +35,79 @@ def fresh_name() -> str:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Nodes by number, in whose order they run, with the `tensors` and `weights` that they read.
+    """A node behind other segments, or what these read: `tensors` of the graph, and `weights`.
 
     All names are fresh, so that segments can be joined, if their nodes have the same `opsets`.
-    `notes` say which nodes of the model these are, and why they run so.
+    `notes` say which nodes of the model these are, and why they run so. A segment refers to its
+    parts: long chains of nodes, each a part of the next one, take no more room than their nodes.
     """
 
-    nodes: Mapping[int, onnx.NodeProto] = field(default_factory=dict)
+    parts: tuple[Segment, ...] = ()
+    node: onnx.NodeProto | None = None
+    number: int = -1
     tensors: Mapping[str, Value] = field(default_factory=dict)
     weights: Mapping[str, onnx.TensorProto] = field(default_factory=dict)
     notes: Mapping[Place, Unsupported] = field(default_factory=dict)
     opsets: Mapping[str, int] = field(default_factory=dict)
 
-    @staticmethod
-    def joined(parts: Iterable[Segment]) -> Segment:
-        """All of several segments."""
-        found = Segment()
-        for part in parts:
-            found = Segment(
-                {**found.nodes, **part.nodes},
-                {**found.tensors, **part.tensors},
-                {**found.weights, **part.weights},
-                {**found.notes, **part.notes},
-                found.opsets or part.opsets,
-            )
-        return found
-
-    def followed_by(
-        self,
-        proto: onnx.NodeProto,
-        opsets: Mapping[str, int] | None = None,
-        notes: Mapping[Place, Unsupported] | None = None,
-    ) -> Segment:
-        """The segment with one more node, which reads what there is."""
-        nodes = {**self.nodes, next(_numbers): proto}
-        known, noted = opsets or self.opsets, {**self.notes, **(notes or {})}
-        return replace(self, nodes=nodes, notes=noted, opsets=known)
+    def collected(self) -> Collected:
+        """All that there is in the segment and its parts, each once."""
+        seen: dict[int, Segment] = {}
+        waiting = [self]
+        while waiting:
+            part = waiting.pop()
+            if id(part) not in seen:
+                seen[id(part)] = part
+                waiting += part.parts
+        ordered = sorted(seen.values(), key=lambda part: part.number)
+        return Collected(
+            [part.node for part in ordered if part.node is not None],
+            {name: v for part in ordered for name, v in part.tensors.items()},
+            {name: t for part in ordered for name, t in part.weights.items()},
+            {place: node for part in ordered for place, node in part.notes.items()},
+            self.opsets,
+        )
 
     def seen_through(self, outside: Callable[[Value], Value]) -> Segment:
         """The same inside of another graph, into which `outside` brings tensors."""
-        return replace(self, tensors={name: outside(v) for name, v in self.tensors.items()})
+        whole = self.collected()
+        tensors = {name: outside(v) for name, v in whole.tensors.items()}
+        read = Segment(tensors=tensors, weights=whole.weights, notes=whole.notes)
+        for node in whole.nodes:
+            read = following(node, (read,), whole.opsets)
+        return read
+
+
+def following(
+    node: onnx.NodeProto,
+    parts: tuple[Segment, ...],
+    opsets: Mapping[str, int] | None = None,
+    notes: Mapping[Place, Unsupported] | None = None,
+) -> Segment:
+    """A node behind the segments that it reads."""
+    known = opsets or next((part.opsets for part in parts if part.opsets), {})
+    return Segment(parts, node, next(_numbers), notes=notes or {}, opsets=known)
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """Nodes in the order in which they run, and what they read."""
+
+    nodes: Sequence[onnx.NodeProto]
+    tensors: Mapping[str, Value] = field(default_factory=dict)
+    weights: Mapping[str, onnx.TensorProto] = field(default_factory=dict)
+    notes: Mapping[Place, Unsupported] = field(default_factory=dict)
+    opsets: Mapping[str, int] = field(default_factory=dict)
 
     def model(
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
     ) -> onnx.ModelProto:
         """A model of its own, with names that depend on nothing but its nodes."""
-        nodes = [proto for _, proto in sorted(self.nodes.items())]
-        made = [name for proto in nodes for name in proto.output if name]
+        made = [name for proto in self.nodes for name in proto.output if name]
         order = dict.fromkeys((*(info.name for info in inputs), *self.weights, *made))
         names = {name: f"v{k}" for k, name in enumerate(order)}
         graph = onnx.helper.make_graph(
-            [renamed(proto, names) for proto in nodes],
+            [renamed(proto, names) for proto in self.nodes],
             "segment",
             [_named(info, names) for info in inputs],
             [_named(info, names) for info in outputs],

@@ -17,7 +17,15 @@ from tilewright.errors import CallError
 from tilewright.frontend.onnx.check import domain_of
 from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.scope import Item, Stacked, Tensors
-from tilewright.frontend.onnx.segments import Opaque, Place, Segment, fresh_name, renamed
+from tilewright.frontend.onnx.segments import (
+    Collected,
+    Opaque,
+    Place,
+    Segment,
+    following,
+    fresh_name,
+    renamed,
+)
 from tilewright.frontend.onnx.types import SizeNames, tensor_type, type_proto
 from tilewright.graph import Builder, TensorType, Value
 from tilewright.graph.ir import Array
@@ -75,7 +83,7 @@ def reference_node(
     proto.output[:] = [fresh_name() if name else "" for name in node.output]
     kinds = _result_kinds(b, proto, operands, opsets, node.output, declared)
     noted = {note[0]: _with_form(note[1], [kind for kind, known in kinds.values() if not known])}
-    segment = Segment.joined(parts).followed_by(proto, opsets, noted)
+    segment = following(proto, tuple(parts), opsets, noted)
     tensors = [(name, proto_, kind) for name, (proto_, kind) in kinds.items() if kind is not None]
     values: dict[str, Item] = {
         name: Opaque(name, _without_names(proto_), segment)
@@ -84,16 +92,16 @@ def reference_node(
     }
     if not tensors:
         return Referred([values.get(name) for name in proto.output], {}, 0)
-    read = [make_value_info(name, type_proto(v)) for name, v in segment.tensors.items()]
+    whole = segment.collected()
+    read = [make_value_info(name, type_proto(v)) for name, v in whole.tensors.items()]
     given_back = [make_value_info(name, proto_) for name, proto_, _ in tensors]
-    payload = segment.model(read, given_back).SerializeToString()
-    op = Host(
-        KIND, payload, node.op_type, tuple(kind for *_, kind in tensors), host_function(payload)
-    )
-    made = b.add_all(op, *segment.tensors.values(), fold=False)
+    payload = whole.model(read, given_back).SerializeToString()
+    types = tuple(kind for *_, kind in tensors)
+    op = Host(KIND, payload, node.op_type, types, host_function(payload))
+    made = b.add_all(op, *whole.tensors.values(), fold=False)
     values |= {name: value for (name, *_), value in zip(tensors, made, strict=True)}
-    copied = len(payload) if len(segment.nodes) > 1 else 0
-    return Referred([values.get(name) for name in proto.output], segment.notes, copied)
+    copied = len(payload) if len(whole.nodes) > 1 else 0
+    return Referred([values.get(name) for name in proto.output], whole.notes, copied)
 
 
 def _with_form(node: Unsupported, opaque: Sequence[onnx.TypeProto]) -> Unsupported:
@@ -106,7 +114,7 @@ def _with_form(node: Unsupported, opaque: Sequence[onnx.TypeProto]) -> Unsupport
     if which == "tensor":
         what = f"the rank of a result of {shown(node.op)} is not known"
     if kind.tensor_type.elem_type == onnx.TensorProto.STRING:
-        what = f"a result of {shown(node.op)} has the element type string"
+        what = f"a result of {shown(node.op)} is of strings"
     return replace(node, reason=f"{what}: {node.reason}")
 
 
@@ -149,8 +157,7 @@ def _sequence(proto: onnx.NodeProto, parts: Sequence[Opaque]) -> Opaque:
     kind = onnx.TypeProto()
     element = parts[0].kind.tensor_type.elem_type if parts else onnx.TensorProto.FLOAT
     kind.sequence_type.elem_type.tensor_type.elem_type = element
-    segment = Segment.joined(part.segment for part in parts).followed_by(proto)
-    return Opaque(proto.output[0], kind, segment)
+    return Opaque(proto.output[0], kind, following(proto, tuple(p.segment for p in parts)))
 
 
 def host_function(payload: bytes) -> Callable[..., Sequence[Array]]:
@@ -238,7 +245,7 @@ def _inferred(
         if held is not None and held.dtype != object and held.size <= MAX_SHOWN:
             weights[operand.name] = numpy_helper.from_array(held, operand.name)
     outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
-    alone = Segment({0: probe}, weights=weights, opsets=opsets)
+    alone = Collected([probe], weights=weights, opsets=opsets)
     model = alone.model(list(infos.values()), outputs)
     inferred = shape_inference.infer_shapes(model, data_prop=True)
     kinds = (info.type for info in inferred.graph.output)
