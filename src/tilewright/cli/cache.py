@@ -80,7 +80,7 @@ def _name(path: Any) -> str:
     from tilewright.runtime.artefact import open_artefact
 
     try:
-        return str(open_artefact(path).program_json["name"])
+        return str(open_artefact(path, verify=False).program_json["name"])
     except (ArtefactError, OSError, KeyError, TypeError):
         return "(unreadable)"
 

@@ -1,8 +1,9 @@
 """How many threads a kernel gets, and how many it may have.
 
-When nobody says it, as many as can really run at once: the least of three numbers: processors that the process may use (affinity), processor time that its
-control groups grant it (quota), and physical cores. Two hardware threads of one core share its
-vector units, so a second one adds contention and no arithmetic.
+When nobody says it, as many as can really run at once: the least of three numbers. Processors that
+the process may use (affinity), processor time that its control groups grant it (quota), and
+physical cores. Two hardware threads of one core share its vector units, so a second one adds
+contention and no arithmetic.
 """
 
 from __future__ import annotations
