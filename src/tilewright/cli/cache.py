@@ -89,7 +89,7 @@ def _listed(cache: Cache) -> list[dict[str, Any]]:
 def _described(path: Path) -> dict[str, Any]:
     """What the file of a model says about it; empty where it cannot be read."""
     try:
-        artefact = open_artefact(path)
+        artefact = open_artefact(path, verify=False)
         extra, target = artefact.metadata["extra"], artefact.metadata["target"]
         about = extra.get(ABOUT, {})
         return {

@@ -113,7 +113,7 @@ def _examined(path: Path) -> Findings:
     require_file(path)
     module = load_module(path, verify=True)
     program, use = module.executable.program, module.memory()
-    data = open_artefact(path).metadata
+    data = open_artefact(path, verify=False).metadata
     return {
         "file": {
             "path": str(path),

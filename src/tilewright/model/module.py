@@ -27,6 +27,7 @@ from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.feeds import Feeds, by_name, joined
 from tilewright.runtime.image import Image
 from tilewright.runtime.meetings import GuardError
+from tilewright.runtime.pool import default_threads, most_threads, require_threads
 from tilewright.runtime.profile import Profile
 from tilewright.runtime.program import Port
 from tilewright.shown import counted, shown
@@ -262,15 +263,20 @@ class Module:
 
 
 def load_module(
-    path: str | os.PathLike[str], threads: int | None = None, *, verify: bool = False
+    path: str | os.PathLike[str], threads: int | None = None, *, verify: bool | None = None
 ) -> Module:
     """The module in a file; its weights stay in the file and are mapped.
 
     `threads` is the number that each run uses (default: what this process may use), however many
-    the machine has that compiled it. `verify` reads all weights and compares them with their
-    checksum.
+    the machine has that compiled it. A file that has changed since it was written is refused
+    (A111): all of it is compared with checksums, weights with fast ones. `verify=True` takes
+    cryptographic ones for them, too; `verify=False` leaves weights unread, for storage that is
+    checked elsewhere.
     """
-    return _checked(Path(path), open_artefact(path, verify=verify), threads)
+    if threads is not None:
+        require_threads(threads, most_threads())
+    artefact = open_artefact(path, verify=verify, threads=threads or default_threads())
+    return _checked(Path(path), artefact, threads)
 
 
 def _checked(path: Path, artefact: Artefact, threads: int | None) -> Module:
@@ -292,6 +298,7 @@ def load_kept(file: BinaryIO, threads: int | None, key: str) -> Module:
     artefact = read_artefact(file, path)
     if artefact.metadata["extra"].get(KEY) != key:
         raise ValueError("an entry of the cache lies in the place of another one")
+    artefact.check(threads or default_threads())
     return _checked(path, artefact, threads)
 
 

@@ -2,13 +2,15 @@
 
     header     magic, versions, size of the file, and the place, size and checksum of each section
     metadata   JSON: the target, the program, the tool, whatever else the compiler wants to keep
+    blocks     a digest of each block of the weights (`blocks.py`)
     code       an image of machine code, mapped readable and executable
     weights    bytes, mapped readable and shared between processes
 
 Code and weights begin at multiples of 64 KiB, the greatest page of our targets, so that loading
-copies neither. Header, metadata and code are checked whenever a file is opened; weights, which
-may be large, by `verify` only. There is one way to write given parts and nothing of the time or
-place goes in: equal parts give equal files.
+copies neither. Everything is checked whenever a file is opened, down to the zeros between sections:
+weights, which may be large, by the digests of their blocks, and by a cryptographic checksum if
+`verify` asks for it. There is one way to write given parts and nothing of the time or place goes
+in: equal parts give equal files.
 
 An artefact is a program: damage is found and never crashes, but who opens a file runs its code.
 """
@@ -30,6 +32,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 from tilewright.abi import ABI_VERSION
 from tilewright.errors import ArtefactError, Code
 from tilewright.files import missing_file, replaced
+from tilewright.runtime.blocks import damaged_range, digests_of, table_bytes
 from tilewright.runtime.image import Image
 from tilewright.target import Target
 from tilewright.target.host import present
@@ -51,7 +54,8 @@ MAX_METADATA: Final = 1 << 28
 
 _HEADER = struct.Struct("<8sIIQ")  # magic, format, ABI, bytes of the file
 _SECTION = struct.Struct("<QQ16s")  # offset, bytes, checksum
-_SECTIONS = ("metadata", "code", "weights")
+_SECTIONS = ("metadata", "blocks", "code", "weights")
+_MAPPED = ("code", "weights")
 _CHECKSUM_AT: Final = _HEADER.size + len(_SECTIONS) * _SECTION.size
 _START: Final = _CHECKSUM_AT + 16
 _CHUNK: Final = 1 << 22
@@ -106,9 +110,15 @@ def write(file: BinaryIO, parts: Parts) -> None:
     metadata = _metadata(parts)
     pieces = [memoryview(piece) for piece in parts.weights]
     pieces = [piece.cast("B") for piece in pieces if piece.nbytes]
-    sizes = (len(metadata), len(parts.code), sum(piece.nbytes for piece in pieces))
+    blocks = digests_of(pieces)
+    sizes = [len(metadata), len(blocks), len(parts.code), sum(piece.nbytes for piece in pieces)]
     offsets, end = _layout(sizes)
-    contents: tuple[Sequence[bytes | memoryview], ...] = ([metadata], [parts.code], pieces)
+    contents: tuple[Sequence[bytes | memoryview], ...] = (
+        [metadata],
+        [blocks],
+        [parts.code],
+        pieces,
+    )
     checksums: list[bytes] = []
     # While the disk works. No pool: those refuse work once the program has come to its end, and a
     # cache may be written from then on.
@@ -150,7 +160,7 @@ def _layout(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Where sections of these sizes begin, and where the file ends."""
     offsets, end = [], _START
     for name, size in zip(_SECTIONS, sizes, strict=True):
-        if name != "metadata":
+        if name in _MAPPED:
             end = -(-end // PAGE) * PAGE
         offsets.append(end)
         end += size
@@ -173,7 +183,7 @@ def _checksum(content: Iterable[bytes | memoryview]) -> bytes:
 class Artefact:
     """An open file. Code and weights stay mapped as long as anybody has a view of them."""
 
-    __slots__ = ("_weights_checksum", "image", "metadata", "path", "program_json", "weights")
+    __slots__ = ("_blocks", "_checksum", "image", "metadata", "path", "program_json", "weights")
 
     def __init__(
         self,
@@ -181,16 +191,23 @@ class Artefact:
         metadata: dict[str, Any],
         image: Image,
         weights: memoryview,
+        blocks: bytes,
         checksum: bytes,
     ) -> None:
         self.path, self.image, self.weights = path, image, weights
         self.program_json: Any = metadata["program"]
         self.metadata: dict[str, Any] = metadata
-        self._weights_checksum = checksum
+        self._blocks, self._checksum = blocks, checksum
+
+    def check(self, threads: int = 1) -> None:
+        """Compare all weights with the digests of their blocks, on so many threads (A111)."""
+        found = damaged_range(self.weights, self._blocks, threads)
+        if found is not None:
+            damaged(self.path, "bytes {} to {} of its weights have changed".format(*found))
 
     def verify(self) -> None:
-        """Read all weights and compare them with their checksum (A111)."""
-        if _checksum([self.weights]) != self._weights_checksum:
+        """Compare all weights with their cryptographic checksum (A111)."""
+        if _checksum([self.weights]) != self._checksum:
             damaged(self.path, "the weights do not fit their checksum")
 
     def leave_weights(self) -> None:
@@ -201,10 +218,13 @@ class Artefact:
                 mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Artefact:
+def open_artefact(
+    path: str | os.PathLike[str], *, verify: bool | None = None, threads: int = 1
+) -> Artefact:
     """Check a file and map it; OSError if it cannot be read at all (K040 if there is none).
 
-    Whether the code can run here is known before any of it is mapped (A113).
+    Whether the code can run here is known before any of it is mapped (A113). `verify=False` leaves
+    the weights unread: nothing may run with them then.
     """
     path = Path(path)
     try:
@@ -213,21 +233,28 @@ def open_artefact(path: str | os.PathLike[str], *, verify: bool = False) -> Arte
         raise missing_file(path) from None
     with file:
         artefact = read_artefact(file, path)
-    if verify:
+    if verify is None:
+        artefact.check(threads)
+    elif verify:
         artefact.verify()
     return artefact
 
 
 def read_artefact(file: BinaryIO, path: Path) -> Artefact:
-    """The same for a file that is open; errors call it by its path."""
-    metadata, code, weights = _read_header(path, file)
+    """A file that is open, with weights still to be checked; errors call it by its path."""
+    metadata, blocks, code, weights = _read_header(path, file)
     data = _read_metadata(path, file, metadata)
+    table = file.read(blocks.size)
+    if _checksum([table]) != blocks.checksum:
+        damaged(path, "the digests of its weights do not fit their checksum")
+    _require_zeros(path, file, blocks, code)
+    _require_zeros(path, file, code, weights)
     _require_fits(path, data["target"])
     with _map(path, file, code) as content:  # readable: nothing is run before it is checked
         if _checksum([content]) != code.checksum:
             damaged(path, "the code does not fit its checksum")
     image = Image.from_file(file.fileno(), code.offset, code.size)
-    return Artefact(path, data, image, _map(path, file, weights), weights.checksum)
+    return Artefact(path, data, image, _map(path, file, weights), table, weights.checksum)
 
 
 def damaged(path: Path, problem: str) -> NoReturn:
@@ -263,7 +290,17 @@ def _read_header(path: Path, file: BinaryIO) -> Iterator[_Section]:
     offsets, end = _layout([section.size for section in sections])
     if [section.offset for section in sections] != offsets or end != size:
         damaged(path, "its sections are not where they should be")
+    if sections[1].size != table_bytes(sections[3].size):
+        damaged(path, "it has not one digest for each block of its weights")
     return iter(sections)
+
+
+def _require_zeros(path: Path, file: BinaryIO, before: _Section, after: _Section) -> None:
+    """Nothing lies between two sections."""
+    start = before.offset + before.size
+    file.seek(start)
+    if any(file.read(after.offset - start)):
+        damaged(path, "there is something between its sections")
 
 
 def _read_metadata(path: Path, file: BinaryIO, section: _Section) -> dict[str, Any]:

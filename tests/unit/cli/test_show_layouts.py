@@ -121,7 +121,7 @@ def test_nothing_is_compiled_for_it(model, capsys):
         assert main(["show", *command, *COMMAND]) == 0
         text = capsys.readouterr().out
         assert text.startswith("network, 1 thread\n  input   picture: f32[1, 4, 16, 16]\n")
-        assert "layouts: auto, for x86-64-v3 and 1 thread" in text
+        assert "layouts: auto, for x86-64-v3 and 2 threads" in text
         assert "transpose" in text
         assert "no copy" in text
 

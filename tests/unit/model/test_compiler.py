@@ -16,6 +16,7 @@ from tilewright.frontend.onnx.registry import HANDLERS
 from tilewright.graph import interpret
 from tilewright.model import compiler
 from tilewright.runtime.cache import default_caches
+from tilewright.runtime.pool import most_threads
 from tilewright.target import Target
 from tilewright.tensor.layout import Reorder, Split
 
@@ -56,14 +57,13 @@ def test_bytes_files_and_models_are_one_model(tmp_path):
         assert compiled(tmp_path / "cache", model=same)[1] == ["look into the cache"]
 
 
-def test_other_weights_settings_and_threads_are_not_found(tmp_path):
+def test_other_weights_and_settings_are_not_found(tmp_path):
     compiled(tmp_path)
     changed = two_outputs()
     changed.graph.initializer[0].raw_data = (WEIGHTS * 2).tobytes()
     module, told = compiled(tmp_path, model=changed)
     assert "kernels" in told
     np.testing.assert_allclose(module.run({"x": rows(3)})[0], 2 * expected(rows(3))[0], rtol=1e-5)
-    assert "kernels" in compiled(tmp_path, threads=2)[1]
     assert "kernels" in compiled(tmp_path, accuracy="strict")[1]
     assert "kernels" in compiled(tmp_path, layouts="nchw")[1]
     assert compiled(tmp_path, layouts="nchw")[1] == ["look into the cache"]
@@ -99,6 +99,19 @@ def test_threads_are_those_that_were_asked_for(threads):
     module, _ = compiled(cache=False, threads=threads)
     assert module.threads == threads
     np.testing.assert_allclose(module.run({"x": rows(33)})[0], expected(rows(33))[0], rtol=1e-5)
+
+
+def test_what_is_kept_serves_every_number_of_threads(tmp_path):
+    first, _ = compiled(tmp_path, threads=1)
+    found, told = compiled(tmp_path, threads=3)
+    assert told == ["look into the cache"]
+    assert (first.threads, found.threads) == (1, 3)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 2.0, most_threads() + 1, 10**30])
+def test_what_is_no_number_of_threads_is_refused(threads):
+    with raises_code("K004"):
+        tw.compile(two_outputs(), threads=threads, cache=False)
 
 
 def test_stages_are_told_in_order(tmp_path):

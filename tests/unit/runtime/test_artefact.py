@@ -19,7 +19,7 @@ from tests.images import kernel_of, renamed, texts_of
 from tilewright.errors import ArtefactError
 from tilewright.llvm.link import link
 from tilewright.llvm.machine import object_of
-from tilewright.runtime import artefact
+from tilewright.runtime import artefact, blocks
 from tilewright.runtime.artefact import Parts, open_artefact, save
 from tilewright.target import Target
 from tilewright.tensor import library
@@ -180,15 +180,37 @@ def test_longer_files_are_refused(saved):
         open_artefact(saved)
 
 
-def test_weights_are_compared_when_asked_for(saved):
+def test_weights_are_compared_unless_they_are_left_unread(saved):
     data = bytearray(saved.read_bytes())
     data[-1] ^= 1
     saved.write_bytes(data)
-    found = open_artefact(saved)
-    with raises_code("A111", text="weights"):
-        found.verify()
-    with raises_code("A111", text="weights"):
-        open_artefact(saved, verify=True)
+    for verify in (None, True):
+        with raises_code("A111", text="weights"):
+            open_artefact(saved, verify=verify)
+    found = open_artefact(saved, verify=False)
+    for check in (found.check, found.verify):
+        with raises_code("A111", text="weights"):
+            check()
+
+
+def test_the_block_that_has_changed_is_named(tmp_path):
+    path, block = tmp_path / "m.tw", blocks.BLOCK_BYTES
+    save(path, parts(weights=(bytes(2 * block + 100),)))
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 128
+    path.write_bytes(data)
+    for threads in (1, 3):
+        with raises_code("A111", text=f"bytes {2 * block} to {2 * block + 100} of its weights"):
+            open_artefact(path, threads=threads)
+
+
+def test_nothing_lies_between_sections(saved):
+    whole = saved.read_bytes()
+    for at in (artefact.PAGE - 1, 2 * artefact.PAGE - 1):
+        assert whole[at] == 0
+        saved.write_bytes(whole[:at] + b"\1" + whole[at + 1 :])
+        with raises_code("A111", text="between its sections"):
+            open_artefact(saved)
 
 
 def sealed(data):
@@ -200,7 +222,7 @@ def sealed(data):
 HOSTILE = [0, 1, 15, 160, 65536, 1 << 28, 1 << 31, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
 
 
-@pytest.mark.parametrize("section", range(3))
+@pytest.mark.parametrize("section", range(4))
 @pytest.mark.parametrize("value", HOSTILE)
 def test_hostile_offsets_and_sizes_are_refused(saved, section, value):
     data = saved.read_bytes()
@@ -274,7 +296,7 @@ def test_damaged_files_are_refused_or_read_as_they_were(tmp_path, rng):
                     del data[at + 1 :]
         mutant.write_bytes(sealed(bytes(data)) if rng.random() < 0.5 else data)
         try:
-            found = open_artefact(mutant, verify=True)
+            found = open_artefact(mutant)
         except ArtefactError as error:
             codes.add(error.code.id)
             refused += 1

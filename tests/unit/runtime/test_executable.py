@@ -79,7 +79,7 @@ def test_threads_are_those_of_the_machine_unless_said(entry):
 
 
 def test_number_of_threads_is_checked(entry):
-    with pytest.raises(ValueError, match="threads must be between 1 and 1024, not 0"):
+    with raises_code("K004"):
         Executable(chain(entry, 1).program(), Code(), threads=0)
 
 

@@ -17,7 +17,7 @@ from tilewright.runtime.keys import compile_key, compiler_state, digest_of_bytes
 from tilewright.target import Bandwidth, Measured, Rate, Target
 
 TARGET = Target.named("x86-64-v3")
-GIVEN = {"model": ["ab"], "target": TARGET, "threads": 2, "options": {"layout": "nhwc", "a": 1}}
+GIVEN = {"model": ["ab"], "target": TARGET, "options": {"layout": "nhwc", "a": 1}}
 
 
 def digest_of(path, memory=None):
@@ -59,7 +59,6 @@ def test_order_of_options_does_not_matter():
         {"model": ["ac"]},
         {"model": ["ab", ""]},
         {"model": ["a", "b"]},
-        {"threads": 1},
         {"options": {}},
         {"options": {"layout": "nchw", "a": 1}},
         {"target": dataclasses.replace(TARGET, features=TARGET.features - {"fma"})},
@@ -71,7 +70,7 @@ def test_order_of_options_does_not_matter():
             )
         },
     ],
-    ids=range(10),
+    ids=range(9),
 )
 def test_whatever_decides_changes_the_key(change):
     base = {**GIVEN, "target": TARGET.with_measured(None)}
@@ -87,13 +86,13 @@ OTHER_PROCESS = """\
 from tilewright.runtime import keys
 from tilewright.target import Target
 keys.compiler_state = lambda: "the same sources"
-print(keys.compile_key(["ab"], Target.named("x86-64-v3"), 2, {"a": 1}), end="")
+print(keys.compile_key(["ab"], Target.named("x86-64-v3"), {"a": 1}), end="")
 """
 
 
 def test_key_is_the_same_in_another_process(monkeypatch):
     monkeypatch.setattr(keys, "compiler_state", lambda: "the same sources")
-    expected = compile_key(["ab"], Target.named("x86-64-v3"), 2, {"a": 1})
+    expected = compile_key(["ab"], Target.named("x86-64-v3"), {"a": 1})
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", OTHER_PROCESS]

@@ -1,5 +1,6 @@
 /* `tilewright.runtime._native`: the C library as a Python module, nothing more. */
 #include "pyarguments.h"
+#include "pydigest.h"
 #include "pydlpack.h"
 #include "pyimage.h"
 #include "pykernel.h"
@@ -93,6 +94,8 @@ static PyMethodDef METHODS[] = {
     {"return_memory", return_memory, METH_NOARGS, "Give free memory of the heap to the system."},
     {"clock_overhead_ns", clock_overhead_ns, METH_NOARGS, "Cost of reading the clock."},
     {"describe_abi", describe_abi, METH_NOARGS, "Constants and offsets of the kernel ABI."},
+    {"digest_blocks", tw_py_digest_blocks, METH_VARARGS,
+     "(data, threads) → the digests of its blocks of a mebibyte, eight bytes each."},
     {"read_dlpack", tw_read_dlpack, METH_O,
      "capsule → (address, device, kind, bits, lanes, shape, strides, is_readonly)."},
     {0},
