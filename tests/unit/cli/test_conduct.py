@@ -323,7 +323,7 @@ def test_doctor_has_numbers_and_lists(capsys):
 
 
 def test_bugs_have_a_code_of_their_own(monkeypatch, capsys):
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(compile_command, "open_module", fail)

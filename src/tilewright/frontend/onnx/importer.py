@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import onnx
@@ -35,6 +34,7 @@ from tilewright.frontend.onnx.control import Following, RanksDiffer
 from tilewright.frontend.onnx.extent import expanded_nodes, is_about_limits
 from tilewright.frontend.onnx.fallback import fall_back, reads_opaque, require_forms, waits
 from tilewright.frontend.onnx.functions import CalledNodes, function_body
+from tilewright.frontend.onnx.imported import Imported
 from tilewright.frontend.onnx.named_sizes import dims_of
 from tilewright.frontend.onnx.node import BuildGraph, OnnxNode, dtype_of_onnx
 from tilewright.frontend.onnx.notes import (
@@ -78,40 +78,20 @@ from tilewright.frontend.onnx.spending import sequence_payer
 from tilewright.frontend.onnx.tensors import array_of
 from tilewright.frontend.onnx.typed import require_types
 from tilewright.frontend.onnx.types import type_name
-from tilewright.graph import Builder, Graph, Value
+from tilewright.graph import Builder, Value
 from tilewright.graph.claims import Claims
-from tilewright.graph.guards import Guard, Guards
-from tilewright.graph.ir import Meeting
+from tilewright.graph.guards import Guards
 from tilewright.graph.sizes import variables
 from tilewright.shown import quoted, shown
 from tilewright.tensor import ir as tir
-from tilewright.unsupported import Unsupported
 
-__all__ = ["Imported", "Importer"]
+__all__ = ["Importer"]
 
 LARGE: Final = 4096
 """Nodes of a model beyond which operators are looked at before any node is imported: what most
 models that cannot run lack is known sooner then, though not everything that they lack."""
 
 families.load()
-
-
-@dataclass
-class Imported:
-    """The graph of a model, and which of its nodes run on the reference implementation and why.
-
-    `lengths` are those of outputs that are sequences, whose tensors are outputs of the graph;
-    NOTHING for an optional one without a value, None for a tensor. `equal` are sizes that meet and
-    are not broadcast, `guards` conditions on sizes that it takes for decided. It `waits` if shapes
-    that data tells might be known before a run.
-    """
-
-    graph: Graph
-    by_reference: tuple[Unsupported, ...] = ()
-    lengths: tuple[int | None, ...] = ()
-    equal: frozenset[Meeting] = frozenset()
-    guards: tuple[Guard, ...] = ()
-    waits: bool = False
 
 
 class Importer:

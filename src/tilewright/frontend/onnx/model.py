@@ -7,7 +7,8 @@ import contextlib
 import onnx
 
 from tilewright.errors import ModelError
-from tilewright.frontend.onnx.importer import Imported, Importer
+from tilewright.frontend.onnx.imported import Imported
+from tilewright.frontend.onnx.importer import Importer
 from tilewright.frontend.onnx.registry import Unknown
 from tilewright.frontend.onnx.settled import Settled
 
