@@ -45,6 +45,10 @@ COPIED_FACTOR: Final = 16
 """Bytes that calls of functions may copy (their bodies and what they hand over), and nodes on the
 reference implementation that run in several places; and more for each byte of the model."""
 
+MAX_OPAQUE: Final = 4096
+"""Nodes whose results have no form before a run, and fall back with what reads them; a model with
+more of them falls back as a whole, which costs less than to infer the type of each."""
+
 MEMORY_BASE: Final = 512 << 20
 MEMORY_FACTOR: Final = 256
 """Bytes of memory that a compilation may take beyond what its process had before, and more for each
