@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["COPIED_BASE", "COPIED_FACTOR"]
 __all__ += ["MAX_ATTRIBUTES", "MAX_COPIES", "MAX_DEPTH", "MAX_EDGES", "MAX_EXPANDED", "MAX_FILE"]
-__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_NODES", "MAX_REPEATED"]
+__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_OPAQUE", "MAX_NODES", "MAX_REPEATED"]
 __all__ += ["MAX_RANK", "MEMORY_BASE", "MEMORY_FACTOR", "SPARE_NODES", "memory_bound"]
 __all__ += ["memory_bytes"]
 
