@@ -16,6 +16,7 @@ from tilewright.frontend.onnx.limits import (
     COPIED_BASE,
     COPIED_FACTOR,
     MAX_COPIES,
+    MAX_OPAQUE,
     MAX_REPEATED,
     SPARE_NODES,
 )
@@ -29,6 +30,7 @@ class Budget:
     def __init__(self, model: onnx.ModelProto, nodes: int) -> None:
         self.model = model
         self.copied_bytes = 0
+        self.opaque = MAX_OPAQUE
         self.imports = nodes + min((MAX_COPIES - 1) * nodes, MAX_REPEATED) + SPARE_NODES
 
     @functools.cached_property
@@ -41,6 +43,11 @@ class Budget:
         self.imports -= 1
         if self.imports < 0:
             raise too_large(self.model, "branches or loops multiply its nodes beyond measure")
+
+    def allows_opaque(self) -> bool:
+        """Whether one more node may give what has no form before a run."""
+        self.opaque -= 1
+        return self.opaque >= 0
 
     def copy(self, size_bytes: int, what: str = "its calls of functions") -> None:
         """So many bytes of the file stand somewhere else again."""

@@ -43,6 +43,8 @@ def fall_back(
     declared = {} if found.inside else notes.declared
     note = notes.describe(found, scope, why)
     made = reference_node(b, found.proto, inputs, found.opsets, captured, declared, note)
+    if any(isinstance(item, Opaque) for item in made.results) and not budget.allows_opaque():
+        raise Unknown(why)
     budget.copy(made.copied_bytes, "nodes that run in several places")
     notes.by_reference.update(made.ran)
     return made.results

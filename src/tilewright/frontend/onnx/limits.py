@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["COPIED_BASE", "COPIED_FACTOR"]
 __all__ += ["MAX_ATTRIBUTES", "MAX_COPIES", "MAX_DEPTH", "MAX_EDGES", "MAX_EXPANDED", "MAX_FILE"]
-__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_NODES", "MAX_REPEATED"]
+__all__ += ["MAX_LISTED", "MAX_NAME", "MAX_OPAQUE", "MAX_NODES", "MAX_REPEATED"]
 __all__ += ["MAX_RANK", "MEMORY_BASE", "MEMORY_FACTOR", "SPARE_NODES", "memory_bound"]
 __all__ += ["memory_bytes"]
 
@@ -44,6 +44,10 @@ COPIED_BASE: Final = 16 << 20
 COPIED_FACTOR: Final = 16
 """Bytes that calls of functions may copy (their bodies and what they hand over), and nodes on the
 reference implementation that run in several places; and more for each byte of the model."""
+
+MAX_OPAQUE: Final = 4096
+"""Nodes whose results have no form before a run, and fall back with what reads them; a model with
+more of them falls back as a whole, which costs less than to infer the type of each."""
 
 MEMORY_BASE: Final = 512 << 20
 MEMORY_FACTOR: Final = 256

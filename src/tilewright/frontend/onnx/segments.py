@@ -60,9 +60,12 @@ class Segment:
                 seen[id(part)] = part
                 waiting += part.parts
         ordered = sorted(seen.values(), key=lambda part: part.number)
+        names: dict[Value, str] = {}
+        read = [(name, v) for part in ordered for name, v in part.tensors.items()]
         return Collected(
             [part.node for part in ordered if part.node is not None],
-            {name: v for part in ordered for name, v in part.tensors.items()},
+            {name: names.setdefault(value, name) for name, value in read},
+            {name: value for value, name in names.items()},
             {name: t for part in ordered for name, t in part.weights.items()},
             {place: node for part in ordered for place, node in part.notes.items()},
             self.opsets,
@@ -71,7 +74,7 @@ class Segment:
     def seen_through(self, outside: Callable[[Value], Value]) -> Segment:
         """The same inside of another graph, into which `outside` brings tensors."""
         whole = self.collected()
-        tensors = {name: outside(v) for name, v in whole.tensors.items()}
+        tensors = {name: outside(whole.tensors[own]) for name, own in whole.same.items()}
         read = Segment(tensors=tensors, weights=whole.weights, notes=whole.notes)
         for node in whole.nodes:
             read = following(node, (read,), whole.opsets)
@@ -91,9 +94,13 @@ def following(
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """Nodes in the order in which they run, and what they read."""
+    """Nodes in the order in which they run, and what they read.
+
+    Tensors are there once: `same` says which name stands for each that nodes read.
+    """
 
     nodes: Sequence[onnx.NodeProto]
+    same: Mapping[str, str] = field(default_factory=dict)
     tensors: Mapping[str, Value] = field(default_factory=dict)
     weights: Mapping[str, onnx.TensorProto] = field(default_factory=dict)
     notes: Mapping[Place, Unsupported] = field(default_factory=dict)
@@ -106,6 +113,7 @@ class Collected:
         made = [name for proto in self.nodes for name in proto.output if name]
         order = dict.fromkeys((*(info.name for info in inputs), *self.weights, *made))
         names = {name: f"v{k}" for k, name in enumerate(order)}
+        names |= {name: names[own] for name, own in self.same.items()}
         graph = onnx.helper.make_graph(
             [renamed(proto, names) for proto in self.nodes],
             "segment",

@@ -18,7 +18,6 @@ from tilewright.frontend.onnx.check import domain_of
 from tilewright.frontend.onnx.registry import Declined, Unknown
 from tilewright.frontend.onnx.scope import Item, Stacked, Tensors
 from tilewright.frontend.onnx.segments import (
-    Collected,
     Opaque,
     Place,
     Segment,
@@ -245,11 +244,17 @@ def _inferred(
         if held is not None and held.dtype != object and held.size <= MAX_SHOWN:
             weights[operand.name] = numpy_helper.from_array(held, operand.name)
     outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
-    alone = Collected([probe], weights=weights, opsets=opsets)
-    model = alone.model(list(infos.values()), outputs)
+    graph = onnx.GraphProto(
+        name="node",
+        node=[probe],
+        input=infos.values(),
+        output=outputs,
+        initializer=weights.values(),
+    )
+    imports = [onnx.OperatorSetIdProto(domain=d, version=v) for d, v in opsets.items()]
+    model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=imports)
     inferred = shape_inference.infer_shapes(model, data_prop=True)
-    kinds = (info.type for info in inferred.graph.output)
-    return dict(zip((info.name for info in outputs), kinds, strict=True))
+    return {info.name: info.type for info in inferred.graph.output}
 
 
 def _tensor_type(
