@@ -14,6 +14,7 @@ from benchmarks.models import MODELS
 from scripts import accuracy as script
 from tests.numeric import special_values
 from tests.numeric.accuracy_cases import cases, edges, factor_of
+from tests.shared_kernels import shared_kernels
 from tilewright.frontend.onnx import families
 from tilewright.frontend.onnx.registry import HANDLERS
 from tilewright.model.compilation import Chosen
@@ -24,6 +25,8 @@ from tilewright.testing.accuracy import limit
 from tilewright.testing.operator_kinds import KINDS
 
 CASES = {f"{case.op} {case.name}": case for case in cases()}
+
+_shared = pytest.fixture(autouse=True, scope="module")(shared_kernels)  # both settings have most
 
 
 @pytest.mark.parametrize("setting", ["default", "strict"])
