@@ -13,6 +13,7 @@ import tilewright as tw
 from tests.onnx.test_loop_states import check, parsed, ramp
 from tilewright.errors import TilewrightWarning
 from tilewright.frontend.onnx import import_model
+from tilewright.graph.ops import Contract
 from tilewright.graph.ops.control import Loop
 
 UNREAD = """
@@ -52,6 +53,14 @@ FLAGS = """
             both = And(undone, c)
             go = Reshape(both, first) }>"""
 
+FIXED = """
+    y = Loop(k, yes, one) <body = b (int64 i, bool c, float[] s) => (bool go, float[] t) {
+        go = Identity(c)
+        turned = Transpose(x)
+        square = MatMul(x, turned)
+        more = Sub(square, s)
+        t = MatMul(more, more) }>"""
+
 DEEPER = """
     y = Loop(k, yes, x) <body = b (int64 i, bool c, float[p] s) => (bool go, float[] t) {
         go = Identity(c)
@@ -76,6 +85,14 @@ def test_the_loop_that_is_left_carries_one_rank():
     graph = import_model(counted("(float[a, b] y)", READ, 40)).graph
     (loop,) = (node.op for node in graph.nodes if isinstance(node.op, Loop))
     assert [kind.rank for kind in loop.results] == [2]
+
+
+def test_the_loop_that_is_left_takes_what_does_not_change_from_the_first_iteration():
+    made = counted("(float[a, b] y)", FIXED, 40)
+    graph = import_model(made).graph
+    (loop,) = (node.op for node in graph.nodes if isinstance(node.op, Loop))
+    assert sum(isinstance(node.op, Contract) for node in loop.body.nodes) == 1
+    check(counted("(float[a, b] y)", FIXED, 3), {"x": ramp(6, 0.1).reshape(2, 3)})
 
 
 def test_placeholders_behind_each_other_take_an_iteration_each():

@@ -180,6 +180,10 @@ class Builder:
             self._shared[key] = results
         return results
 
+    def computed(self, op: Op, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+        """What an operator gives of these values, if it has been applied to them."""
+        return self._shared.get((op, tuple(inputs)))
+
     def _empty(self, kind: TensorType, name: str) -> Value:
         """Nothing, which is known whatever it would be computed from: no kernel has to mind it."""
         shape = [fixed(d) for d in kind.shape]

@@ -5,19 +5,26 @@
     graph = inner.closed([y])
 
 What is known outside (constants, contents that are expressions over sizes) is known inside; every
-other value becomes an input.
+other value becomes an input. A product or a fold that the outside has computed of the same values
+is such a value, too, instead of being computed again: in a loop behind its first iteration, that is
+whatever does not change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from tilewright.graph.builder import Builder
 from tilewright.graph.ir import Graph, TensorType, Value
+from tilewright.graph.ops.op import Op, Role
 from tilewright.graph.sizes import variables
 from tilewright.tensor import ir as tir
 
 __all__ = ["Inner", "hidden_sizes", "only_visible"]
+
+HEAVY: Final = (Role.ANCHOR, Role.REDUCE)
+"""What costs more to compute than to keep; the rest shares kernels with its neighbours."""
 
 
 class Inner(Builder):
@@ -32,6 +39,7 @@ class Inner(Builder):
         self.captured: dict[Value, Value] = {}
         self.origins: dict[Value, Value] = {}
         self._known: dict[Value, Value] = {}
+        self._twins: dict[Value, Value] = {}  # values of the outside that are the same
         self.facts: dict[Value | tir.Expr, bool] = {}
 
     def assume(self, condition: Value, *, holds: bool) -> None:
@@ -55,8 +63,27 @@ class Inner(Builder):
             builder = builder.outer
         return known
 
+    def add_all(self, op: Op, *inputs: Value, fold: bool = True) -> tuple[Value, ...]:
+        """Apply an operator, or take what the outside has made of the same values."""
+        twins = [self._twins.get(value) for value in inputs]
+        around = [value for value in twins if value is not None]
+        is_same = fold and bool(inputs) and len(around) == len(twins)
+        found = self.outer.computed(op, around) if is_same else None
+        if found is None:
+            return super().add_all(op, *inputs, fold=fold)
+        if op.role in HEAVY:
+            return tuple(map(self.capture, found))
+        made = super().add_all(op, *inputs, fold=fold)
+        self._twins.update(zip(made, found, strict=True))
+        return made
+
     def capture(self, value: Value) -> Value:
         """What stands inside for a value of the outside."""
+        inside = self._captured(value)
+        self._twins[inside] = value
+        return inside
+
+    def _captured(self, value: Value) -> Value:
         if value in self.captured:
             return self.captured[value]
         if value not in self._known:
