@@ -235,9 +235,10 @@ def load_module(
     """The module in a file; its weights stay in the file and are mapped.
 
     `threads` is the number that each run uses (default: what this process may use), however many
-    the machine has that compiled it. A file that has changed since it was written is refused (A111):
-    all of it is compared with checksums, weights with fast ones. `verify=True` takes cryptographic
-    ones for them, too; `verify=False` leaves weights unread, for storage that is checked elsewhere.
+    the machine has that compiled it. A file that has changed since it was written is refused
+    (A111): all of it is compared with checksums, weights with fast ones. `verify=True` takes
+    cryptographic ones for them, too; `verify=False` leaves weights unread, for storage that is
+    checked elsewhere.
     """
     if threads is not None:
         require_threads(threads, most_threads())

@@ -237,7 +237,7 @@ def open_artefact(
 
 
 def read_artefact(file: BinaryIO, path: Path) -> Artefact:
-    """A file that is open, with weights that are still to be checked; errors call it by its path."""
+    """A file that is open, with weights still to be checked; errors call it by its path."""
     metadata, blocks, code, weights = _read_header(path, file)
     data = _read_metadata(path, file, metadata)
     table = file.read(blocks.size)

@@ -98,6 +98,7 @@ def test_a_damaged_entry_is_compiled_again(tmp_path, damage):
 def test_threads_are_those_that_were_asked_for(threads):
     module, _ = compiled(cache=False, threads=threads)
     assert module.threads == threads
+    np.testing.assert_allclose(module.run({"x": rows(33)})[0], expected(rows(33))[0], rtol=1e-5)
 
 
 def test_what_is_kept_serves_every_number_of_threads(tmp_path):
@@ -111,7 +112,6 @@ def test_what_is_kept_serves_every_number_of_threads(tmp_path):
 def test_what_is_no_number_of_threads_is_refused(threads):
     with raises_code("K004"):
         tw.compile(two_outputs(), threads=threads, cache=False)
-    np.testing.assert_allclose(module.run({"x": rows(33)})[0], expected(rows(33))[0], rtol=1e-5)
 
 
 def test_stages_are_told_in_order(tmp_path):
