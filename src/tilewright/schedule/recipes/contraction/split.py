@@ -45,7 +45,8 @@ def split_reduction(context: Context, block: str) -> str | None:
     plan = plan_contraction(shape, context.target)
     rows = math.ceil(shape.rows / plan.tile_rows)
     panels = math.ceil(shape.columns / plan.tile_columns)
-    busy = shape.batch * panels >= threads or rows >= 2 * threads
+    shares = shape.batch * panels
+    busy = shares >= threads or shares * rows >= 2 * threads
     if busy or plan.cycles <= _WORTH * contexts.PARALLEL_CYCLES:
         return None
     extents = {loop: extent_of(context, loop) for loop in loops_of(context, block).reduce}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.schedule.recipes.context import (
+    PLANNED_THREADS,
     Context,
     extent_of,
     parallelize,
@@ -83,6 +84,8 @@ def tile(
     else:
         spans, panels = _spans(context, columns.outer, alone=not outer and bool(rows.blocks))
         around, tiles = [*outer, *rows.blocks, panels], list(rows.tiles)
+        if operands.packed_by is None and _lacks_shares(context, around, tiles):
+            around, tiles = [*around, *tiles], []
     walk, streams = _streams(context, loops, plan)
     s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
     shared, panel = _share(context, [*spans, *around])
@@ -155,8 +158,8 @@ def _tiles_of_all_groups(
 
 
 def _divides(context: Context, shares: int) -> bool:
-    """Whether so many shares keep all threads about equally busy."""
-    return context.threads == 1 or shares >= 4 * context.threads
+    """Whether so many shares keep threads about equally busy; other ways have no more of them."""
+    return context.threads == 1 or shares >= 4 * PLANNED_THREADS
 
 
 def _streams(
@@ -226,6 +229,14 @@ def _spans(context: Context, panels: str, *, alone: bool) -> tuple[tuple[str, ..
         return (), panels
     spans, panel = context.schedule.split(panels, math.ceil(count / (4 * context.threads)))
     return (spans,), panel
+
+
+def _lacks_shares(context: Context, around: Sequence[str], tiles: Sequence[str]) -> bool:
+    """Whether blocks and panels are too few for the threads, which then share tiles of rows."""
+    extents = [extent_of(context, loop) for loop in (*around, *tiles)]
+    if None in extents or all(extent == 1 for extent in extents[len(around) :]):
+        return False
+    return prod(extent or 1 for extent in extents[: len(around)]) < context.threads
 
 
 def _share(context: Context, around: list[str]) -> tuple[str, str]:
