@@ -134,7 +134,7 @@ def peeled(
         others = _later(body, outside)
         rest = loop(inner, others, left, turn.carried, goes_on, peels=max(peels - 1, 0))
         pairs = zip(turn.collected, rest[len(carried) :], strict=True)
-        rows = [inner.concat([_row(inner, first), later], 0) for first, later in pairs]
+        rows = [_joined(inner, first, later) for first, later in pairs]
         return [*rest[: len(carried)], *rows]
 
     def otherwise(inner: Builder, outside: Outside) -> list[Value]:
@@ -162,6 +162,11 @@ def _later(body: Body, around: Outside) -> Body:
 
 def _row(b: Builder, value: Value) -> Value:
     return b.reshape(value, (1, *value.shape))
+
+
+def _joined(b: Builder, first: Value, later: Value) -> Value:
+    """A row and those behind it, which have its shape: also if there are none to tell a shape."""
+    return b.concat([_row(b, first), b.reshape(later, (later.shape[0], *first.shape))], 0)
 
 
 def _no_rows(b: Builder, kind: TensorType, declared: Sequence[int]) -> Value:

@@ -99,7 +99,8 @@ def coordinate(mode: str, along: Along, place: tir.Expr) -> tir.Expr:
         case "pytorch_half_pixel":
             return select(single, x * 0.0, half)
         case "half_pixel_symmetric":
-            return half + n / 2.0 * (1.0 - along.after.to(f32) / width)
+            # in this order, as others round: a place on the grid stays there
+            return n / 2.0 * (1.0 - along.after.to(f32) / width) + (x + 0.5) / scale - 0.5
         case "tf_half_pixel_for_nn":
             return (x + 0.5) / scale
         case "tf_crop_and_resize":
