@@ -16,7 +16,7 @@ import pytest
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "src/tilewright/runtime/native"
-LIBRARY = ["barrier.c", "caller.c", "expression.c", "frame.c", "guard.c", "image.c"]
+LIBRARY = ["barrier.c", "caller.c", "digest.c", "expression.c", "frame.c", "guard.c", "image.c"]
 LIBRARY += ["memory.c", "plan.c", "pool.c", "program.c", "recall.c", "timer.c", "wait.c", "walk.c"]
 
 COMMON = ["-std=c11", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
@@ -33,7 +33,7 @@ UNSUPPORTED = {
     ("fork", "thread"): "ThreadSanitizer cannot follow threads started after a fork",
     ("fork", "portable-thread"): "ThreadSanitizer cannot follow threads started after a fork",
 }
-THREADED = ("fork", "pool", "program", "timer")
+THREADED = ("digest", "fork", "pool", "program", "timer")
 """Programs with several threads; of the others all flavours but two run with `--long` only, and so
 does what other systems get of these."""
 

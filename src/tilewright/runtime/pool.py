@@ -45,9 +45,9 @@ def most_threads() -> int:
 def require_threads(threads: object, most: int = MAX_THREADS) -> None:
     """Refuse what is no number of threads (K004)."""
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= most:
-        hint = f"give a number from 1 to {most}, or nothing for the default"
-        facts = {"threads": repr(threads), "processors": os.cpu_count() or 1}
-        raise UserError(K004, facts, hint=hint)
+        known = f", as this machine has {os.cpu_count()} processors" if most < MAX_THREADS else ""
+        hint = f"give a number from 1 to {most}{known}, or nothing for the default"
+        raise UserError(K004, {"threads": repr(threads)}, hint=hint)
 
 
 def usable_cpus(root: Path = ROOT) -> int:

@@ -58,8 +58,8 @@ EXAMPLES = (
     example(
         "A111",
         """Bytes of the file are missing or have changed since it was written, most often because
-        a copy was interrupted. Header, program and code are compared with their checksums by every
-        load, weights only if one asks for it.""",
+        a copy was interrupted. Everything is compared with checksums by every load, weights with
+        fast ones unless one asks for cryptographic ones.""",
         given=GIVEN,
         wrong="""
         with tempfile.TemporaryDirectory() as folder:

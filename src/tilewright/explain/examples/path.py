@@ -43,7 +43,8 @@ EXAMPLES = (
     example(
         "K004",
         """A kernel runs on a whole number of threads, at least one. Leave it out for the default,
-        which is what the process may use.""",
+        which is what the process may use. A model runs on at most eight for each processor of the
+        machine, or 64.""",
         given="program = library.add(4, 6)",
         wrong="tw.build(program, threads=0)",
         right="tw.build(program, threads=1)",

@@ -21,7 +21,7 @@ static inline uint64_t mixed(uint64_t lane, uint64_t word) {
 /* Lanes are independent: their products overlap, if they are kept in registers. */
 static inline void mix_stride(uint64_t lanes[LANES], const char *data) {
 #pragma GCC unroll 8
-    for (int k = 0; k < LANES; k++) {
+    for (size_t k = 0; k < LANES; k++) {
         uint64_t word;
         memcpy(&word, data + k * sizeof word, sizeof word);
         lanes[k] = mixed(lanes[k], word);
@@ -31,8 +31,8 @@ static inline void mix_stride(uint64_t lanes[LANES], const char *data) {
 uint64_t tw_digest(const void *data, size_t bytes) {
     const char *at = data;
     uint64_t lanes[LANES], digest = bytes;
-    for (int k = 0; k < LANES; k++)
-        lanes[k] = (uint64_t)k;
+    for (size_t k = 0; k < LANES; k++)
+        lanes[k] = k;
     size_t left = bytes;
     for (; left >= STRIDE; left -= STRIDE, at += STRIDE)
         mix_stride(lanes, at);
@@ -41,7 +41,7 @@ uint64_t tw_digest(const void *data, size_t bytes) {
         memcpy(last, at, left);
         mix_stride(lanes, last);
     }
-    for (int k = 0; k < LANES; k++)
+    for (size_t k = 0; k < LANES; k++)
         digest = mixed(digest, lanes[k]);
     return digest ^ (digest >> 32);
 }
