@@ -26,6 +26,7 @@ DEPTHWISE, SUM = 3, 4
 """Sites of the network: windows of single channels, and a product with a residual sum."""
 
 NAMES = ("auto", "nhwc", "nchw", "nchw8c", "nchw16c", "nchw4c")
+WIDTH = 120
 
 
 def shown(layouts: str = "auto", made: Graph = GRAPH, **machine: object) -> Overview:
@@ -42,7 +43,7 @@ def drawn(layouts: str) -> str:
     conversions = [replace(row, cycles=67.0) for row in made.conversions]
     others = dict.fromkeys(made.others, 2e6)
     rows = {"sites": tuple(sites), "conversions": tuple(conversions), "others": others}
-    return layouts_text(replace(made, **rows, cycles=1e6, seconds=1e-3))
+    return layouts_text(replace(made, **rows, cycles=1e6, seconds=1e-3), WIDTH)
 
 
 @pytest.mark.parametrize("layouts", ["nhwc", "nchw", "nchw4c"])
@@ -135,7 +136,7 @@ def test_a_graph_without_feature_maps_has_no_choice():
     x = b.input("x", f32, (4, 8))
     made = shown(made=b.graph([b.map(lambda v: v + 1.0, x)], ["y"]))
     assert [(row.source, row.result) for row in made.sites] == [("plain", "plain")]
-    assert "no feature maps" in layouts_text(made)
+    assert "no feature maps" in layouts_text(made, WIDTH)
 
 
 Prices = Callable[[int, Alternative], float]
