@@ -35,12 +35,12 @@ ones. Tests keep to the same table (`tilewright/testing/accuracy.py`), with the 
 measurement below.
 
 `tw.compile(model)` has `accuracy="default"`, which allows for algorithms with fewer operations and
-somewhat larger errors. There are two kinds so far: Winograd's minimal filters for convolutions
+somewhat larger errors. There are two kinds so far: Winograd's algorithm for convolutions
 ([below](#convolutions)), and factors of channels behind a convolution or a product (batch
 normalisations, mostly) that are multiplied into its weights ahead of time, which rounds the weights
 once more. `accuracy="strict"` computes convolutions directly and uses weights as they are given.
 Everything else is the same for both settings. The limits hold for every number of threads; equal
-inputs and an equal number of threads give equal bits.
+inputs give equal bits, on however many threads.
 
 The difference to another engine is within the sum of both errors. Where onnxruntime is less
 accurate (the last table shows where: `Sigmoid` and `Tanh` of some arguments, for example), results

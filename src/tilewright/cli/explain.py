@@ -82,7 +82,7 @@ def _define_all() -> None:
 
 def _print_list(*, as_json: bool) -> None:
     if as_json:
-        say_json([_listed(CODES[code]) for code in sorted(CODES)])
+        say_json([_listed(CODES[code]) for code in sorted(CODES) if code[0] in FAMILIES])
         return
     for letter, title in FAMILIES.items():
         say(paragraph(f"{letter}: {title}", rest=" " * 3))

@@ -11,7 +11,9 @@ behind all passes, so that neither a schedule nor the lowering of it can be in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from tilewright.lower import forms
 from tilewright.lower.accesses import loads_in
@@ -19,9 +21,14 @@ from tilewright.lower.forms import Form
 from tilewright.lower.place_threads import ALONE
 from tilewright.lower.quasi_linear import linearised
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import holds, walk_stmts
+from tilewright.tensor.arith.fold import fold
+from tilewright.tensor.node import Node
+from tilewright.tensor.visit import free_vars, holds, map_children, rewrite, walk_stmts
 
 __all__ = ["in_place"]
+
+MAX_LOOKED_AT: Final = 1 << 12
+"""Iterations of a loop that are looked at one by one."""
 
 
 def in_place(func: tir.Func) -> tuple[tuple[int, int], ...]:
@@ -98,7 +105,8 @@ def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
         case tir.Seq(body=parts):
             return _sum(_stores(part, result) for part in parts)
         case tir.For(var=var, extent=extent, body=body):
-            return _stores_between(body, result, var, {}, forms.form_of(extent))
+            found = _stores_between(body, result, var, {}, forms.form_of(extent))
+            return _stores_by_case(stmt, result) if found is None else found
         case tir.Alloc(body=body):
             return _stores(body, result)
         case tir.If(cond=cond, then=then, otherwise=otherwise):
@@ -138,6 +146,49 @@ def _stores_between(
     if forms.mentions(found, var) or not _is_count(count):
         return None
     return forms.times(found, counted(count))
+
+
+def _stores_by_case(loop: tir.For, result: tir.Buffer) -> Form | None:
+    """Elements that a loop of known length writes, if its conditions follow from its variable.
+
+    Loops that threads share are fused, and ask `i // 3 < 1` and `i % 3 < 1` for what is left over.
+    """
+    count = tir.int_value(loop.extent)
+    asked = [stmt.cond for stmt in walk_stmts(loop.body) if isinstance(stmt, tir.If)]
+    conditions = [cond for cond in dict.fromkeys(asked) if free_vars(cond) == {loop.var}]
+    if count is None or count > MAX_LOOKED_AT or not conditions:
+        return None
+    cases = Counter(tuple(_at(c, loop.var, k) for c in conditions) for k in range(count))
+    total: Form = {}
+    for case, times in cases.items():
+        found = _stores(_decided(loop.body, dict(zip(conditions, case, strict=True))), result)
+        if found is None or forms.mentions(found, loop.var):
+            return None
+        total = forms.plus(total, forms.times(found, forms.constant(times)))
+    return total
+
+
+def _at(expr: tir.Expr, var: tir.Var, value: int) -> tir.Expr:
+    """An expression of one variable, where that has this value."""
+
+    def of_part(part: Node) -> Node:
+        return _at(part, var, value) if isinstance(part, tir.Expr) else part
+
+    return tir.Const(value, var.dtype) if expr is var else fold(map_children(expr, of_part))
+
+
+def _decided(stmt: tir.Stmt, conditions: Mapping[tir.Expr, tir.Expr]) -> tir.Stmt:
+    """A statement with the branches that are taken, where conditions are known."""
+
+    def taken(node: Node) -> Node | None:
+        match node:
+            case tir.If(cond=cond, then=then, otherwise=otherwise):
+                match conditions.get(cond):
+                    case tir.Const(value=value):
+                        return then if value else otherwise or tir.Seq(())
+        return None
+
+    return rewrite(stmt, taken)
 
 
 def _sum(counts: Iterable[Form | None]) -> Form | None:

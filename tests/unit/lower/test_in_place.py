@@ -101,6 +101,19 @@ def test_iterations_that_a_condition_shares_out():
     assert pairs(text.replace("i < n // 8", "i < n - 8")) == ()
 
 
+def test_iterations_of_fused_loops_that_a_condition_shares_out():
+    text = """
+    def f(X: f32[36], Y: f32[36]):
+        for i in range(6):
+            if i // 3 < 1:
+                Y[ramp(i % 3 * 8, 1, 8)] = X[ramp(i % 3 * 8, 1, 8)]
+            else:
+                Y[ramp(i % 3 * 4 + 24, 1, 4)] = X[ramp(i % 3 * 4 + 24, 1, 4)]
+    """
+    assert pairs(text) == ((0, 1),)
+    assert pairs(text.replace("i // 3 < 1", "i // 2 < 1")) == ()
+
+
 def test_two_results_of_one_input():
     text = """
     def f(X: f32[8], Y: f32[8], W: f32[8]):
