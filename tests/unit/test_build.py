@@ -65,7 +65,7 @@ def test_function_without_native_code_is_refused_by_name(monkeypatch):
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, "2", 1.0])
 def test_build_rejects_threads(threads):
-    with raises_code("K004", text=f"cannot have {threads!r} threads"):
+    with raises_code("K004", text=f"there cannot be {threads!r} threads"):
         build(matmul(), threads=threads)
 
 
