@@ -37,8 +37,8 @@ measurement below.
 `tw.compile(model)` has `accuracy="default"`, which allows for algorithms with fewer operations and
 somewhat larger errors. There is one kind so far, Winograd's minimal filters for convolutions
 ([below](#convolutions)): `accuracy="strict"` computes these directly. Everything else is the same
-for both settings. The limits hold for every number of threads; equal inputs and an equal number of
-threads give equal bits.
+for both settings. The limits hold for every number of threads; equal inputs give equal bits, on
+however many threads.
 
 The difference to another engine is within the sum of both errors. Where onnxruntime is less
 accurate (the last table shows where: `Sigmoid` and `Tanh` of some arguments, for example), results
