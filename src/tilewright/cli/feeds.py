@@ -55,7 +55,7 @@ def first_run(module: Module, arguments: argparse.Namespace) -> FirstRun:
     )
     executable = getattr(module, "executable", None)  # none if versions are compiled by value
     rules = SizeRules.of(module.inputs, executable.program if executable is not None else None)
-    known = rules.told(wanted.arrays) | rules.named(wanted.sizes)
+    known = rules.given(wanted.arrays) | rules.named(wanted.sizes)
     open_ones = [k for k in rules.labels if k not in known]
     tried: list[Values] = []
     refusal: CallError | None = None

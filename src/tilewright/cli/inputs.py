@@ -100,7 +100,7 @@ def arrays_for(
     """An array for each input of which nothing but its type is known; options as on the shell."""
     wanted = Wanted.of(infos, given, sizes, settled, overridable)
     rules = SizeRules.of(wanted.infos)
-    values = rules.chosen(rules.told(wanted.arrays) | rules.named(wanted.sizes))
+    values = rules.chosen(rules.given(wanted.arrays) | rules.named(wanted.sizes))
     return wanted.with_shapes(rules.shapes(values), seed)
 
 

@@ -78,7 +78,7 @@ class SizeRules:
                     usual.setdefault(-1 - dim, usual_sizes(info, axis))
         return cls(sizes, inputs, labels, usual, buffers)
 
-    def told(self, arrays: Mapping[str, Array]) -> Values:
+    def given(self, arrays: Mapping[str, Array]) -> Values:
         """Sizes that arrays tell."""
         return {
             -1 - dim: extent

@@ -139,9 +139,12 @@ def peeled(
 
     def otherwise(inner: Builder, outside: Outside) -> list[Value]:
         scratch = Inner(inner, "trial")
-        own = [scratch.capture(outside(v)) for v in carried]
-        reach = lambda v: scratch.capture(outside(v))  # noqa: E731
-        turn = body(scratch, scratch.constant(np.int64(0)), own, reach)
+
+        def capture(value: Value) -> Value:
+            return scratch.capture(outside(value))
+
+        own = [capture(v) for v in carried]
+        turn = body(scratch, scratch.constant(np.int64(0)), own, capture)
         sizes = turn.empty or [[0] * v.rank for v in turn.collected]
         pairs = zip(turn.collected, sizes, strict=True)
         nothing = [_no_rows(inner, v.type, empty) for v, empty in pairs]

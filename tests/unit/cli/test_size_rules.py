@@ -130,7 +130,7 @@ def test_without_a_program_names_are_sizes():
     rules = SizeRules.of([info("x", -1, "k"), info("z", "k", 4)])
     values = rules.chosen(rules.named({"k": 9}))
     assert rules.shapes(values) == {"x": (1, 9), "z": (9, 4)}
-    assert rules.told({"z": np.zeros((5, 4))}) == {1: 5}
+    assert rules.given({"z": np.zeros((5, 4))}) == {1: 5}
 
 
 def test_every_start_is_another_choice():
