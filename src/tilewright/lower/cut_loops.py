@@ -7,7 +7,9 @@ Three reasons to cut, one mechanism:
 * inits: `if k == 0: S` at the start of a loop over k moves in front of it;
 * conditions: predicates and padding, affine in the loop variable, hold in one part of the loop,
   fail in another, and are asked only in the (mostly empty) part between. An unrolled loop is taken
-  apart if each of its iterations has a vector loop inside change at a place of its own.
+  apart if each of its iterations has a vector loop inside change at a place of its own. A condition
+  on a digit of the variable (`v % 2`, what fusing leaves of an inner loop) comes and goes along the
+  loop: there a test of the digit selects the specialised body.
 
     for t in range(22):                           for t in range(21):
         for i in unrolled(TileSize(21×6 + 2, t))      for i in unrolled(6): …
@@ -28,6 +30,7 @@ from tilewright.lower import fold, forms
 from tilewright.lower.accesses import conjuncts
 from tilewright.lower.conditions import comparisons, spans
 from tilewright.lower.context import Context
+from tilewright.lower.digit_cases import chosen_by_digit, digit_cases
 from tilewright.lower.extremes import Loops
 from tilewright.lower.forms import Form
 from tilewright.lower.lower_tiles import tile_borders, tile_facts
@@ -85,6 +88,7 @@ def _loop(loop: tir.For, analyzer: Analyzer, copies: int) -> tir.Stmt:
     pieces = _cut_at_tiles(loop, Piece({}, forms.form_of(loop.extent), loop.body), analyzer)
     many = copies * len(pieces)
     if loop.kind is not tir.LoopKind.UNROLLED:
+        pieces = [_tested_digits(loop, p, many) for p in pieces]
         pieces = [new for p in pieces for new in _cut_at_conditions(loop, p, analyzer, many)]
     elif len(pieces) == 1 and _shifts_conditions(loop, copies):
         pieces = _single_iterations(loop)
@@ -154,6 +158,19 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if len(new) <= len(pieces) or weight * len(new) * copies <= MAX_STATEMENTS:
             pieces = new
     return pieces
+
+
+def _tested_digits(loop: tir.For, piece: Piece, copies: int) -> Piece:
+    """A test of each digit of the loop variable that decides a comparison inside."""
+    body, seen = piece.body, set[tir.Expr]()
+    for comparison, inner in comparisons(piece.body):
+        if comparison in seen or _belongs_inside(comparison, loop, inner):
+            continue
+        seen.add(comparison)
+        cases = digit_cases(comparison, loop, inner)
+        if cases and _weight(body) * len(cases) * copies <= MAX_STATEMENTS:
+            body = chosen_by_digit(body, cases)
+    return piece if body is piece.body else Piece(piece.start, piece.end, body)
 
 
 def _shifts_conditions(loop: tir.For, copies: int) -> bool:

@@ -275,3 +275,35 @@ def test_condition_on_data_stays_in_its_loop():
     """
     func = parse(text)
     assert applied(cut_loops, func) == func
+
+
+def test_a_digit_of_a_fused_loop_is_tested_once(golden):
+    text = """
+        def groups(A: f32[112], C: f32[112]):
+            for x in parallel(8):
+                for j in vectorized(16):
+                    if x % 2 * 16 + j < 28:
+                        C[x // 2 * 28 + x % 2 * 16 + j] = A[x // 2 * 28 + x % 2 * 16 + j]
+    """
+    assert golden == applied(cut_loops, text)
+
+
+def test_the_leading_digit_of_a_fused_loop_is_tested(golden):
+    text = """
+        def panels(A: f32[3, 28], C: f32[3, 28]):
+            for x in parallel(6):
+                for j in vectorized(16):
+                    if x // 3 * 16 + j < 28:
+                        C[x % 3, x // 3 * 16 + j] = A[x % 3, x // 3 * 16 + j]
+    """
+    assert golden == applied(cut_loops, text)
+
+
+def test_a_digit_beside_its_variable_is_left_alone():
+    text = """
+        def mixed(A: f32[64], C: f32[64]):
+            for x in parallel(8):
+                for j in range(8):
+                    C[x * 8 + j] = select(x % 2 * 16 + j < x + 5, A[x * 8 + j], 0.0)
+    """
+    assert "if x % 2 <" not in str(applied(cut_loops, text))

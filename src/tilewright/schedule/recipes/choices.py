@@ -10,6 +10,8 @@ the first cache, and what neighbouring choices share is computed once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
@@ -23,7 +25,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
 from tilewright.tensor.visit import find, free_vars
 
-__all__ = ["choices_of", "schedule_choices"]
+__all__ = ["choices_of", "schedule_choice", "schedule_choices"]
 
 # An iterator that chooses has at most this many values.
 _MOST = 8
@@ -69,8 +71,33 @@ def schedule_choices(
     s = context.schedule
     cycles = work_of(context, first) + work_of(context, second)
     node, maker = s.block(second), s.block(first)
-    unrolled = {**_indexing(node, maker), **choices_of(node)}
-    *loops, last = (iter_loop(context, second, p) for p in range(len(node.iters)))
+    around, vectors, inside = _unrolled_inside(
+        context, second, {**_indexing(node, maker), **choices_of(node)}
+    )
+    made = names_of(s.compute_at(first, vectors))
+    _finish(context, made, [loop for loop in made if _binds(context, first, loop)])
+    if epilogue is not None:
+        s.vectorize(names_of(s.reverse_compute_at(epilogue, vectors))[-1])
+    _finish(context, inside, [])
+    _share(context, around, cycles)
+
+
+def schedule_choice(context: Context, block: str) -> None:
+    """Run a block for one vector at a time, with its choices unrolled: they share their loads."""
+    cycles = work_of(context, block)
+    choices = choices_of(context.schedule.block(block))
+    around, vectors, inside = _unrolled_inside(context, block, choices)
+    _finish(context, inside, [])
+    _share(context, [*around, vectors], cycles)
+
+
+def _unrolled_inside(
+    context: Context, block: str, unrolled: Mapping[tir.Var, int]
+) -> tuple[list[str], str, list[str]]:
+    """Loops around, the one over vectors, and inside of it those to unroll and that over lanes."""
+    s = context.schedule
+    node = s.block(block)
+    *loops, last = (iter_loop(context, block, p) for p in range(len(node.iters)))
     around: list[str] = []
     inside: list[str] = []
     for loop, it in zip(loops, node.iters, strict=False):
@@ -83,13 +110,13 @@ def schedule_choices(
             outer, inner = s.split(loop, count)
             around.append(str(outer))
             inside.append(str(inner))
-    vectors, lane = s.split(last, lanes_of(context, second))
+    vectors, lane = map(str, s.split(last, lanes_of(context, block)))
     s.reorder(*around, vectors, *inside, lane)
-    made = names_of(s.compute_at(first, vectors))
-    _finish(context, made, [loop for loop in made if _binds(context, first, loop)])
-    if epilogue is not None:
-        s.vectorize(names_of(s.reverse_compute_at(epilogue, vectors))[-1])
-    _finish(context, [*inside, lane], [])
+    return around, vectors, [*inside, lane]
+
+
+def _share(context: Context, around: list[str], cycles: float) -> None:
+    """Let threads share the first loop that runs more than once."""
     shared = next((loop for loop in around if extent_of(context, loop) != 1), around[0])
     parallelize(context, shared, cycles)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.schedule.recipes.choices import choices_of, schedule_choice
 from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
@@ -41,6 +42,9 @@ def schedule_elementwise(context: Context, block: str) -> None:
     across = across_lines(s.block(block))
     if across is not None:
         schedule_transposed(context, block, across)
+        return
+    if chooses_outside(s.block(block)):
+        schedule_choice(context, block)
         return
     if has_border(s.block(block)):
         schedule_border(context, block)
@@ -160,6 +164,12 @@ def schedule_border(context: Context, block: str) -> None:
     if len(several) > 2 and (extent_of(context, shared) or 0) < 4 * context.threads > 4:
         shared = _first_two(context, around, several)
     parallelize(context, shared, cycles)
+
+
+def chooses_outside(block: tir.Block) -> bool:
+    """Whether iterators other than the innermost choose among values: a small transform."""
+    chosen = choices_of(block)
+    return bool(chosen) and block.iters[-1].var not in chosen
 
 
 def has_border(block: tir.Block) -> bool:

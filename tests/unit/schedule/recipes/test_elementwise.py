@@ -15,7 +15,7 @@ from tilewright.lower import lower
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import compute, func, placeholder, reduce_axis, size, sum_over
+from tilewright.tensor.build import compute, func, placeholder, reduce_axis, select, size, sum_over
 from tilewright.tensor.visit import free_vars, walk, walk_stmts
 
 TARGET = Target.named("x86-64-v3")
@@ -133,3 +133,36 @@ def test_what_is_read_twice_is_computed_twice_if_that_is_cheap():
     schedule = draft(func("swish", [x, w], [y]), TARGET, 1, ["W"])
     assert "S" not in schedule.blocks()
     assert schedule.loops("Y")[0] == schedule.loops("P")[0]
+
+
+def transform_of(values):
+    """Three values of two neighbours each, chosen by the first iterator: a small transform."""
+    x = placeholder("X", (*values, 40))
+
+    def value(p, h, c):
+        first, second = x[h, c], x[h + 1, c]
+        return select(p.eq(0), first + second, select(p.eq(1), first - second, first))
+
+    return func("transform", [x], [compute("Y", (3, values[0] - 1, 40), value)])
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_choices_of_a_single_block_are_unrolled_inside(threads):
+    """Whatever threads share, no iteration asks which value it is to compute."""
+    program = transform_of((65,))
+    made = draft(program, TARGET, threads).func
+    outer = loops_of(made)[0]
+    assert tir.int_value(outer.extent) == 64
+    chosen = [loop for loop in loops_of(made) if tir.int_value(loop.extent) == 3]
+    assert [loop.kind for loop in chosen] == [tir.LoopKind.UNROLLED]
+    text = str(lower(made, TARGET).func)
+    assert "select" not in text
+    assert " if " not in text
+
+
+def test_choices_of_a_single_block_are_right():
+    x = np.random.default_rng(0).normal(size=(65, 40)).astype(np.float32)
+    result = np.zeros((3, 64, 40), np.float32)
+    build(transform_of((65,)), threads=2)(x, result)
+    expected = np.stack([x[:-1] + x[1:], x[:-1] - x[1:], x[:-1]])
+    np.testing.assert_array_equal(result, expected)
