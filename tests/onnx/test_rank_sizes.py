@@ -274,6 +274,33 @@ def test_a_file_for_a_size_of_one(tmp_path: Any) -> None:
     assert y.shape == (4,)
 
 
+def test_dims_are_fixed_when_a_model_is_compiled(tmp_path: Any) -> None:
+    """Of the same model one file for sizes of one, and one for others."""
+    path = tmp_path / "one.tw"
+    tilewright.compile(parsed(ONE_SIZE), cache=tmp_path, dims={"n": 1}).save(path)
+    loaded = tilewright.load(path)
+    assert loaded.inputs[0].shape == (1, 4)
+    assert loaded.run({"x": np.ones((1, 4), np.float32)})[0].shape == (4,)
+    with raises_code("C005"):
+        loaded.run({"x": np.ones((2, 4), np.float32)})
+    again = tilewright.compile(parsed(ONE_SIZE), cache=tmp_path)  # is another entry of the cache
+    assert again.inputs[0].shape == ("n", 4)
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"),
+    [
+        ({"m": 1}, "symbolic dimensions of the model: `n`"),
+        ({"n": -1}, "-1 for `n`"),
+        ({"n": 1.5}, "1.5 for `n`"),
+        ({"n": True}, "True for `n`"),
+    ],
+)
+def test_dims_that_cannot_be_fixed(dims: Any, text: str) -> None:
+    with raises_code("K020", text=text):
+        tilewright.compile(parsed(ONE_SIZE), cache=False, dims=dims)
+
+
 def test_versions_are_few() -> None:
     """One for each set of sizes that are one, whatever the others are."""
     module = check(parsed(MODELS["two sizes"]), (1, 2, 3))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.inputs import values_of
+from tilewright.cli.inputs import sizes_of, values_of
 from tilewright.cli.models import (
     add_command,
     add_compile_arguments,
@@ -21,10 +21,12 @@ from tilewright.cli.progress import ProgressLine
 from tilewright.cli.writing import require_writable, writing
 from tilewright.errors import ArtefactError, TargetError
 from tilewright.model.compilation import NotCompiled, Unsettled
+from tilewright.model.compile_arguments import with_dims
 from tilewright.model.compiler import compile_parts
 from tilewright.model.info import TensorInfo
 from tilewright.model.module import infos_of
 from tilewright.model.settled import settled_values
+from tilewright.model.sources import Source
 from tilewright.model.whole import A121
 from tilewright.runtime.artefact import SUFFIX, save
 from tilewright.shown import counted, quoted
@@ -40,6 +42,7 @@ examples:
   tilewright compile model.onnx --target aarch64    for another kind of machine
   tilewright compile model.onnx --layouts nchw8c    one layout for everything
   tilewright compile model.onnx --settle axes=[0,1] an input that is a constant
+  tilewright compile model.onnx --size batch=1      for batches of one alone
   tilewright compile model.onnx --small             smaller, loads slower
   tilewright compile model.onnx --json              what was made, for programs
 
@@ -62,6 +65,10 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="store what large weights are made of; they are made when the file is loaded",
     )
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=N",
+        help="fix a symbolic dimension: the file serves this size alone",
+    )  # fmt: skip
     add_compile_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -74,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_writable(output, HINT)
     require_onnx(path, "compiling")
     if _runs_here(arguments.target):
-        module = open_module(arguments, small=arguments.small)
+        module = open_module(arguments, small=arguments.small, dims=sizes_of(arguments.size))
         with writing(output, HINT):
             module.save(output)
         facts: dict[str, Any] = {
@@ -109,8 +116,9 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
     """Compile without ever loading the result."""
     target = Target.named(arguments.target)
     with ProgressLine() as progress:
-        given = values_of(arguments.settle)
-        source, settled = settled_values(path, given) if given else (path, None)
+        given, sizes = values_of(arguments.settle), sizes_of(arguments.size)
+        source: Source = with_dims(path, sizes) if sizes else path
+        source, settled = settled_values(source, given) if given else (source, None)
         made = compile_parts(
             source,
             target,

@@ -69,14 +69,14 @@ class Wanted:
         _require_known(files, [info.name for info in infos], "input")
         arrays = {info.name: _read(files[info.name], info) for info in infos if info.name in files}
         named = {d for info in infos for d in info.shape if isinstance(d, str)}
-        wanted = dict(_pair(text, "NAME=N", "--size batch=2") for text in sizes)
+        wanted = sizes_of(sizes)
         _require_known(wanted, sorted(named), "size")
         for info in infos:
             if info.name in settled and info.name not in arrays:
                 what = f"{info.type}, and decides what is compiled"
                 hint = f"give a file, or values: `--input {shown(info.name)}=[1,2]`"
                 raise UserError(K044, {"name": info.name, "type": what}, hint=hint)
-        return cls(infos, arrays, {name: _number(name, text) for name, text in wanted.items()})
+        return cls(infos, arrays, wanted)
 
     def with_shapes(self, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Array]:
         """An array for each input: the given one, or one of this shape."""
@@ -117,7 +117,13 @@ def _pair(text: str, form: str, instance: str) -> tuple[str, str]:
     return name, value
 
 
-def _require_known(names: Mapping[str, str], known: Sequence[str], kind: str) -> None:
+def sizes_of(given: Sequence[str]) -> dict[str, int]:
+    """Sizes by the names of dimensions."""
+    pairs = [_pair(text, "NAME=N", "--size batch=2") for text in given]
+    return {name: _number(name, text) for name, text in pairs}
+
+
+def _require_known(names: Mapping[str, object], known: Sequence[str], kind: str) -> None:
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,9 @@ def is_model(text: str) -> bool:
     return Path(text).suffix in SUFFIXES
 
 
-def open_module(arguments: argparse.Namespace, *, small: bool = False) -> Module:
+def open_module(
+    arguments: argparse.Namespace, *, small: bool = False, dims: Mapping[str, int] | None = None
+) -> Module:
     """The model, to run here: loaded if it is compiled, else compiled or found in the cache."""
     path = Path(arguments.model)
     require_file(path)
@@ -98,6 +101,7 @@ def open_module(arguments: argparse.Namespace, *, small: bool = False) -> Module
             progress=line.compiling,
             settled=values_of(arguments.settle),
             small=small,
+            dims=dims,
         )
 
 

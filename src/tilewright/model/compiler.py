@@ -26,6 +26,7 @@ from tilewright.model.compile_arguments import (
     require_layouts,
     require_no_database,
     source_of,
+    with_dims,
 )
 from tilewright.model.defaults import infos_of_defaults
 from tilewright.model.exhaustion import told_as_too_large
@@ -80,6 +81,7 @@ def compile_model(
     settled: Mapping[str, object] | None = None,
     *,
     small: bool = False,
+    dims: Mapping[str, int] | None = None,
 ) -> Module:
     """Compile an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
@@ -91,6 +93,7 @@ def compile_model(
     them all alike, wherever a kernel can. `settled` are values of inputs that are known now: they
     become constants, and the module has no such inputs. `small=True` is for the file that `save`
     writes: it stores what large weights are made of, and they are made when it is loaded.
+    `dims={"batch": 1}` fixes symbolic dimensions; the module then serves these sizes alone.
     A module for a `target` that this machine is not can be saved and looked into, and runs there.
     `progress` is called with a `Progress` at every step; `database` is for a tuner that there is
     not yet.
@@ -102,6 +105,8 @@ def compile_model(
     if threads is not None:
         require_threads(threads, most_threads())
     require_no_database(database)
+    if dims:
+        model = with_dims(model, dims)
     tell = progress or (lambda _: None)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     if machine.missing_on(Target.host()):

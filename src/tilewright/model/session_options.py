@@ -181,15 +181,9 @@ class SessionOptions(_Entries):
         if not self._sizes and not self._sizes_of_meanings and not self._weights:
             return source
         from tilewright.frontend.onnx import read_model
+        from tilewright.frontend.onnx.fixed_dims import fix_dims
 
-        model = read_model(source)
-        copy = type(model)()
-        copy.CopyFrom(model)
-        for info in (*copy.graph.input, *copy.graph.output, *copy.graph.value_info):
-            for dim in info.type.tensor_type.shape.dim:
-                size = self._sizes.get(dim.dim_param, self._sizes_of_meanings.get(dim.denotation))
-                if dim.dim_param and size is not None:
-                    dim.dim_value = size
+        copy = fix_dims(read_model(source), self._sizes, self._sizes_of_meanings)
         for weight in copy.graph.initializer:
             if weight.name in self._weights:
                 weight.CopyFrom(_replaced(weight, self._weights[weight.name]))

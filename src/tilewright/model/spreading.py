@@ -133,9 +133,7 @@ def _settled(known: Settled | None, wanted: Wanted) -> Settled | None:
 def _remedy(wanted: Wanted) -> str:
     if wanted.apart:
         return "make sizes of one name equal, or compile the ONNX model where it runs"
-    if wanted.flipped:
-        return "pass arrays of other sizes, or compile the ONNX model where it runs"
-    fixed = "or, for files, with this size set to 1 (`add_free_dimension_override_by_name`)"
+    fixed = "or make a file for it: `tilewright compile --size NAME=N`"
     return f"pass arrays of other sizes, or compile the ONNX model where it runs, {fixed}"
 
 

@@ -172,6 +172,7 @@ def test_an_interrupted_process_says_one_line():
     """In the middle of its work, while other processes have their turns."""
     script = """
 import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 from tilewright.cli import bench, main
 own = bench.compete
 def compete(*arguments):
@@ -180,6 +181,22 @@ def compete(*arguments):
 bench.compete = compete
 sys.argv = ["tilewright", "bench", "small.onnx", "--seconds", "99"]
 sys.exit(main())
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "tilewright: interrupted\n")
+
+
+def test_a_command_that_is_interrupted_while_it_is_imported_says_one_line():
+    script = """
+import signal, sys
+import tilewright_command
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tilewright.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+sys.exit(tilewright_command.main())
 """
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -47,7 +47,7 @@ def module_of(nodes, inputs, weights=()):
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = helper.make_graph(nodes, "model", ports, [output], list(weights))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    return tw.compile(model, cache=False, threads=1, target="x86-64-v3")
+    return tw.compile(model, cache=False, threads=1)
 
 
 def chosen(module, **known):
