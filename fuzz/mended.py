@@ -15,6 +15,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as AnyConvTranspose
 from onnx.reference.ops.op_gemm import Gemm_7 as AnyGemm
 from onnx.reference.ops.op_grid_sample import GridSample as AnyGridSample
+from onnx.reference.ops.op_reduce_log_sum_exp import ReduceLogSumExp_1 as ReduceLogSumExp1
 from onnx.reference.ops.op_reduce_log_sum_exp import ReduceLogSumExp_18 as AnyReduceLogSumExp
 from onnx.reference.ops.op_slice import Slice_10 as AnySlice
 from onnx.reference.ops.op_stft import STFT as AnySTFT  # noqa: N811  (no constant)
@@ -33,7 +34,7 @@ def mended(opset: int) -> list[type]:
     renamed = [GridSample] if opset < 20 else []
     tested = [BatchNormalization] if opset < 14 else []
     stepping = [Slice] if opset >= 10 else []
-    infinite = [ReduceLogSumExp] if opset >= 18 else []
+    infinite = [ReduceLogSumExp if opset >= 18 else EarlyReduceLogSumExp]
     always = [ConvTranspose, Gemm, Loop, LpNormalization, STFT, SequenceInsert, TfIdfVectorizer]
     return [*always, *stepping, *infinite, *renamed, *rowwise, *tested]
 
@@ -137,6 +138,27 @@ class ReduceLogSumExp(AnyReduceLogSumExp):  # type: ignore[misc]  # onnx has no 
         return (np.where(np.isinf(top), top, found).astype(data.dtype),)
 
 
+class EarlyReduceLogSumExp(ReduceLogSumExp1):  # type: ignore[misc]  # onnx has no types
+    """The same before opset 18, when axes were an attribute."""
+
+    def _run(
+        self,
+        data: Any,
+        axes: Any = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,  # noqa: ARG002  (attributes come by name, wanted or not)
+    ) -> tuple[Any]:
+        (found,) = super()._run(data, axes, keepdims)
+        if not data.size:
+            return (found,)
+        along = None if axes is None else tuple(axes)
+        top = data.max(axis=along, keepdims=bool(keepdims))
+        return (np.where(np.isinf(top), top, found).astype(data.dtype),)
+
+
+EarlyReduceLogSumExp.__name__ = "ReduceLogSumExp"  # by which the evaluator finds it
+
+
 class STFT(AnySTFT):  # type: ignore[misc]  # onnx has no types
     """A signal of real numbers may do without a dimension for their parts."""
 
@@ -178,6 +200,8 @@ class TfIdfVectorizer(AnyTfIdfVectorizer):  # type: ignore[misc]  # onnx has no 
 
 def _rows(x: Array, axis: int) -> Array:
     """Before opset 13: the dimensions from the axis on are one, and so are those before it."""
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} of {x.ndim} dimensions")
     axis = axis + x.ndim if axis < 0 else axis
     return x.reshape(int(np.prod(x.shape[:axis])), -1)
 

@@ -158,3 +158,26 @@ def test_integers_and_texts_are_equal_or_different():
     assert difference([[texts]], [[np.array(["a", "c"], object)]])
     assert "shape" in difference([[a]], [[a[:2]]])
     assert "outputs" in difference([[a]], [[a, a]])
+
+
+@pytest.mark.parametrize("opset", [7, 13, 17, 18, 20])
+def test_the_reference_knows_the_logarithm_of_nothing(opset):
+    axes = {"axes": [1]} if opset < 18 else {}
+    inputs = ["x"] if opset < 18 else ["x", "axes"]
+    node = helper.make_node("ReduceLogSumExp", inputs, ["y"], keepdims=0, **axes)
+    case = case_of(node, x=np.array([[-np.inf], [0.0]], F32))
+    del case.model.opset_import[:]
+    case.model.opset_import.append(helper.make_opsetid("", opset))
+    if opset >= 18:
+        where = helper.make_tensor("axes", TensorProto.INT64, [1], [1])
+        case.model.graph.initializer.append(where)
+    ((y,),) = run_reference(case.model, case.runs)
+    assert np.array_equal(y, [-np.inf, 0.0])
+
+
+def test_the_reference_refuses_an_axis_that_is_not_there():
+    case = case_of(helper.make_node("Softmax", ["x"], ["y"], axis=1), x=np.zeros(2, F32))
+    del case.model.opset_import[:]
+    case.model.opset_import.append(helper.make_opsetid("", 7))
+    with pytest.raises(ValueError, match="axis 1 of 1 dimensions"):
+        run_reference(case.model, case.runs)
