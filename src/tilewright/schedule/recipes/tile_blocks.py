@@ -144,7 +144,7 @@ def _block_of(context: Context, roles: Contraction) -> tuple[int, int] | None:
     *_, lines, columns = (size or 1 for size in sizes)
     best, least = None, _WORTH * _cycles(context, roles, (lines, columns), (lines, columns))
     for down, across in itertools.product(_divisors(lines), _divisors(columns)):
-        if lines // down * (columns // across) < 2 * context.threads:
+        if lines // down * (columns // across) < max(2, context.threads):  # one for each thread
             continue
         cycles = _cycles(context, roles, (down, across), (lines, columns))
         cycles += _wasted_cycles(context, roles, across)
