@@ -12,6 +12,7 @@ import random
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
@@ -19,8 +20,9 @@ import numpy as np
 import pytest
 
 from tests.levels import LEVELS
-from tilewright.schedule.recipes import context as recipe_context
-from tilewright.target import Target
+from tilewright.schedule.recipes.contraction.cycles import draft_contraction
+from tilewright.target import MachineModel, Target
+from tilewright.target.machine import nominal
 
 TESTS = Path(__file__).parent
 
@@ -151,5 +153,11 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 def parallel_at_once() -> Iterator[None]:
     """Small programs use all threads too, so that the parallel code is tested."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe_context, "PARALLEL_CYCLES", 0)
+        patch.setattr(Target, "machine", property(_with_free_barriers))
+        draft_contraction.cache_clear()
         yield
+    draft_contraction.cache_clear()
+
+
+def _with_free_barriers(target: Target) -> MachineModel:
+    return replace(nominal(target), barrier_cycles=0.0)

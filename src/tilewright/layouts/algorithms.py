@@ -25,7 +25,7 @@ from tilewright.layouts.costs import (
     winograd_cycles,
     winograd_product,
 )
-from tilewright.schedule.recipes.contraction.plan import ContractionShape
+from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
 __all__ = ["DIRECT", "Algorithm", "algorithms_of", "shape_of", "shape_with"]

@@ -12,12 +12,8 @@ from math import ceil, prod
 from typing import Final, Protocol
 
 from tilewright.layouts.forms import FIRST, LAST, Form
-from tilewright.schedule.recipes.contraction.plan import (
-    ContractionShape,
-    bytes_per_cycle,
-    home_of,
-    plan_contraction,
-)
+from tilewright.schedule.recipes.contraction.cycles import draft_contraction
+from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.target import Target
 from tilewright.tensor.library.tiles import Tiles
 
@@ -128,7 +124,7 @@ class ConvShape:
 
 def direct_cycles(conv: ConvShape, machine: Machine) -> float:
     """A product of all windows with the filters of each group."""
-    cycles = plan_contraction(direct_product(conv, machine), machine.target).cycles
+    _, cycles = draft_contraction(direct_product(conv, machine), machine.target)
     return cycles * _SLIDING if prod(conv.taps) > 1 else cycles
 
 
@@ -149,7 +145,7 @@ def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
 def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     """Transforms of the data and of the products, and the products themselves."""
     shape, target = winograd_product(conv, tiles, machine), machine.target
-    products = plan_contraction(shape, target).cycles
+    _, products = draft_contraction(shape, target)
     lanes = max(1, target.lanes(conv.element_bytes))
     size = max(f.tile for f in tiles.filters)
     per_vector = next(c for most, c in _TRANSFORM.items() if size <= most)
@@ -179,11 +175,11 @@ def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> Contrac
 def _between_cycles(between: float, weights: float, machine: Machine) -> float:
     """What moves between the stages: all at once, or in blocks that read the weights again."""
     target = machine.target
-    at_once = 2 * between / bytes_per_cycle(target, home_of(target, between))
+    at_once = 2 * between / target.machine.home_of(between).read
     near = _NEAR * target.cache(2).share_bytes
     passes = max(1, ceil(between / near))
-    again = (passes - 1) * weights / bytes_per_cycle(target, home_of(target, weights)) / 4
-    in_blocks = 2 * between / bytes_per_cycle(target, "L2") + again
+    again = (passes - 1) * weights / target.machine.home_of(weights).read / 4
+    in_blocks = 2 * between / target.machine.level(2).read + again
     return min(at_once, in_blocks) / machine.threads
 
 
@@ -255,13 +251,13 @@ def converted_cycles(size: float, machine: Machine) -> float:
     target = machine.target
     near = size <= target.cache(2).share_bytes
     best = _CONVERTED_NEAR if near else _CONVERTED_FAR
-    return 2 * size / min(best, bytes_per_cycle(target, home_of(target, size))) / machine.threads
+    return 2 * size / min(best, target.machine.home_of(size).read) / machine.threads
 
 
 def bordered_cycles(size: float, machine: Machine) -> float:
     """Copying so many bytes into the middle of zeros."""
     target = machine.target
-    return 2 * size / bytes_per_cycle(target, home_of(target, 2 * size)) / machine.threads
+    return 2 * size / target.machine.home_of(2 * size).read / machine.threads
 
 
 def bytes_per_store(machine: Machine) -> float:

@@ -35,7 +35,7 @@ from tilewright.layouts.costs import (
 from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
 from tilewright.layouts.unsized import unsized_ways
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.window_plan import WindowPlan
 
 __all__ = ["Alternative", "Settings", "Site", "is_small", "sites_of"]
@@ -74,13 +74,13 @@ class Alternative:
     result: Form = LAST
     algorithm: Algorithm = DIRECT
     cycles: float = 0.0
-    loops: ContractionPlan | WindowPlan | None = None
+    loops: ContractionPoint | WindowPlan | None = None
 
     def key(self, rank: int) -> str:
         """The alternative without its cost, as text: a key in a database."""
         words = [self.algorithm.name, f"{self.source.name(rank)}→{self.result.name(rank)}"]
         match self.loops:
-            case ContractionPlan() as plan:
+            case ContractionPoint() as plan:
                 words.append(f"{plan.tile_rows}×{plan.tile_vectors}")
                 words.append(f"{plan.row_tiles_per_block} {plan.reduce_per_block}")
             case WindowPlan(sums=sums):

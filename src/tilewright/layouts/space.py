@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 
 from tilewright.graph.ops.window import Conv, Pool
 from tilewright.layouts.sites import Alternative, Settings, Site
-from tilewright.schedule.recipes.contraction.plan import plan_contraction, plans
+from tilewright.schedule.recipes.contraction.cycles import contraction_cycles
+from tilewright.schedule.recipes.contraction.space import contraction_space
 from tilewright.schedule.recipes.window_plan import window_plans
 
 __all__ = ["Space", "measured"]
@@ -46,10 +47,11 @@ class Space:
                     yield replace(alternative, loops=window)
             return
         shape = alternative.algorithm.product(conv, machine)
-        usual = plan_contraction(shape, machine.target).cycles
-        for plan in plans(shape, machine.target):
-            cycles = alternative.cycles + (plan.cycles - usual) * alternative.algorithm.margin
-            yield replace(alternative, loops=plan, cycles=cycles)
+        points = contraction_space(shape, machine.target)
+        costs = contraction_cycles(shape, machine.target.machine, points)
+        more = (costs - costs.min()) * alternative.algorithm.margin
+        for row, point in enumerate(points):
+            yield replace(alternative, loops=point, cycles=alternative.cycles + float(more[row]))
 
     def sample(self, rng: random.Random, count: int) -> list[Alternative]:
         """So many different points of the joint space; all of them, if there are no more.

@@ -21,7 +21,7 @@ from tilewright.lower.in_place import in_place
 from tilewright.model.flattened import flattened
 from tilewright.model.stored import stored_program
 from tilewright.schedule.draft import draft
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -49,7 +49,7 @@ class KernelTask:
     sizes: tuple[tir.Expr, ...]
     threads: int
     key: str
-    loops: ContractionPlan | WindowPlan | None = None
+    loops: ContractionPoint | WindowPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def task_of(
     program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(f"p{k}" for k, v in enumerate(inputs) if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
-    plans = ContractionPlan | WindowPlan
+    plans = ContractionPoint | WindowPlan
     loops = next((n.loops for n in group.nodes if isinstance(n.loops, plans)), None)
     key = key if loops is None else f"{key}-{loops}"
     own = tuple(sizes.of(size) for size in program_sizes(program))

@@ -16,7 +16,7 @@ from tilewright.schedule.recipes.attention import schedule_attentions
 from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction import schedule_contraction
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.contraction.split import split_reduction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
@@ -46,7 +46,7 @@ def draft(
     target: Target,
     threads: int = 1,
     constants: Iterable[str] = (),
-    loops: ContractionPlan | WindowPlan | None = None,
+    loops: ContractionPoint | WindowPlan | None = None,
 ) -> Schedule:
     """A schedule for `func`; parameters named in `constants` may get a layout of their own.
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from tilewright.errors import Code, TargetError
 from tilewright.target.isa import ARCHES
+from tilewright.target.machine import MachineModel, nominal
 
 __all__ = ["Bandwidth", "Cache", "Core", "Measured", "Rate", "Target"]
 
@@ -117,6 +118,13 @@ class Target:
     core_of: str = field(default="", compare=False)
     """The row of the table of processors that `core` comes from; see `known.closest`."""
     measured: Measured | None = field(default=None, compare=False)
+    model: MachineModel | None = None
+    """What costs ask, if something better than nominal figures is known; see `machine`."""
+
+    @cached_property
+    def machine(self) -> MachineModel:
+        """What things cost here: measured where that is known, else nominal."""
+        return self.model or nominal(self)
 
     @staticmethod
     def host() -> Target:
@@ -168,7 +176,7 @@ class Target:
     def fingerprint(self) -> str:
         """16 hex digits that equal descriptions share, on every machine and in every run."""
         data = self.to_dict()
-        for volatile in ("name", "frequency_ghz", "core_of", "measured", "llvm_features"):
+        for volatile in ("name", "frequency_ghz", "core_of", "measured", "model", "llvm_features"):
             del data[volatile]
         data["features"] = sorted(self.code_features)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -213,6 +221,8 @@ class Target:
             raise _unreadable(_reason(problem)) from None
         if data["measured"] is not None:
             values["measured"] = Measured.from_dict(data["measured"])
+        if data["model"] is not None:
+            values["model"] = MachineModel.from_dict(data["model"])
         target = cls(**values)
         target._require_sensible()
         return target

@@ -69,6 +69,22 @@ EXAMPLES = (
         """,
     ),
     example(
+        "T010",
+        """A machine model says what things cost: rates per cycle, sizes, shares. A file of one,
+        written by hand or for another version, lacks an entry, or has a number that cannot be.
+        Start from the model of a machine, and change what you know better.""",
+        given="""
+        from tilewright.target import MachineModel
+
+        data = tw.Target.named("x86-64-v3").machine.to_dict()
+        """,
+        wrong="""
+        data["fma_per_cycle"] = 0
+        MachineModel.from_dict(data)
+        """,
+        right="MachineModel.from_dict(data)",
+    ),
+    example(
         "T201",
         """An implementation of a tensor instruction calls an LLVM intrinsic that is not in the
         table of known ones, or with operands of other types. The table stands in for LLVM's own

@@ -14,10 +14,10 @@ from tilewright.tensor.functions import is_function
 from tilewright.tensor.visit import free_vars, walk
 
 if TYPE_CHECKING:
-    from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+    from tilewright.schedule.recipes.contraction.space import ContractionPoint
     from tilewright.schedule.recipes.window_plan import WindowPlan
 
-    Plan = ContractionPlan | WindowPlan
+    Plan = ContractionPoint | WindowPlan
 
 __all__ = [
     "NOMINAL_THREADS",
@@ -27,6 +27,7 @@ __all__ = [
     "iter_loop",
     "lanes_of",
     "parallelize",
+    "share_loop",
     "split_for_vectors",
     "vector_tail",
     "work_of",
@@ -42,9 +43,6 @@ equally busy; more iterations than that cost one thread time.
 PLANNED_THREADS = 2
 """Threads at most that the model of the machine divides the work by: it chooses register tiles,
 blocks and layouts, and what many threads prefer (small tiles) would slow few of them down."""
-
-# Below this many predicted cycles a kernel runs on one thread: waking another costs about as much.
-PARALLEL_CYCLES = 15_000
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,12 @@ def parallelize(context: Context, loop: str, cycles: float) -> None:
 
     One iteration is for one thread: it had better see that sums need no memory.
     """
-    shared = context.threads > 1 and extent_of(context, loop) != 1
-    if shared and cycles > PARALLEL_CYCLES:
+    share_loop(context, loop, parallel=cycles > context.target.machine.barrier_cycles)
+
+
+def share_loop(context: Context, loop: str, *, parallel: bool) -> None:
+    """Make a loop parallel if that is wished, and there are threads and iterations for it."""
+    if parallel and context.threads > 1 and extent_of(context, loop) != 1:
         context.schedule.parallel(loop)
 
 

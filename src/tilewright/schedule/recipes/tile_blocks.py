@@ -19,12 +19,7 @@ from dataclasses import dataclass, replace
 from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context, parallelize
 from tilewright.schedule.recipes.contraction import schedule_contraction
-from tilewright.schedule.recipes.contraction.plan import (
-    bytes_per_cycle,
-    compute_cycles,
-    home_of,
-    plan_contraction,
-)
+from tilewright.schedule.recipes.contraction.cycles import arithmetic_cycles, draft_contraction
 from tilewright.schedule.recipes.contraction.roles import names_of, rows_of, shape_of
 from tilewright.schedule.recipes.grouping import Group
 from tilewright.tensor import ir as tir
@@ -157,13 +152,13 @@ def _cycles(
     context: Context, roles: Contraction, block: tuple[int, int], tiles: tuple[int, int]
 ) -> float:
     """Time to move data, products and weights with blocks of this size."""
-    target = context.target
+    machine = context.target.machine
     between = sum(_bytes(b) for b in (roles.left.buffer, roles.block.writes[0].buffer))
     weights = _bytes(roles.right.buffer)
     inside = between * math.prod(block) / math.prod(tiles)
-    stages = 2 * between / bytes_per_cycle(target, home_of(target, inside))
+    stages = 2 * between / machine.home_of(inside).read
     passes = math.prod(math.ceil(t / b) for t, b in zip(tiles, block, strict=True))
-    again = passes * weights / bytes_per_cycle(target, home_of(target, weights))
+    again = passes * weights / machine.home_of(weights).read
     return stages + _EXPOSED * again
 
 
@@ -174,10 +169,8 @@ def _wasted_cycles(context: Context, roles: Contraction, across: int) -> float:
     batch = shape.batch * shape.rows // all_rows
     merged = replace(shape, rows=all_rows, batch=batch)
     cut = replace(shape, rows=across, batch=batch * all_rows // across)
-    fastest = [plan_contraction(s, target) for s in (merged, cut)]
     whole, parts = (
-        compute_cycles(s, target, p.tile_rows, p.tile_vectors, p.lanes)
-        for s, p in zip((merged, cut), fastest, strict=True)
+        arithmetic_cycles(s, target.machine, draft_contraction(s, target)[0]) for s in (merged, cut)
     )
     return parts - whole
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from tilewright.schedule.recipes.context import Context
 from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
+from tilewright.schedule.recipes.contraction.cycles import draft_contraction
 from tilewright.schedule.recipes.contraction.digits import join_digits, split_constants
 from tilewright.schedule.recipes.contraction.merging import (
     merge_columns,
@@ -29,7 +30,6 @@ from tilewright.schedule.recipes.contraction.packing import (
     pad_columns,
 )
 from tilewright.schedule.recipes.contraction.phases import align_phases
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan, plan_contraction
 from tilewright.schedule.recipes.contraction.roles import (
     Operands,
     column_dimension,
@@ -37,6 +37,7 @@ from tilewright.schedule.recipes.contraction.roles import (
     rows_of,
     shape_of,
 )
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.contraction.tiling import tile
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import contraction, loads_of
@@ -52,15 +53,15 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     epilogue, walked, packed = _as_product(context, block, epilogue)
     roles = contraction(context.schedule.block(block))
     assert roles is not None
-    plan = context.loops
-    if not isinstance(plan, ContractionPlan):
-        plan = plan_contraction(shape_of(context, roles), context.target)
+    point = context.loops
+    if not isinstance(point, ContractionPoint):
+        point, _ = draft_contraction(shape_of(context, roles), context.target)
     panels = column_dimension(roles)
     is_constant = roles.right.buffer.name in context.constants
     packs = panels is not None and not is_constant and rows_of(roles) >= _ROWS_TO_PACK
     if panels is not None and (is_constant or packs):
         epilogue = pad_columns(
-            context, block, roles, plan, panels, epilogue, is_constant=is_constant
+            context, block, roles, point, panels, epilogue, is_constant=is_constant
         )
     if packs and packed is None:
         packed = packing_block(context, block, roles)
@@ -69,11 +70,11 @@ def schedule_contraction(context: Context, block: str, epilogue: str | None = No
     is_sized = all(tir.int_value(size) is not None for size in source.buffer.shape)
     operands = Operands(roles.left.buffer.name, source.buffer.name, packed, ahead, is_sized)
     loops = loops_of(context, block)
-    is_cut = packed is None and steps_per_cut(context, loops, plan) is not None
+    is_cut = packed is None and steps_per_cut(context, loops, point) is not None
     arrange = tile_with_cuts if is_cut else tile
-    arrange(context, block, loops, plan, epilogue, operands)
+    arrange(context, block, loops, point, epilogue, operands)
     if is_constant and panels is not None:
-        pack_constant(context, roles, plan, panels, walked)
+        pack_constant(context, roles, point, panels, walked)
 
 
 def _as_product(

@@ -10,12 +10,12 @@ from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
     iter_loop,
-    parallelize,
+    share_loop,
     vector_tail,
 )
 from tilewright.schedule.recipes.contraction.digits import column_loop
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.contraction.tiling import (
     fetch_ahead,
     finish_tile,
@@ -29,12 +29,12 @@ from tilewright.tensor.visit import free_vars
 __all__ = ["steps_per_cut", "tile_with_cuts"]
 
 
-def steps_per_cut(context: Context, loops: Loops, plan: ContractionPlan) -> int | None:
+def steps_per_cut(context: Context, loops: Loops, point: ContractionPoint) -> int | None:
     """How far the outermost loop of the reduction goes in one cut; None if it is not cut."""
     first, *inner = [extent_of(context, loop) for loop in loops.reduce]
     if first is None or None in inner:
         return None
-    wanted = plan.reduce_per_block // math.prod(extent or 1 for extent in inner)
+    wanted = point.reduce_per_block // math.prod(extent or 1 for extent in inner)
     dividing = [steps for steps in range(1, wanted + 1) if first % steps == 0]
     found = max(dividing, default=1) if inner else wanted
     return found if found < first else None
@@ -44,7 +44,7 @@ def tile_with_cuts(
     context: Context,
     block: str,
     loops: Loops,
-    plan: ContractionPlan,
+    point: ContractionPoint,
     epilogue: str | None,
     operands: Operands,
 ) -> None:
@@ -53,13 +53,13 @@ def tile_with_cuts(
     Loops: blocks of rows and spans of panels (fused, parallel), cuts, panels, tiles.
     """
     s = context.schedule
-    steps = steps_per_cut(context, loops, plan)
+    steps = steps_per_cut(context, loops, point)
     assert steps is not None
     cuts, _ = s.split(loops.reduce[0], steps)
     partial = s.rfactor(cuts)
     s.set_scope(s.block(partial).writes[0].buffer.name, scope="register")
     folded = _loops_of_fold(context, block)
-    rows, columns = split_tile(context, folded, plan)
+    rows, columns = split_tile(context, folded, point)
     panels = extent_of(context, columns.outer) or 1
     spans, panel = s.split(columns.outer, math.ceil(panels / context.threads))
     around = [*folded.batch, *folded.outer_rows, *folded.outer_columns, *rows.blocks, spans]
@@ -71,8 +71,8 @@ def tile_with_cuts(
     _order_partial(context, partial, made, len(rows.inner), rows.tiles, ahead)
     finish_tile(context, block, len(rows.inner))
     if epilogue is not None:
-        _finish_epilogue(context, block, epilogue, shared, plan)
-    parallelize(context, shared, plan.cycles)
+        _finish_epilogue(context, block, epilogue, shared, point)
+    share_loop(context, shared, parallel=bool(point.parallel))
 
 
 def _loops_of_fold(context: Context, block: str) -> Loops:
@@ -111,7 +111,7 @@ def _order_partial(
 
 
 def _finish_epilogue(
-    context: Context, block: str, epilogue: str, shared: str, plan: ContractionPlan
+    context: Context, block: str, epilogue: str, shared: str, point: ContractionPoint
 ) -> None:
     """The epilogue over each finished span of the result, or else over all of it at the end."""
     before = context.schedule.copy()
@@ -123,7 +123,7 @@ def _finish_epilogue(
             _, column = context.schedule.split(column, width)
             context.schedule.vectorize(column)
         else:
-            vector_tail(context, column, plan.lanes, 4)
+            vector_tail(context, column, point.lanes, 4)
     except ScheduleError:  # spans or blocks of rows of two sizes: no simple region, no one extent
         context.schedule.restore(before)
         schedule_elementwise(context, epilogue)

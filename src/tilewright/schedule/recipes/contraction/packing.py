@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.schedule.recipes.context import Context, extent_of
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import names_of, vector_iterator
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
 
@@ -33,7 +33,7 @@ def pad_columns(
     context: Context,
     block: str,
     roles: Contraction,
-    plan: ContractionPlan,
+    point: ContractionPoint,
     dimension: int,
     epilogue: str | None,
     *,
@@ -45,13 +45,13 @@ def pad_columns(
     columns = tir.int_value(right.shape[dimension])
     if columns is None:
         return epilogue
-    missing = -columns % plan.tile_columns
+    missing = -columns % point.tile_columns
     if missing and is_constant:
         s.layout_pad(right.name, dim=dimension, before=0, after=missing)
-    if columns % plan.lanes == 0:
+    if columns % point.lanes == 0:
         return epilogue
     column = vector_iterator(roles)
-    multiples = [plan.lanes if p == column else 1 for p in range(len(roles.block.iters))]
+    multiples = [point.lanes if p == column else 1 for p in range(len(roles.block.iters))]
     crop = names_of(s.pad_einsum(block, padding=multiples))[-1]
     if epilogue is None:
         return crop
@@ -62,7 +62,7 @@ def pad_columns(
 def pack_constant(
     context: Context,
     roles: Contraction,
-    plan: ContractionPlan,
+    point: ContractionPoint,
     dimension: int,
     walked: Sequence[int] = (),
 ) -> None:
@@ -73,9 +73,9 @@ def pack_constant(
     s = context.schedule
     name = roles.right.buffer.name
     rank = len(s.buffer(name).shape)
-    if (tir.int_value(s.buffer(name).shape[dimension]) or 1) % plan.tile_columns:
+    if (tir.int_value(s.buffer(name).shape[dimension]) or 1) % point.tile_columns:
         return
-    s.layout_split(name, dim=dimension, factor=plan.tile_columns)
+    s.layout_split(name, dim=dimension, factor=point.tile_columns)
     batch = [
         d
         for d, index in enumerate(roles.right.indices)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.schedule.recipes.context import PLANNED_THREADS, Context, iter_loop
-from tilewright.schedule.recipes.contraction.plan import ContractionShape
+from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
-from tilewright.tensor.visit import free_vars
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = [
     "Loops",
@@ -21,6 +22,9 @@ __all__ = [
     "shape_of",
     "vector_iterator",
 ]
+
+
+_ANALYZER = Analyzer()
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,38 @@ def shape_of(context: Context, roles: Contraction) -> ContractionShape:
         right_is_constant=roles.right.buffer.name in context.constants,
         threads=min(context.threads, PLANNED_THREADS),
         density=_density(roles),
+        reduce_step=_reduce_step(context, roles),
+        pitch_bytes=_pitch(roles),
     )
+
+
+def _reduce_step(context: Context, roles: Contraction) -> int:
+    """Steps of the loops inside of the outermost one of the reduction, which alone is cut."""
+    loops = [iter_loop(context, roles.block.name, p) for p in roles.reduce]
+    order = context.schedule.loops(roles.block.name)
+    _, *inner = sorted(loops, key=order.index) or [""]
+    sizes = [tir.int_value(context.schedule.loop(name).extent) for name in inner]
+    return prod(size or 1 for size in sizes)
+
+
+def _pitch(roles: Contraction) -> int:
+    """Bytes from one row of the left operand to the next, at its beginning; 0 if not known."""
+    sizes = [tir.int_value(size) for size in roles.left.buffer.shape]
+    if not roles.rows or None in sizes:
+        return 0
+    row = roles.block.iters[roles.rows[-1]].var
+    places = []
+    for number in (0, 1):
+        place = 0
+        for index, size in zip(roles.left.indices, sizes, strict=True):
+            others = dict.fromkeys(free_vars(index), tir.Const(0))
+            value = substitute(index, others | {row: tir.Const(number)})
+            at = tir.int_value(_ANALYZER.simplify(value))
+            if at is None:
+                return 0
+            place = place * (size or 1) + at
+        places.append(place)
+    return abs(places[1] - places[0]) * roles.left.buffer.dtype.size_bytes
 
 
 def _density(roles: Contraction) -> float:

@@ -17,9 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tilewright.schedule.recipes import context as contexts
 from tilewright.schedule.recipes.context import Context, extent_of
-from tilewright.schedule.recipes.contraction.plan import plan_contraction
+from tilewright.schedule.recipes.contraction.cycles import draft_contraction
 from tilewright.schedule.recipes.contraction.roles import loops_of, shape_of
 from tilewright.tensor.analysis.structure import contraction
 
@@ -42,12 +41,12 @@ def split_reduction(context: Context, block: str) -> str | None:
     if threads == 1 or roles is None or context.loops is not None:
         return None
     shape = shape_of(context, roles)
-    plan = plan_contraction(shape, context.target)
-    rows = math.ceil(shape.rows / plan.tile_rows)
-    panels = math.ceil(shape.columns / plan.tile_columns)
+    point, cycles = draft_contraction(shape, context.target)
+    rows = math.ceil(shape.rows / point.tile_rows)
+    panels = math.ceil(shape.columns / point.tile_columns)
     shares = shape.batch * panels
     busy = shares >= threads or shares * rows >= 2 * threads
-    if busy or plan.cycles <= _WORTH * contexts.PARALLEL_CYCLES:
+    if busy or cycles <= _WORTH * context.target.machine.barrier_cycles:
         return None
     extents = {loop: extent_of(context, loop) for loop in loops_of(context, block).reduce}
     known = {loop: extent for loop, extent in extents.items() if extent is not None}

@@ -11,13 +11,13 @@ from tilewright.schedule.recipes.context import (
     PLANNED_THREADS,
     Context,
     extent_of,
-    parallelize,
+    share_loop,
     split_for_vectors,
 )
 from tilewright.schedule.recipes.contraction.digits import column_loop
 from tilewright.schedule.recipes.contraction.packing import finish_packing
-from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import contraction
@@ -59,7 +59,7 @@ def tile(
     context: Context,
     block: str,
     loops: Loops,
-    plan: ContractionPlan,
+    point: ContractionPoint,
     epilogue: str | None,
     operands: Operands,
 ) -> None:
@@ -70,9 +70,9 @@ def tile(
     else:
         copy = epilogue
         s.set_scope(s.block(block).writes[0].buffer.name, scope="register")
-    stays = _right_stays(context, block, loops, plan, operands)
-    together = None if stays else _tiles_of_all_groups(context, block, loops, plan)
-    rows, columns = split_tile(context, loops, plan, with_blocks=not stays and together is None)
+    stays = _right_stays(context, block, loops, point, operands)
+    together = None if stays else _tiles_of_all_groups(context, block, loops, point)
+    rows, columns = split_tile(context, loops, point, with_blocks=not stays and together is None)
     outer = [*loops.batch, *loops.outer_rows, *loops.outer_columns]
     if together is not None:
         blocks, tiles_in_block = s.split(rows.tiles[0], together)
@@ -86,13 +86,13 @@ def tile(
         around, tiles = [*outer, *rows.blocks, panels], list(rows.tiles)
         if operands.packed_by is None and _lacks_shares(context, around, tiles):
             around, tiles = [*around, *tiles], []
-    walk, streams = _streams(context, loops, plan)
+    walk, streams = _streams(context, loops, point)
     s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
     shared, panel = _share(context, [*spans, *around])
     if operands.packed_by is not None:
         place = outer[-1] if stays and outer else panel
         made = s.compute_at(operands.packed_by, place if place in s.loops(block) else shared)
-        width = plan.tile_columns if stays else None
+        width = point.tile_columns if stays else None
         finish_packing(context, operands.packed_by, made, width)
     made = s.reverse_compute_at(copy, tiles[-1] if tiles else panel)
     if not streams:
@@ -102,11 +102,11 @@ def tile(
     finish_tile(context, block, len(rows.inner) + len(streams))
     finish_tile(context, init, len(rows.inner))
     finish_copy(context, block, copy, made)
-    parallelize(context, shared, plan.cycles)
+    share_loop(context, shared, parallel=bool(point.parallel))
 
 
 def _right_stays(
-    context: Context, block: str, loops: Loops, plan: ContractionPlan, operands: Operands
+    context: Context, block: str, loops: Loops, point: ContractionPoint, operands: Operands
 ) -> bool:
     """Whether to walk rows outside and panels inside, with all of the right operand in the cache.
 
@@ -114,7 +114,7 @@ def _right_stays(
     packed once per batch.
     """
     extents = [extent_of(context, name) for name in (loops.column, *loops.reduce)]
-    if loops.row is None or loops.outer_columns or None in extents or plan.tile_rows == 1:
+    if loops.row is None or loops.outer_columns or None in extents or point.tile_rows == 1:
         return False
     size = context.schedule.block(block).writes[0].buffer.dtype.size_bytes
     right = size * prod(extent or 1 for extent in extents)
@@ -122,7 +122,7 @@ def _right_stays(
         return False
     rows = extent_of(context, loops.row) or 0
     if operands.is_constant:
-        shares = math.ceil(rows / plan.tile_rows)
+        shares = math.ceil(rows / point.tile_rows)
         left = size * rows * prod(extent or 1 for extent in extents[1:])
         large = left > context.target.cache(2).share_bytes / 2
         return large and not loops.batch and not loops.outer_rows and _divides(context, shares)
@@ -131,7 +131,7 @@ def _right_stays(
 
 
 def _tiles_of_all_groups(
-    context: Context, block: str, loops: Loops, plan: ContractionPlan
+    context: Context, block: str, loops: Loops, point: ContractionPoint
 ) -> int | None:
     """Row tiles after which the next group has its turn; None if each group takes all of them.
 
@@ -148,7 +148,7 @@ def _tiles_of_all_groups(
         return None
     left = prod(d or 1 for d in sizes) * roles.left.buffer.dtype.size_bytes
     room = context.target.cache(2).share_bytes / 4
-    count = math.ceil(rows / plan.tile_rows)
+    count = math.ceil(rows / point.tile_rows)
     if left <= 2 * room or not _divides(context, count):
         return None
     blocks = math.ceil(left / room)
@@ -163,7 +163,7 @@ def _divides(context: Context, shares: int) -> bool:
 
 
 def _streams(
-    context: Context, loops: Loops, plan: ContractionPlan
+    context: Context, loops: Loops, point: ContractionPoint
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The walk along the reduction, and loops over the places where it goes on side by side.
 
@@ -171,7 +171,7 @@ def _streams(
     delivers several streams faster than one.
     """
     extent = extent_of(context, loops.reduce[-1]) or 0
-    if plan.tile_rows > 1 or extent % _STREAMS or extent < _STREAMED_REDUCTION:
+    if point.tile_rows > 1 or extent % _STREAMS or extent < _STREAMED_REDUCTION:
         return loops.reduce, ()
     streams, walk = context.schedule.split(loops.reduce[-1], extent // _STREAMS)
     return (*loops.reduce[:-1], walk), (streams,)
@@ -255,23 +255,23 @@ def _share(context: Context, around: list[str]) -> tuple[str, str]:
 
 
 def split_tile(
-    context: Context, loops: Loops, plan: ContractionPlan, *, with_blocks: bool = True
+    context: Context, loops: Loops, point: ContractionPoint, *, with_blocks: bool = True
 ) -> tuple[_Split, _Panels]:
     """Cut rows and columns into register tiles, and the tiles of rows into blocks."""
     s = context.schedule
-    outer, inner = split_for_vectors(context, loops.column, plan.lanes, plan.tile_vectors)
+    outer, inner = split_for_vectors(context, loops.column, point.lanes, point.tile_vectors)
     columns = _Panels(outer, inner)
     if loops.row is None:
         return _Split((), (), ()), columns
     extent = extent_of(context, loops.row)
     if extent is None:
-        tiles, row = s.split(loops.row, _row_tiles(plan.tile_rows))
+        tiles, row = s.split(loops.row, _row_tiles(point.tile_rows))
         return _Split((), (tiles,), (row,)), columns
-    tiles, row = s.split(loops.row, even(extent, plan.tile_rows))
-    count = math.ceil(extent / plan.tile_rows)
-    if not with_blocks or plan.row_tiles_per_block >= count:
+    tiles, row = s.split(loops.row, even(extent, point.tile_rows))
+    count = math.ceil(extent / point.tile_rows)
+    if not with_blocks or point.row_tiles_per_block >= count:
         return _Split((), (tiles,), (row,)), columns
-    blocks, tiles = s.split(tiles, plan.row_tiles_per_block)
+    blocks, tiles = s.split(tiles, point.row_tiles_per_block)
     return _Split((blocks,), (tiles,), (row,)), columns
 
 
