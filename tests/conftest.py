@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import gc
+import os
 import random
 import re
 import zlib
@@ -25,6 +26,10 @@ from tilewright.target import MachineModel, Target
 from tilewright.target.machine import nominal
 
 TESTS = Path(__file__).parent
+
+# Kernels depend on the machine model: with the nominal one they are the same on every run, here
+# and in the processes of tests. What is measured has tests of its own.
+os.environ.setdefault("TILEWRIGHT_MACHINE", "nominal")
 
 hypothesis.settings.register_profile(
     "quick", max_examples=20, derandomize=True, deadline=None, print_blob=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilewright.calibration.model import with_machine_model
 from tilewright.errors import Code, UserError
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import Kernel, default_threads
@@ -35,6 +36,7 @@ def build(
     machine = Target.named(target) if isinstance(target, str) else target
     constants = constants or {}
     _require_kinds(func, machine)
+    machine = with_machine_model(machine)
     _require_inputs(func, constants)
     pipeline = Pipeline(
         machine,

@@ -15,7 +15,15 @@ from typing import Final
 from tilewright.abi import MAX_THREADS
 from tilewright.errors import Code, UserError
 
-__all__ = ["cache_dir", "cache_limit", "data_folders", "host_target", "num_threads"]
+__all__ = [
+    "cache_dir",
+    "cache_limit",
+    "data_dir",
+    "data_folders",
+    "host_target",
+    "machine_model",
+    "num_threads",
+]
 
 CACHE_LIMIT: Final = 2 << 30
 
@@ -49,6 +57,25 @@ def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
     base = variables.get("XDG_CACHE_HOME", "")
     # The XDG specification says that relative paths are invalid and must be ignored.
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "tilewright"
+
+
+def data_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """Where facts about this machine are kept for long; not necessarily there yet.
+
+    TILEWRIGHT_DATA_DIR, else `tilewright` under XDG_DATA_HOME, else under `~/.local/share`.
+    """
+    variables = os.environ if environment is None else environment
+    own = variables.get("TILEWRIGHT_DATA_DIR")
+    if own is not None:
+        return _parse_directory("TILEWRIGHT_DATA_DIR", own)
+    base = Path(variables.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "share") / "tilewright"
+
+
+def machine_model(environment: Mapping[str, str] | None = None) -> str:
+    """What costs ask, by TILEWRIGHT_MACHINE: `auto` (measured), `nominal`, or a model's path."""
+    variables = os.environ if environment is None else environment
+    return variables.get("TILEWRIGHT_MACHINE", "auto")
 
 
 def cache_limit(environment: Mapping[str, str] | None = None) -> int:

@@ -15,7 +15,8 @@ INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
 LLVM = TENSOR | {"lower", "llvm"}
 LAYOUTS = SCHEDULE | {"graph", "layouts"}
-PATH = SCHEDULE | LLVM | LAYOUTS | {"frontend", "ukernel", "runtime", "build", "pipeline", "model"}
+PATH = SCHEDULE | LLVM | LAYOUTS | {"frontend", "ukernel", "runtime", "calibration"}
+PATH = PATH | {"build", "pipeline", "model"}
 ALL = PATH | {"tune", "dataset", "cli", "contest", "backend", "explain", "testing", ""}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -31,6 +32,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "layouts": LAYOUTS,
     "model": PATH,
     "ukernel": SCHEDULE | {"ukernel"},
+    "calibration": PATH,
     "build": PATH,
     "pipeline": PATH,
     "": PATH,  # tilewright/__init__.py, the public face

@@ -14,6 +14,8 @@ import numpy as np
 import tilewright
 from tilewright import options
 from tilewright.build import build
+from tilewright.calibration import with_machine_model
+from tilewright.cli.machine import machine_table
 from tilewright.cli.models import bytes_text, require_file
 from tilewright.cli.output import paragraph, say, say_json
 from tilewright.llvm.calibrate import calibrated
@@ -24,7 +26,7 @@ from tilewright.runtime.artefact import open_artefact
 from tilewright.runtime.cache import default_caches
 from tilewright.runtime.pool import physical_cores, quota_cpus, usable_cpus
 from tilewright.shown import in_line
-from tilewright.target import Measured, Target
+from tilewright.target import MachineModel, Measured, Target
 from tilewright.target.known import KNOWN, find
 from tilewright.tensor import library
 
@@ -37,6 +39,7 @@ _EXAMPLES = """\
 examples:
   tilewright doctor                 versions, target, threads, a self-test
   tilewright doctor --measure       also measure the limits of the machine
+  tilewright doctor --machine       what things cost here, for the compiler
   tilewright doctor model.tw        whether a compiled model is whole and fits
   tilewright doctor --json          the same for programs
 
@@ -64,6 +67,9 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("file", nargs="?", type=Path, help="a compiled model (.tw) to check")
     parser.add_argument("--measure", action="store_true", help="measure and remember rates (≈3 s)")
+    parser.add_argument(
+        "--machine", action="store_true", help="print the machine model that costs ask"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -74,11 +80,22 @@ def run(arguments: argparse.Namespace) -> int:
         _print(_examined(arguments.file), as_json=arguments.json)
         return 0
     target = Target.host()
+    if arguments.machine:
+        _print_machine(with_machine_model(target).machine, as_json=arguments.json)
+        return 0
     if arguments.measure:
         target = calibrated(target)
     error = _self_test()
     _print(_findings(target, error), as_json=arguments.json)
     return 0 if error < 1e-4 else 70
+
+
+def _print_machine(model: MachineModel, *, as_json: bool) -> None:
+    """The model as it is, or with units."""
+    if as_json:
+        say_json(model.to_dict())
+        return
+    say("\n".join(machine_table(model)))
 
 
 def _print(findings: Findings, *, as_json: bool) -> None:

@@ -16,7 +16,16 @@ from llvmlite import ir
 from tilewright.llvm.jit import Function, load
 from tilewright.target import Target
 
-__all__ = ["STREAMS", "Probes", "Stream", "fma_accumulators", "compile_probes"]
+__all__ = [
+    "STREAMS",
+    "Probes",
+    "Stream",
+    "close_loop",
+    "compile_probes",
+    "declare_fma",
+    "fma_accumulators",
+    "open_loop",
+]
 
 I64: Final = ir.IntType(64)
 PTR: Final = ir.PointerType()
@@ -76,8 +85,8 @@ def compile_probes(target: Target) -> Probes:
     )
 
 
-def _loop(builder: ir.IRBuilder) -> tuple[ir.Block, ir.PhiInstr]:
-    """Open a loop; `_close` ends it after `count` ≥ 1 turns."""
+def open_loop(builder: ir.IRBuilder) -> tuple[ir.Block, ir.PhiInstr]:
+    """Open a loop; `close_loop` ends it after `count` ≥ 1 turns."""
     before, body = builder.block, builder.append_basic_block("loop")
     builder.branch(body)
     builder.position_at_end(body)
@@ -86,7 +95,8 @@ def _loop(builder: ir.IRBuilder) -> tuple[ir.Block, ir.PhiInstr]:
     return body, index
 
 
-def _close(builder: ir.IRBuilder, body: ir.Block, index: ir.PhiInstr, count: ir.Value) -> None:
+def close_loop(builder: ir.IRBuilder, body: ir.Block, index: ir.PhiInstr, count: ir.Value) -> None:
+    """End a loop after `count` turns, and go on behind it."""
     following = builder.add(index, I64(1))
     index.add_incoming(following, builder.block)
     after = builder.append_basic_block("after")
@@ -104,10 +114,10 @@ def _emit_fma(module: ir.Module, target: Target) -> None:
     addresses = [builder.gep(data, [I64(j)], source_etype=vector) for j in range(count + 2)]
     *starts, x, y = (builder.load(address, typ=vector, align=4) for address in addresses)
     before = builder.block
-    body, index = _loop(builder)
+    body, index = open_loop(builder)
     phis = [builder.phi(vector) for _ in starts]
     values: list[ir.Value] = list(phis)
-    fuse = _declare_fma(module, vector) if target.fma else None
+    fuse = declare_fma(module, vector) if target.fma else None
     for _ in range(FMA_STEPS):
         values = [
             builder.call(fuse, [v, x, y]) if fuse else builder.fadd(builder.fmul(v, x), y)
@@ -116,13 +126,14 @@ def _emit_fma(module: ir.Module, target: Target) -> None:
     for phi, start, value in zip(phis, starts, values, strict=True):
         phi.add_incoming(start, before)
         phi.add_incoming(value, body)
-    _close(builder, body, index, turns)
+    close_loop(builder, body, index, turns)
     for value, address in zip(values, addresses, strict=False):
         builder.store(value, address, align=4)
     builder.ret_void()
 
 
-def _declare_fma(module: ir.Module, vector: ir.VectorType) -> ir.Function:
+def declare_fma(module: ir.Module, vector: ir.VectorType) -> ir.Function:
+    """LLVM's fused multiply-add of such vectors."""
     kind = ir.FunctionType(vector, [vector] * 3)
     return ir.Function(module, kind, f"llvm.fma.v{vector.count}f32")
 
@@ -136,9 +147,9 @@ def _emit_stream(module: ir.Module, target: Target, stream: Stream) -> None:
     repeats, size, *arrays = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     turns = builder.udiv(size, I64(step_bytes))
-    outer, repeat = _loop(builder)
+    outer, repeat = open_loop(builder)
     before = builder.block
-    body, index = _loop(builder)
+    body, index = open_loop(builder)
     bits = ir.VectorType(I64, target.vector_bytes // 8)
     folds = [builder.phi(bits) for _ in range(UNROLL if stream.name == "read" else 0)]
     offset = builder.mul(index, I64(step_bytes))
@@ -167,8 +178,8 @@ def _emit_stream(module: ir.Module, target: Target, stream: Stream) -> None:
             half = ir.Constant(vector, [0.5] * vector.count)
             for j in range(UNROLL):
                 store(builder.fadd(load(1, j), builder.fmul(load(2, j), half)), j)
-    _close(builder, body, index, turns)
+    close_loop(builder, body, index, turns)
     for j, value in enumerate(sums):  # used, so that it is computed
         builder.store(value, builder.gep(arrays[1], [I64(j)], source_etype=vector))
-    _close(builder, outer, repeat, repeats)
+    close_loop(builder, outer, repeat, repeats)
     builder.ret_void()

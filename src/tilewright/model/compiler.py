@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tilewright.calibration import with_machine_model
 from tilewright.errors import TilewrightError
 from tilewright.model.compilation import (
     Chosen,
@@ -108,6 +109,7 @@ def compile_model(
     if dims:
         model = with_dims(model, dims)
     tell = progress or (lambda _: None)
+    machine = with_machine_model(machine, lambda: tell(Progress("measure this machine, once")))
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     if machine.missing_on(Target.host()):
         caches = None  # what it keeps is loaded, which code for others cannot be

@@ -153,6 +153,7 @@ def _needed(target: Target) -> dict[str, Any]:
         "name": target.name,
         "cpu": target.cpu,
         "triple": target.triple,
+        "machine": {"source": target.machine.source, "digest": target.machine.digest},
     }
 
 

@@ -4,7 +4,7 @@ Rates are per cycle of one core, times in cycles, sizes in bytes. A model has on
 each better than the one before:
 
 * nominal: from the table of processors (`known.py`) and what is typical of its kind (this module);
-* calibrated: measured by small programs on the machine at hand (`tilewright.llvm.calibrate`);
+* calibrated: measured by small programs on the machine at hand (`tilewright.calibration`);
 * fitted: corrected by tuning records.
 
 A recipe or the choice of layouts has no number of its own that a machine could change: what a
@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -27,7 +27,7 @@ from tilewright.errors import Code, TargetError
 if TYPE_CHECKING:
     from tilewright.target.description import Target
 
-__all__ = ["Level", "MachineModel", "nominal"]
+__all__ = ["Level", "MachineModel", "nominal", "unusable_model"]
 
 T010 = Code("T010", "a machine model cannot be used: {problem}")
 
@@ -143,16 +143,16 @@ class MachineModel:
             values["levels"] = tuple(Level(**item) for item in data["levels"])
         except (KeyError, TypeError) as problem:
             missing = f"no entry {problem}" if isinstance(problem, KeyError) else problem
-            raise _unusable(missing) from None
+            raise unusable_model(missing) from None
         model = cls(**values)
         model._require_sensible()
         return model
 
     def _require_sensible(self) -> None:
         if self.source not in SOURCES:
-            raise _unusable(f"its source is {self.source!r}, none of {', '.join(SOURCES)}")
+            raise unusable_model(f"its source is {self.source!r}, none of {', '.join(SOURCES)}")
         if len(self.levels) < 2:
-            raise _unusable("it has no cache, or no memory")
+            raise unusable_model("it has no cache, or no memory")
         numbers = {f.name: getattr(self, f.name) for f in fields(self)}
         del numbers["source"], numbers["levels"]
         for level in self.levels:
@@ -163,7 +163,7 @@ class MachineModel:
         for name, value in numbers.items():
             least = 0.0 if name.rpartition(" ")[2] in may_be_zero else 1e-9
             if type(value) not in (int, float) or not least <= value < math.inf:
-                raise _unusable(f"{name} is {value!r}")
+                raise unusable_model(f"{name} is {value!r}")
 
 
 def nominal(target: Target) -> MachineModel:
@@ -213,11 +213,7 @@ _NOMINAL_READ: Final = {1: (64.0, 64.0), 2: (24.0, 24.0), 3: (12.0, 12.0), 4: (6
 _NOMINAL_EXPOSED: Final = {1: 0.0, 2: 0.05, 3: 0.12, 4: 0.5}
 
 
-def scaled(model: MachineModel, **changes: object) -> MachineModel:
-    """The same model with other figures, for experiments."""
-    return replace(model, **changes)  # type: ignore[arg-type]
-
-
-def _unusable(problem: object) -> TargetError:
+def unusable_model(problem: object) -> TargetError:
+    """T010, for what cannot be read or cannot be."""
     hint = "start from what `tilewright doctor --machine --json` writes, and change single entries"
     return TargetError(T010, {"problem": str(problem)}, hint=hint)

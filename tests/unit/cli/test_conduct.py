@@ -17,6 +17,7 @@ from tests.small import two_outputs
 from tilewright.cli import compile as compile_command
 from tilewright.cli import main
 from tilewright.cli import show_model as shown
+from tilewright.target import MachineModel, Target
 
 COMMANDS = ["compile", "run", "bench", "show", "cache", "doctor", "explain"]
 ON_MODELS = ["compile", "run", "bench", "show", "doctor"]
@@ -348,3 +349,13 @@ def test_bugs_have_a_code_of_their_own(monkeypatch, capsys):
     assert "this is a bug (RuntimeError); please report it" in capsys.readouterr().err
     with pytest.raises(RuntimeError):
         main(["--debug", "compile", "small.onnx", "-o", "bug.tw"])
+
+
+def test_doctor_prints_the_machine_model(capsys):
+    assert main(["doctor", "--machine"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("machine model: nominal (digest ")
+    assert "fma_per_cycle" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert main(["doctor", "--machine", "--json"]) == 0
+    assert MachineModel.from_dict(json.loads(capsys.readouterr().out)) == Target.host().machine
