@@ -17,6 +17,9 @@ __all__ = ["Comparison", "Place", "compare", "report"]
 LINES: Final = 40
 """Lines of a difference that are shown."""
 
+WIDTH: Final = 160
+"""Characters of a line that is compared as a whole."""
+
 NAMES: Final = 30
 """Records with a difference that are named."""
 
@@ -103,7 +106,13 @@ class _Side:
 
     def lines(self, place: Place) -> list[str]:
         record, target, stage = place
-        return self.texts.get(self.index.records[record][target][stage]).splitlines()
+        text = self.texts.get(self.index.records[record][target][stage])
+        return [part for line in text.splitlines() for part in _parts(line)]
+
+
+def _parts(line: str) -> list[str]:
+    """A line, or the arguments of a long one, so that a difference shows what differs in it."""
+    return [line] if len(line) <= WIDTH else line.replace(", ", ",\n    ").splitlines()
 
 
 def _table(made: Comparison) -> str:

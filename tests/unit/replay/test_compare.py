@@ -71,6 +71,17 @@ def test_long_differences_are_shortened(made, capsys):
     assert "1050" not in capsys.readouterr().out
 
 
+def test_what_differs_in_a_long_line_is_shown_alone(made, capsys):
+    arguments = [f"argument_{number}" for number in range(40)]
+    one = made("one", {"a": {"v3": {"lowered": f"f({', '.join(arguments)})"}}})
+    arguments[30] = "another"
+    two = made("two", {"a": {"v3": {"lowered": f"f({', '.join(arguments)})"}}})
+    assert main(["compare", one, two]) == 1
+    printed = capsys.readouterr().out
+    assert "-    argument_30,\n+    another,\n" in printed
+    assert "argument_20" not in printed
+
+
 def test_a_missing_stage_is_said(made, capsys):
     one = made("one", {"a": {"v3": PLAIN}})
     lacking = made("two", {"a": {"v3": {"trace": PLAIN["trace"]}}}, ["emit: there is no x:emit"])
