@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except (ValueError, OSError, subprocess.CalledProcessError) as problem:
+    except (ValueError, OSError, RuntimeError, subprocess.CalledProcessError) as problem:
         print(f"replay: {problem}", file=sys.stderr)
         return WRONG
 
