@@ -15,7 +15,7 @@ endif
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format fuzz fuzz-graphs fuzz-hostile sanitize load conformance bench package clean
+.PHONY: help demo test check format fuzz fuzz-graphs fuzz-hostile replay sanitize load conformance bench package clean
 
 help: ## show this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,9 @@ fuzz-graphs: $(VENV)/.installed-fuzz ## random models against onnxruntime and th
 
 fuzz-hostile: $(VENV)/.installed ## damaged and malicious models, artefacts and kept kernels
 	@$(BIN)/python -m fuzz hostile --count 1000 --seconds 600 --keep build/fuzz/hostile $(FUZZ)
+
+replay: $(VENV)/.installed ## what differs in schedules, loops and LLVM text from another commit; BASE=main
+	@$(BIN)/python -m replay against $(BASE) $(REPLAY)
 
 sanitize: $(VENV)/.installed-test ## generated code between forbidden pages; it and the C library under the sanitizers
 	@$(PYTEST) --long tests/memory tests/native
