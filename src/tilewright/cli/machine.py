@@ -17,14 +17,14 @@ _ROWS: Final = {
     "vector_loads": ("per cycle", "loads of full vectors"),
     "vector_stores": ("per cycle", "stores of full vectors"),
     "page_bytes": ("bytes", "page"),
-    "conflict_cycles": ("cycles", "by lines beyond the ways of a set, squared"),
-    "fetched_exposed": ("of the time", "of a prefetched stream that is not hidden"),
-    "refill_exposed": ("of the time", "of reading again from L2 that is not hidden"),
+    "conflict_cycles": ("cycles", "by lines beyond the ways, squared"),
+    "fetched_exposed": ("of the time", "that prefetched streams are not hidden"),
+    "refill_exposed": ("of the time", "of refills from L2 that is not hidden"),
     "near_share": ("of L2", "that operands may fill"),
-    "scattered": ("times", "slower than streams: short rows in memory"),
+    "scattered": ("times", "the time of streams: short rows"),
     "tile_cycles": ("cycles", "to start and leave a register tile"),
-    "barrier_cycles": ("cycles", "of work from which on threads are woken"),
-    "spare_share": ("of arithmetic", "counted although memory hides it"),
+    "barrier_cycles": ("cycles", "of work that threads are woken for"),
+    "spare_share": ("of work", "counted although memory hides it"),
 }
 
 
@@ -32,7 +32,7 @@ def machine_table(model: MachineModel) -> Iterator[str]:
     """Lines of at most 80 columns."""
     yield f"machine model: {model.source} (digest {model.digest})"
     for name, (unit, meaning) in _ROWS.items():
-        yield f"  {name:<16}{getattr(model, name):>9.4g} {unit:<14} {meaning}"
+        yield f"  {name:<16}{getattr(model, name):>9.4g} {unit:<13} {meaning}"
     yield "  level     share     ways  read by one   of all each   not hidden"
     yield from map(_level, model.levels)
 

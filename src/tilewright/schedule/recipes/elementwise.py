@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tilewright.schedule.recipes.choices import choices_of, schedule_choice
 from tilewright.schedule.recipes.context import (
     Context,
@@ -21,13 +23,16 @@ __all__ = ["schedule_elementwise"]
 # Vectors per statement: enough independent work to hide the latency of a polynomial.
 _VECTORS = 4
 
+# The same for a copy, which only moves data.
+_COPIED_VECTORS = 8
+
 # Bytes of a cache line and of a page, and what an access across lines costs beside one along them.
 _LINE_BYTES = 64
 _PAGE_BYTES = 4096
 _STRIDED_COST = 8
 
-# The same for a copy, which only moves data.
-_COPIED_VECTORS = 8
+# Pages from one line to the next, from which on the order of tiles follows the source.
+_FAR_PAGES = 4
 
 
 def schedule_elementwise(context: Context, block: str) -> None:
@@ -115,7 +120,10 @@ def schedule_transposed(context: Context, block: str, across: int) -> None:
         row_tiles, row_beside = map(str, s.split(row_tiles, beside))
         column_tiles, column_beside = map(str, s.split(column_tiles, beside))
         inside = [row_beside, column_beside] if read or not written else [column_beside, row_beside]
-    around = [*loops, row_tiles, column_tiles]
+    tiles = [row_tiles, column_tiles]
+    if _steps_far(context, block):  # lines of the source one after another, not pages apart
+        tiles.reverse()
+    around = [*loops, *tiles]
     s.reorder(*around, *inside, row, column)
     s.vectorize(column)
     s.unroll(row)
@@ -127,6 +135,21 @@ def schedule_transposed(context: Context, block: str, across: int) -> None:
     if few and len(several) > 1:
         shared = _first_two(context, around, several)
     parallelize(context, shared, cycles)
+
+
+def _steps_far(context: Context, block: str) -> bool:
+    """Whether a source is read across so many pages that their translations do not stay near."""
+    node = context.schedule.block(block)
+    inner = node.iters[-1].var
+    for load in loads_of(node):
+        sizes = [tir.int_value(size) for size in load.buffer.shape]
+        moved = [d for d, index in enumerate(load.indices) if inner in free_vars(index)]
+        if not moved or None in sizes:
+            continue
+        stride = prod(size or 1 for size in sizes[moved[-1] + 1 :]) * load.buffer.dtype.size_bytes
+        if stride >= _FAR_PAGES * context.target.machine.page_bytes:
+            return True
+    return False
 
 
 def _first_two(context: Context, around: list[str], several: list[str]) -> str:

@@ -166,3 +166,13 @@ def test_choices_of_a_single_block_are_right():
     build(transform_of((65,)), threads=2)(x, result)
     expected = np.stack([x[:-1] + x[1:], x[:-1] - x[1:], x[:-1]])
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("side", "innermost"), [(24, "c"), (128, "w")])
+def test_a_source_that_lies_pages_apart_is_read_line_by_line(side, innermost):
+    """Channels first to last: along lines if a channel takes more than a few pages."""
+    x = placeholder("X", (64, side, side))
+    y = compute("Y", (side, side, 64), lambda h, w, c: x[c, h, w])
+    schedule = draft(func("last", [x], [y]), TARGET)
+    tiles = [loop for loop in schedule.loops("Y") if loop.split("_")[0] in "wc"]
+    assert tiles[1].startswith(innermost)
