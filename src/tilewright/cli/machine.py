@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Final
 
 from tilewright.target import Level, MachineModel
+from tilewright.target.machine import PARTS
 
 __all__ = ["machine_table"]
 
@@ -35,6 +37,10 @@ def machine_table(model: MachineModel) -> Iterator[str]:
         yield f"  {name:<16}{getattr(model, name):>9.4g} {unit:<13} {meaning}"
     yield "  level     share     ways  read by one   of all each   not hidden"
     yield from map(_level, model.levels)
+    for part in PARTS:
+        yield f"  {part}: cycles, bytes per cycle, and factors"
+        for name, value in asdict(getattr(model, part)).items():
+            yield f"    {name:<22}{value:>9.4g}"
 
 
 def _level(level: Level) -> str:

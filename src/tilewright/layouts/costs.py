@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil, prod
-from typing import Final, Protocol
+from typing import Protocol
 
 from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.schedule.recipes.contraction.cycles import draft_contraction
 from tilewright.schedule.recipes.contraction.space import ContractionShape
-from tilewright.target import Target
+from tilewright.target import MachineModel, Target
 from tilewright.tensor.library.tiles import Tiles
 
 __all__ = [
@@ -30,60 +30,6 @@ __all__ = [
     "winograd_cycles",
     "winograd_product",
 ]
-
-# Cycles to transform one vector of the elements of a tile, loads and stores in the first cache
-# included, for tiles of up to so many elements along a dimension.
-_TRANSFORM: Final = {4: 5.0, 6: 6.5, 8: 7.5}
-
-# How much slower the product of a convolution is if its rows are windows that overlap.
-_SLIDING: Final = 1.08
-
-# How much slower a convolution is with its data in another order than channels last: in general;
-# with groups, which blocks of channels cut; where blocks of channels lie whole pages apart, and so
-# share lines of the first cache; and where every channel has a line of its own, if these lines stay
-# in the first cache or do not.
-_OTHER_ORDER: Final = 1.005
-_GROUPS_CUT: Final = 1.15
-_PAGES_APART: Final = 1.08
-_SCATTERED_NEAR: Final = 1.08
-_SCATTERED_FAR: Final = 1.45
-
-_PAGE: Final = 4096
-
-# The same if the product runs along places: along the whole image if it is whole vectors, else
-# along lines, which must have so many of them at least. Threads share the vectors of an image, of
-# which each must have so many.
-_ALONG_IMAGE: Final = 1.02
-_PANELS: Final = 8
-_ALONG_LINES: Final = 1.12
-_LONG_LINE: Final = 28
-
-# The same for results in blocks of channels that come out of tiles.
-_BLOCKED_TILES: Final = 1.1
-
-# The part of a conversion that is left if it happens while a result is written.
-_ON_THE_WAY: Final = 0.7
-
-# Cycles for an element of a window and a vector of channels; in blocks of channels, where lines of
-# an image lie side by side; how much slower both are if windows move by several places; and for a
-# vector of places.
-_TAP: Final = 1.0
-_TAP_BLOCKED: Final = 0.75
-_STRIDED: Final = 1.55
-_TAP_ALONG: Final = 0.62
-
-# Cycles to copy a vector of places, as they are and sorted by phases, and to begin and end a line.
-_COPIED: Final = 0.6
-_SORTED: Final = 1.6
-_LINE: Final = 3.5
-
-# Bytes per cycle that change their order at best, reading and writing counted: in the second cache,
-# and beyond.
-_CONVERTED_NEAR: Final = 14.0
-_CONVERTED_FAR: Final = 11.0
-
-# The part of a block of tiles that is reused, which the recipe keeps in the second cache.
-_NEAR: Final = 0.5
 
 
 class Priced(Protocol):
@@ -101,6 +47,11 @@ class Machine:
 
     target: Target
     threads: int
+
+    @property
+    def model(self) -> MachineModel:
+        """What things cost there."""
+        return self.target.machine
 
 
 @dataclass(frozen=True)
@@ -125,11 +76,14 @@ class ConvShape:
 def direct_cycles(conv: ConvShape, machine: Machine) -> float:
     """A product of all windows with the filters of each group."""
     _, cycles = draft_contraction(direct_product(conv, machine), machine.target)
-    return cycles * _SLIDING if prod(conv.taps) > 1 else cycles
+    return cycles * machine.model.convolutions.sliding if prod(conv.taps) > 1 else cycles
 
 
 def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
     """The product that a direct convolution is."""
+    taps = prod(conv.taps)
+    shared = machine.model.convolutions.window_density
+    density = min(1.0, shared / taps) if taps > 1 else 1.0
     return ContractionShape(
         batch=conv.groups,
         rows=conv.places,
@@ -138,7 +92,7 @@ def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
         element_bytes=conv.element_bytes,
         right_is_constant=True,
         threads=machine.threads,
-        density=min(1.0, 1.3 / prod(conv.taps)) if prod(conv.taps) > 1 else 1.0,
+        density=density,
     )
 
 
@@ -148,7 +102,7 @@ def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     _, products = draft_contraction(shape, target)
     lanes = max(1, target.lanes(conv.element_bytes))
     size = max(f.tile for f in tiles.filters)
-    per_vector = next(c for most, c in _TRANSFORM.items() if size <= most)
+    per_vector = machine.model.transforms.cycles(size)
     parts, rows = prod(tiles.parts), shape.rows * tiles.own
     vectors = parts * ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
     transforms = rows * tiles.elements * vectors * per_vector / machine.threads
@@ -176,9 +130,10 @@ def _between_cycles(between: float, weights: float, machine: Machine) -> float:
     """What moves between the stages: all at once, or in blocks that read the weights again."""
     target = machine.target
     at_once = 2 * between / target.machine.home_of(between).read
-    near = _NEAR * target.cache(2).share_bytes
+    costs = machine.model.transforms
+    near = costs.near_share * target.cache(2).share_bytes
     passes = max(1, ceil(between / near))
-    again = (passes - 1) * weights / target.machine.home_of(weights).read / 4
+    again = (passes - 1) * weights / target.machine.home_of(weights).read * costs.weights_exposed
     in_blocks = 2 * between / target.machine.level(2).read + again
     return min(at_once, in_blocks) / machine.threads
 
@@ -192,6 +147,7 @@ def laid_out_cycles(
     of the cache for every channel, unless a border is made on the way. A result is written in
     another order than it is computed in at a part of the cost of a conversion.
     """
+    costs = machine.model.convolutions
     cycles = algorithm.cycles(conv, machine)
     along = _runs_along(conv, machine)
     if source == result == FIRST and along is not None:
@@ -199,24 +155,26 @@ def laid_out_cycles(
     if source == FIRST and not conv.bordered:
         lines = conv.channels // conv.groups * machine.target.cache(1).line_bytes
         near = lines * prod(conv.taps[:-1]) <= machine.target.cache(1).share_bytes / 4
-        cycles *= _SCATTERED_NEAR if near else _SCATTERED_FAR
+        cycles *= costs.scattered_near if near else costs.scattered_far
     elif source != LAST:
         block = prod(conv.space) * source.block * conv.element_bytes
-        apart = _PAGES_APART if block and block % _PAGE == 0 else 1.0
-        cycles *= max(apart, _other_order(conv, source))
+        apart = costs.pages_apart if block and block % machine.model.page_bytes == 0 else 1.0
+        cycles *= max(apart, _other_order(conv, source, machine))
     if result == FIRST:
         if algorithm.tiles is not None:
             return None
         written = converted_cycles(conv.places * conv.filters * conv.element_bytes, machine)
-        cycles += _ON_THE_WAY * written
+        cycles += machine.model.copies.on_the_way * written
     elif result != LAST:
-        cycles *= _other_order(conv, result) if algorithm.tiles is None else _BLOCKED_TILES
+        is_product = algorithm.tiles is None
+        cycles *= _other_order(conv, result, machine) if is_product else costs.blocked_tiles
     return cycles
 
 
-def _other_order(conv: ConvShape, form: Form) -> float:
+def _other_order(conv: ConvShape, form: Form, machine: Machine) -> float:
     """How much slower another order than channels last is: blocks may cut groups."""
-    return _GROUPS_CUT if form.block and conv.groups > 1 else _OTHER_ORDER
+    costs = machine.model.convolutions
+    return costs.groups_cut if form.block and conv.groups > 1 else costs.other_order
 
 
 def _runs_along(conv: ConvShape, machine: Machine) -> float | None:
@@ -224,9 +182,10 @@ def _runs_along(conv: ConvShape, machine: Machine) -> float | None:
     if not prod(conv.taps) == conv.groups == 1:
         return None
     lanes = machine.target.lanes(conv.element_bytes)
-    if prod(conv.space) % lanes == 0 and prod(conv.space) >= _PANELS * lanes * machine.threads:
-        return _ALONG_IMAGE
-    return _ALONG_LINES if conv.space[-1] >= _LONG_LINE else None
+    costs, places = machine.model.convolutions, prod(conv.space)
+    if places % lanes == 0 and places >= costs.image_panels * lanes * machine.threads:
+        return costs.along_image
+    return costs.along_lines if conv.space[-1] >= costs.long_line else None
 
 
 def depthwise_cycles(
@@ -234,15 +193,18 @@ def depthwise_cycles(
 ) -> float:
     """Windows of single channels, channels or places in vectors."""
     lanes, taps = machine.target.lanes(conv.element_bytes), prod(conv.taps)
+    costs = machine.model.windows
     moves = prod(strides)  # places of the data for one of the result
     if form != FIRST:
         vectors = conv.places * ceil(conv.channels / lanes)
-        per_tap = (_TAP_BLOCKED if form.block else _TAP) * (_STRIDED if moves > 1 else 1.0)
+        per_tap = costs.tap_blocked_cycles if form.block else costs.tap_cycles
+        per_tap *= costs.strided if moves > 1 else 1.0
         return vectors * taps * per_tap / machine.threads
     lines = conv.places * conv.channels // conv.space[-1]
-    copied = moves * (_SORTED if strides[-1] > 1 else _COPIED)
+    copied = moves * (costs.sorted_cycles if strides[-1] > 1 else costs.copied_cycles)
     vectors = ceil(conv.space[-1] / lanes)
-    per_line = vectors * (taps * _TAP_ALONG + copied) + _LINE * (1 + moves // strides[-1])
+    per_line = vectors * (taps * costs.tap_along_cycles + copied)
+    per_line += costs.line_cycles * (1 + moves // strides[-1])
     return lines * per_line / machine.threads
 
 
@@ -250,7 +212,8 @@ def converted_cycles(size: float, machine: Machine) -> float:
     """Reading so many bytes in one order and writing them in another."""
     target = machine.target
     near = size <= target.cache(2).share_bytes
-    best = _CONVERTED_NEAR if near else _CONVERTED_FAR
+    costs = machine.model.copies
+    best = costs.near_bytes if near else costs.far_bytes
     return 2 * size / min(best, target.machine.home_of(size).read) / machine.threads
 
 
@@ -262,4 +225,4 @@ def bordered_cycles(size: float, machine: Machine) -> float:
 
 def bytes_per_store(machine: Machine) -> float:
     """What a core writes per cycle at best."""
-    return float(machine.target.core.store_bytes * machine.target.core.store_ports)
+    return machine.model.vector_stores * machine.target.vector_bytes

@@ -18,18 +18,33 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tilewright.errors import Code, TargetError
+from tilewright.target.costs import (
+    AttentionCosts,
+    ConvolutionCosts,
+    CopyCosts,
+    TransformCosts,
+    WindowCosts,
+)
 
 if TYPE_CHECKING:
     from tilewright.target.description import Target
 
-__all__ = ["Level", "MachineModel", "nominal", "unusable_model"]
+__all__ = ["PARTS", "Level", "MachineModel", "nominal", "unusable_model"]
 
 T010 = Code("T010", "a machine model cannot be used: {problem}")
+
+PARTS: Final = {
+    "attention": AttentionCosts,
+    "transforms": TransformCosts,
+    "convolutions": ConvolutionCosts,
+    "windows": WindowCosts,
+    "copies": CopyCosts,
+}
 
 NOMINAL, CALIBRATED, FITTED = "nominal", "calibrated", "fitted"
 SOURCES: Final = (NOMINAL, CALIBRATED, FITTED)
@@ -88,6 +103,11 @@ class MachineModel:
     spare_share: float
     """Weight of arithmetic that memory hides: of two points that wait alike, the idler is
     better."""
+    attention: AttentionCosts = field(default_factory=AttentionCosts)
+    transforms: TransformCosts = field(default_factory=TransformCosts)
+    convolutions: ConvolutionCosts = field(default_factory=ConvolutionCosts)
+    windows: WindowCosts = field(default_factory=WindowCosts)
+    copies: CopyCosts = field(default_factory=CopyCosts)
 
     @property
     def memory(self) -> Level:
@@ -141,6 +161,7 @@ class MachineModel:
         try:
             values = {f.name: data[f.name] for f in fields(cls)}
             values["levels"] = tuple(Level(**item) for item in data["levels"])
+            values |= {name: kind(**data[name]) for name, kind in PARTS.items()}
         except (KeyError, TypeError) as problem:
             missing = f"no entry {problem}" if isinstance(problem, KeyError) else problem
             raise unusable_model(missing) from None
@@ -155,6 +176,9 @@ class MachineModel:
             raise unusable_model("it has no cache, or no memory")
         numbers = {f.name: getattr(self, f.name) for f in fields(self)}
         del numbers["source"], numbers["levels"]
+        for part in PARTS:
+            own = asdict(numbers.pop(part))
+            numbers |= {f"{part} {name}": value for name, value in own.items()}
         for level in self.levels:
             own = asdict(level)
             del own["name"], own["size_bytes"]

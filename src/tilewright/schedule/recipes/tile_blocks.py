@@ -28,12 +28,6 @@ from tilewright.tensor.visit import free_vars
 
 __all__ = ["TiledProduct", "schedule_tile_blocks", "tiled_products"]
 
-# The part of the time of reading the weights again that arithmetic does not hide.
-_EXPOSED = 0.25
-
-# Blocks must be faster by so much in theory: without them rows of tiles are merged.
-_WORTH = 0.85
-
 
 @dataclass(frozen=True)
 class TiledProduct:
@@ -137,7 +131,8 @@ def _block_of(context: Context, roles: Contraction) -> tuple[int, int] | None:
     if len(sizes) < 3 or None in sizes or sizes[0] != 1:
         return None
     *_, lines, columns = (size or 1 for size in sizes)
-    best, least = None, _WORTH * _cycles(context, roles, (lines, columns), (lines, columns))
+    worth = context.target.machine.transforms.blocks_worth
+    best, least = None, worth * _cycles(context, roles, (lines, columns), (lines, columns))
     for down, across in itertools.product(_divisors(lines), _divisors(columns)):
         if lines // down * (columns // across) < max(2, context.threads):  # one for each thread
             continue
@@ -159,7 +154,7 @@ def _cycles(
     stages = 2 * between / machine.home_of(inside).read
     passes = math.prod(math.ceil(t / b) for t, b in zip(tiles, block, strict=True))
     again = passes * weights / machine.home_of(weights).read
-    return stages + _EXPOSED * again
+    return stages + machine.transforms.weights_exposed * again
 
 
 def _wasted_cycles(context: Context, roles: Contraction, across: int) -> float:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from tilewright.schedule.recipes.attention.roles import Attention
 from tilewright.schedule.recipes.context import PLANNED_THREADS, Context
 from tilewright.target import Target
+from tilewright.target.costs import AttentionCosts
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import walk
 
@@ -70,27 +71,6 @@ _FEW_QUERIES = 3
 
 # Vectors of queries in a tile.
 _MOST_VECTORS = 5
-
-# Cycles: of a vector on its way from logit to power and sum, of an element of the queries that is
-# copied across, of starting the loops of a tile and of a block of keys.
-_POWER_CYCLES = 6.5
-_COPY_CYCLES = 1.2
-_TILE_CYCLES = 600.0
-_BLOCK_CYCLES = 250.0
-
-# Cycles to start and leave the loop of a register tile, and of a vector from the second cache.
-_LOOP_CYCLES = 16.0
-_FAR_CYCLES = 0.2
-
-# Bytes of keys and values that arrive in each cycle that a tile waits for them, from the second
-# cache and from further away: most of it is hidden behind the arithmetic.
-_NEAR_BYTES = 240.0
-_FAR_BYTES = 60.0
-
-# What logits and powers of a block may take of the first cache (they pass through it one after the
-# other), and what they may take where there is but one block.
-_BLOCK_SHARE = 0.8
-_WHOLE_SHARE = 1.5
 
 # With so many tiles of queries it pays to copy scattered keys and values together first: rows that
 # are a large power of two apart would share a few sets of the first cache.
@@ -169,6 +149,7 @@ def plan_for(shape: AttentionShape, target: Target) -> AttentionPlan:
     vector = max(1, target.lanes(shape.element_bytes))
     if shape.queries is not None and shape.queries <= _FEW_QUERIES:
         return _few_queries(shape, target, vector)
+    costs = target.machine.attention
     best: tuple[float, AttentionPlan] | None = None
     for count in range(1, _MOST_VECTORS + 1):
         queries = count * vector
@@ -176,8 +157,8 @@ def plan_for(shape: AttentionShape, target: Target) -> AttentionPlan:
             block, skips = _block(shape, target, queries, keys)
             features = math.ceil(shape.value_features / vector)
             rows, columns, second = _row_tile(target, queries, features)
-            per_key = first + second + count * _POWER_CYCLES + _stream(shape, target)
-            cycles = _total(shape, queries, per_key, block, vector)
+            per_key = first + second + count * costs.power_cycles + _stream(shape, target)
+            cycles = _total(shape, costs, queries, per_key, block, vector)
             if best is None or cycles < best[0]:
                 plan = AttentionPlan(
                     *(queries, keys, lanes * vector, rows, columns * vector, block, skips),
@@ -202,20 +183,20 @@ def _few_queries(shape: AttentionShape, target: Target, vector: int) -> Attentio
 
 def _key_tiles(target: Target, count: int, features: int) -> Iterator[tuple[int, int, float]]:
     """(keys, vectors of queries) of register tiles, and cycles of one key with all queries."""
-    registers = target.vector_registers
+    registers, costs = target.vector_registers, target.machine.attention
     for keys in range(2, registers - 1):
         for vectors in range(1, count + 1):
             if keys * vectors + vectors + 1 <= registers:
                 whole, rest = divmod(count, vectors)
-                cycles = whole * (features * _step(target, keys, vectors) + _LOOP_CYCLES)
+                cycles = whole * (features * _step(target, keys, vectors) + costs.loop_cycles)
                 if rest:
-                    cycles += features * _step(target, keys, rest) + _LOOP_CYCLES
+                    cycles += features * _step(target, keys, rest) + costs.loop_cycles
                 yield keys, vectors, cycles / keys
 
 
 def _row_tile(target: Target, queries: int, features: int) -> tuple[int, int, float]:
     """(rows, vectors of features) of the best register tile, and cycles of one key."""
-    registers = target.vector_registers
+    registers, costs = target.vector_registers, target.machine.attention
     found: list[tuple[float, int, int]] = []
     for columns in range(1, min(features, registers - 2) + 1):
         for rows in range(1, min(queries, registers) + 1):
@@ -227,28 +208,31 @@ def _row_tile(target: Target, queries: int, features: int) -> tuple[int, int, fl
             cycles = 0.0
             for size, number in ((small + 1, larger), (small, tiles - larger)):
                 for width, times in ((columns, whole), (rest, 1 if rest else 0)):
-                    cycles += number * times * (_step(target, size, width) + width * _FAR_CYCLES)
+                    step = _step(target, size, width) + width * costs.far_cycles
+                    cycles += number * times * step
             # Tiles of two sizes are two copies of the code.
-            found.append((cycles * (1.06 if larger else 1.0), rows, columns))
+            found.append((cycles * (costs.two_sizes if larger else 1.0), rows, columns))
     cycles, rows, columns = min(found)
     return rows, columns, cycles
 
 
 def _step(target: Target, rows: int, vectors: int) -> float:
     """Cycles of one step of a product in a register tile."""
-    arithmetic = rows * vectors / target.fma_per_cycle
-    loads = (rows + vectors) / target.core.load_ports
-    hidden = 1.2 * target.core.fma_latency  # no chain of sums is ever followed by the next at once
-    return max(arithmetic, hidden, loads) + 0.08 * loads
+    machine, costs = target.machine, target.machine.attention
+    arithmetic = rows * vectors / machine.fma_per_cycle
+    loads = rows / machine.element_loads + vectors / machine.vector_loads
+    hidden = costs.latency_factor * machine.fma_latency
+    return max(arithmetic, hidden, loads) + costs.load_share * loads
 
 
 def _block(shape: AttentionShape, target: Target, queries: int, keys: int) -> tuple[int, bool]:
     """Keys of a block, and whether tiles of them are skipped."""
     both = 2 * queries * shape.element_bytes
-    room = target.cache(1).share_bytes
-    if shape.keys is not None and not shape.causal and both * shape.keys <= _WHOLE_SHARE * room:
+    room, costs = target.cache(1).share_bytes, target.machine.attention
+    whole = costs.whole_share * room
+    if shape.keys is not None and not shape.causal and both * shape.keys <= whole:
         return 0, False
-    longest = max(keys, min(_LONGEST_BLOCK, int(_BLOCK_SHARE * room / both)) // keys * keys)
+    longest = max(keys, min(_LONGEST_BLOCK, int(costs.block_share * room / both)) // keys * keys)
     known = shape.keys
     if known is None:
         return longest, True
@@ -272,11 +256,19 @@ def _packs(shape: AttentionShape, queries: int, columns: int) -> bool:
 def _stream(shape: AttentionShape, target: Target) -> float:
     """Cycles that a tile of queries waits for one key and its value."""
     size = (shape.features + shape.value_features) * shape.element_bytes
-    far = (shape.keys or _TYPICAL_KEYS) * size > 0.7 * target.cache(2).share_bytes
-    return size / (_FAR_BYTES if far else _NEAR_BYTES)
+    costs = target.machine.attention
+    far = (shape.keys or _TYPICAL_KEYS) * size > costs.near_share * target.cache(2).share_bytes
+    return size / (costs.far_bytes if far else costs.near_bytes)
 
 
-def _total(shape: AttentionShape, queries: int, per_key: float, block: int, vector: int) -> float:
+def _total(
+    shape: AttentionShape,
+    costs: AttentionCosts,
+    queries: int,
+    per_key: float,
+    block: int,
+    vector: int,
+) -> float:
     """Cycles of the whole attention; those of several lengths where the length is not known."""
     lengths = _TYPICAL_QUERIES if shape.queries is None else (shape.queries,)
     keys = shape.keys or _TYPICAL_KEYS
@@ -284,9 +276,11 @@ def _total(shape: AttentionShape, queries: int, per_key: float, block: int, vect
     total = 0.0
     for length in lengths:
         seen = keys / 2 + queries / 2 if shape.causal and length > 1 else keys
-        cycles = seen * per_key + _TILE_CYCLES + queries * shape.features * _COPY_CYCLES
+        cycles = seen * per_key + costs.tile_cycles + queries * shape.features * costs.copy_cycles
         if block:
-            each = _BLOCK_CYCLES + 3 * queries * shape.value_features / vector
+            each = (
+                costs.block_cycles + costs.store_vectors * queries * shape.value_features / vector
+            )
             cycles += math.ceil(seen / block) * each
         tiles = batch * math.ceil(length / queries)
         shared = math.ceil(tiles / shape.threads)
