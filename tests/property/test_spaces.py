@@ -61,3 +61,18 @@ def test_costs_are_positive_and_finite(name, m, n, k, threads):
     assert len(cycles) == len(space)
     assert np.isfinite(cycles).all()
     assert (cycles > 0).all()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(
+    batch=st.sampled_from([1, 2, 8, 12, "b"]),
+    m=st.sampled_from([1, 7, 24, 64, "m"]),
+    n=st.sampled_from([1, 15, 64, 100, "n"]),
+    k=st.sampled_from([1, 3, 64, 512, "k"]),
+    threads=st.sampled_from([1, 2, 8]),
+)
+def test_batched_products_of_known_and_unknown_sizes_are_scheduled(name, batch, m, n, k, threads):
+    """A product that is left without a schedule is right, and four hundred times slower."""
+    sizes = [tw.size(d) if isinstance(d, str) else d for d in (batch, m, n, k)]
+    schedule = draft(library.batched_matmul(*sizes), Target.named(name), threads)
+    assert schedule.remarks == []

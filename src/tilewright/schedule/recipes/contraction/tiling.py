@@ -88,7 +88,8 @@ def tile(
             around, tiles = [*around, *tiles], []
     walk, streams = _streams(context, loops, point)
     s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
-    shared, panel = _share(context, [*spans, *around])
+    packs_batches = stays and operands.packed_by is not None  # each once, by whoever has it
+    shared, panel = _share(context, outer if packs_batches else [*spans, *around])
     if operands.packed_by is not None:
         place = outer[-1] if stays and outer else panel
         made = s.compute_at(operands.packed_by, place if place in s.loops(block) else shared)
