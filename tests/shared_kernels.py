@@ -12,7 +12,8 @@ from threading import Lock
 import pytest
 
 from tilewright.model import compile_kernels
-from tilewright.model.kernels import Compiled, KernelTask, compile_task
+from tilewright.model.kernels import KernelTask, compile_task
+from tilewright.pipeline import Compiled
 from tilewright.target import Target
 
 __all__ = ["shared_kernels"]

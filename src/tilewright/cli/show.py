@@ -16,7 +16,7 @@ from tilewright.cli.show_model import show_model
 from tilewright.cli.writing import writing
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import AUTO
-from tilewright.pipeline import STAGES, Artefact, Observer, Pipeline, dump_to
+from tilewright.pipeline import KERNEL_STAGES, Artefact, Observer, Pipeline, dump_to
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -67,7 +67,7 @@ def add_to(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = [stage.name for stage in STAGES]
+    names = [stage.name for stage in KERNEL_STAGES]
     parser.add_argument("program", nargs="?", help="a file (.onnx, .tw, .tir, .ll) or name:sizes")
     parser.add_argument("--until", "--stage", default=None, metavar="STAGE", help="stop here")
     parser.add_argument("--from", dest="start", default=None, metavar="STAGE", help="file's stage")
@@ -126,7 +126,7 @@ def _writer(folder: Path) -> Observer:
     """An observer that writes every stage into a folder, or says that it cannot be written."""
     hint = "name a folder that can be made, on a disk with room"
     with writing(folder, hint):
-        write = dump_to(folder)
+        write = dump_to(folder, KERNEL_STAGES)
 
     def observe(artefact: Artefact) -> None:
         with writing(folder, hint):
@@ -220,7 +220,7 @@ def _usage(name: str) -> str:
 
 
 def _print_lists(*, as_json: bool) -> None:
-    stages = [{"name": stage.name, "summary": stage.summary} for stage in STAGES]
+    stages = [{"name": stage.name, "summary": stage.summary} for stage in KERNEL_STAGES]
     programs = [{"usage": _usage(n), "summary": _summary(n)} for n in library.__all__]
     if as_json:
         say_json({"stages": stages, "programs": programs})

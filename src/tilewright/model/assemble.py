@@ -12,17 +12,19 @@ from tilewright.graph.ir import Array, Graph, Meeting, Value
 from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
 from tilewright.graph.sizes import count, dims_equal, product, variables
+from tilewright.llvm.interface import Interface
 from tilewright.llvm.link import link
 from tilewright.model import steps as planned
 from tilewright.model.compile_kernels import compile_tasks
 from tilewright.model.kernel_store import KernelStore
-from tilewright.model.kernels import Compiled, KernelTask, task_of
+from tilewright.model.kernels import KernelTask, task_of
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
 from tilewright.model.plan import plan_graph
 from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
 from tilewright.model.work import flops_of, moved_bytes
+from tilewright.pipeline import Compiled
 from tilewright.runtime import program as rt
 from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
@@ -126,6 +128,7 @@ class _Assembler:
     ) -> None:
         self.graph, self.plan, self.tasks, self.compiled = graph, plan, tasks, compiled
         self.in_place, (self.equal, self.guards) = in_place, checks
+        self.interfaces = {key: kernel.interface for key, kernel in compiled.items()}
         self.kernels = {key: k for k, key in enumerate(compiled)}
         self.sizes = SizeTable(plan.segments)
         self.buffers: list[rt.Buffer] = []
@@ -143,7 +146,7 @@ class _Assembler:
 
     def run(self) -> Assembled:
         image = link([c.code for c in self.compiled.values()])
-        codes = tuple(self._kernel(c, image.symbols) for c in self.compiled.values())
+        codes = tuple(self._kernel(i, image.symbols) for i in self.interfaces.values())
         inputs = tuple(self._input(value) for value in self.graph.inputs)
         for var in self.plan.segments:
             self.sizes.bind(var)
@@ -212,12 +215,12 @@ class _Assembler:
     def _touch(self, step: planned.PlanStep) -> Touch:
         match step:
             case planned.KernelStep():
-                compiled = self.compiled[self.tasks[step].key]
+                kernel = self.interfaces[self.tasks[step].key]
                 reads = self._storages(step.group.inputs())
                 writes = self._storages(step.outputs)
-                if compiled.shared_bytes != 0:
+                if kernel.shared_bytes != 0:
                     writes = (*writes, "scratch")
-                return Touch(reads, writes, parallel=compiled.parallel)
+                return Touch(reads, writes, parallel=kernel.parallel)
             case planned.HostStep():
                 reads = self._storages(step.node.inputs)
                 return Touch(reads, self._storages(step.node.outputs), meets=True)
@@ -237,7 +240,7 @@ class _Assembler:
         if not isinstance(step, planned.KernelStep):
             return []
         task = self.tasks[step]
-        allowed = set(self.compiled[task.key].in_place)
+        allowed = set(self.interfaces[task.key].in_place)
         memory = [next(iter(self._storages([value])), None) for value in task.params]
         found: list[Pair] = []
         for x, y in sorted(allowed):
@@ -288,9 +291,10 @@ class _Assembler:
 
     def _call(self, step: planned.KernelStep, *, wait: bool) -> rt.Call:
         task, group = self.tasks[step], step.group
-        compiled = self.compiled[task.key]
-        buffers = [self._param(compiled, k, value) for k, value in enumerate(task.params)]
-        numbers = [self.sizes.number(task.sizes[k], step.segment) for k in compiled.size_order]
+        interface = self.interfaces[task.key]
+        packings = interface.packings
+        buffers = [self._param(packings.get(k), value) for k, value in enumerate(task.params)]
+        numbers = [self.sizes.number(task.sizes[k], step.segment) for k in interface.size_order]
         labels = dict.fromkeys(node.label for node in group.nodes if node.label)
         kernel = self.kernels[task.key]
         flops = self.sizes.postfix(flops_of(group.nodes))
@@ -313,15 +317,15 @@ class _Assembler:
         number = len(self.functions) - 1
         return rt.Host(number, inputs, outputs, defines, step.node.label)
 
-    def _kernel(self, compiled: Compiled, symbols: dict[str, int]) -> rt.KernelCode:
-        known = compiled.shared_bytes is not None and compiled.local_bytes is not None
+    def _kernel(self, interface: Interface, symbols: dict[str, int]) -> rt.KernelCode:
+        known = interface.has_known_scratch
         return rt.KernelCode(
-            compiled.symbol,
-            symbols[compiled.symbol],
-            compiled.parallel,
-            compiled.shared_bytes or 0 if known else 0,
-            compiled.local_bytes or 0 if known else 0,
-            -1 if known else symbols[compiled.scratch_symbol],
+            interface.symbol,
+            symbols[interface.symbol],
+            interface.parallel,
+            interface.shared_bytes or 0 if known else 0,
+            interface.local_bytes or 0 if known else 0,
+            -1 if known else symbols[interface.scratch_symbol],
         )
 
     # ---- buffers
@@ -389,9 +393,8 @@ class _Assembler:
             return self._constant(root)
         return self.numbers[root]
 
-    def _param(self, compiled: Compiled, position: int, value: Value) -> int:
+    def _param(self, packing: Packing | None, value: Value) -> int:
         """The buffer of a kernel's parameter; constants are packed as the kernel wants them."""
-        packing = compiled.packings.get(position)
         if packing is None or value not in self.plan.constants:
             return self._buffer(value)
         return self._constant(value, packing)

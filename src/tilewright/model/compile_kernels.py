@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tilewright.model.kernel_store import KernelStore
-from tilewright.model.kernels import Compiled, KernelTask, compile_task
+from tilewright.model.kernels import KernelTask, compile_task
+from tilewright.pipeline import Compiled
 from tilewright.target import Target
 
 __all__ = ["compile_tasks"]

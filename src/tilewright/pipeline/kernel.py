@@ -1,4 +1,4 @@
-"""The path from a tensor program to a kernel, as an ordered table of named stages.
+"""The path of a tensor program to a kernel, as an ordered table of named stages.
 
     program → scheduled → lower_blocks → … → expand_math → llvm → kernel
                                                             ├──→ assembly
@@ -9,6 +9,9 @@ Every stage leaves an artefact that can be looked at, written to a file, edited,
     pipeline = Pipeline(Target.host())
     text = pipeline.run(func, until="llvm").text
     kernel = pipeline.resume("llvm", edited_text).value
+
+`tw.build` asks it for a callable, the kernels of a model (`model/kernels.py`) are what `compiled`
+gives: object code with its interface.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
 from tilewright.intrin.features import require_features, require_functions
 from tilewright.lower import LOWERING, Lowered, lower_from
 from tilewright.lower import STAGES as LOWERING_STAGES
 from tilewright.lower.context import Context
+from tilewright.lower.in_place import in_place
 from tilewright.lower.plan_storage import plan_storage
+from tilewright.pipeline.stage import Artefact, Observer, Stage, stage_named
 from tilewright.runtime import Kernel
 from tilewright.runtime.pool import require_threads
 from tilewright.schedule import Schedule, Trace
@@ -36,22 +40,16 @@ from tilewright.tensor.parser import parse
 from tilewright.tensor.validate import validate
 from tilewright.tensor.verify import Level, verify
 
-__all__ = ["STAGES", "Artefact", "Observer", "Pipeline", "Report", "Stage", "dump_to"]
+if TYPE_CHECKING:
+    from tilewright.llvm.interface import Interface
+    from tilewright.schedule.recipes.contraction.plan import ContractionPlan
+    from tilewright.schedule.recipes.window_plan import WindowPlan
 
-K001 = Code("K001", "there is no stage `{stage}`")
+__all__ = ["KERNEL_STAGES", "Compiled", "Pipeline", "Report"]
+
 K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A stop on the path: what it comes from, the ending of its files, and what it is."""
-
-    name: str
-    source: str
-    suffix: str
-    summary: str
 
 
 def _lowering() -> tuple[Stage, ...]:
@@ -62,7 +60,7 @@ def _lowering() -> tuple[Stage, ...]:
     )
 
 
-STAGES: Final = (
+KERNEL_STAGES: Final = (
     Stage("program", "", ".tir", "tensor program as written"),
     Stage("scheduled", "program", ".tir", "tensor program after the steps of its trace"),
     *_lowering(),
@@ -72,42 +70,6 @@ STAGES: Final = (
     Stage("kernel", "llvm", "", "a callable on arrays, in this process"),
 )
 """All stages in order."""
-
-_BY_NAME: Final = {stage.name: stage for stage in STAGES}
-
-
-@dataclass(frozen=True, slots=True)
-class Artefact:
-    """What a stage made."""
-
-    stage: str
-    value: tir.Func | str | bytes | Kernel
-
-    @property
-    def text(self) -> str:
-        """The artefact as text; object code and kernels only describe themselves."""
-        if isinstance(self.value, bytes):
-            return f"{len(self.value)} bytes of object code"
-        return str(self.value)
-
-
-Observer = Callable[[Artefact], None]
-"""Called with every artefact as soon as it is made."""
-
-
-def dump_to(folder: Path) -> Observer:
-    """An observer that writes every artefact to a file, numbered by stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def dump(artefact: Artefact) -> None:
-        stage = _BY_NAME[artefact.stage]
-        path = folder / f"{STAGES.index(stage):02}-{stage.name}{stage.suffix}"
-        if isinstance(artefact.value, bytes):
-            path.write_bytes(artefact.value)
-        elif stage.suffix:
-            path.write_text(artefact.text, encoding="utf-8")
-
-    return dump
 
 
 @dataclass
@@ -135,11 +97,32 @@ class _Reached(Exception):  # noqa: N818  (a signal between two functions, not a
         self.artefact = artefact
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel as object code, what its callers must know of it, and what could not be granted."""
+
+    code: bytes
+    interface: Interface
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A program that runs along the path, as far as later stages ask for it."""
+
+    program: tir.Func
+    scheduled: tir.Func
+    updated: frozenset[str] = frozenset()
+
+
 class Pipeline:
     """Runs programs along the path for one target.
 
     `trace` is the schedule: a `Trace`, "draft" (the analytic draft) or "none". `constants` names
     the parameters whose arrays are known ahead, so that the draft may choose their layout.
+    `loops` take the place of what the draft would choose for a contraction or a window. A kernel
+    `of_model` is called with memory instead of arrays: only constants are packed for it, and its
+    results may be written over inputs where the program allows it.
     """
 
     def __init__(
@@ -149,6 +132,9 @@ class Pipeline:
         trace: Trace | str = "draft",
         constants: Iterable[str] = (),
         observers: Sequence[Observer] = (),
+        *,
+        loops: ContractionPlan | WindowPlan | None = None,
+        of_model: bool = False,
     ) -> None:
         if not isinstance(trace, Trace) and trace not in ("draft", "none"):
             shown = str(trace)
@@ -158,17 +144,25 @@ class Pipeline:
         require_threads(threads)
         self.target, self.threads, self.trace = target, threads, trace
         self.constants, self.observers = tuple(constants), tuple(observers)
+        self.loops, self.of_model = loops, of_model
         self.report = Report()
-        self._scheduled: tir.Func | None = None
-        self._updated: frozenset[str] = frozenset()
+        self._known: _Known | None = None
+        self._interface: Interface | None = None
 
     def run(self, func: tir.Func, until: str = "kernel") -> Artefact:
         """The artefact of stage `until` of a program."""
         return self._follow(Artefact("program", func), until)
 
+    def compiled(self, func: tir.Func) -> Compiled:
+        """Object code of a program, to be linked, with its interface."""
+        code = self.run(func, until="object").value
+        assert isinstance(code, bytes)
+        assert self._interface is not None
+        return Compiled(code, self._interface, self.report.remarks)
+
     def resume(self, stage: str, text: str, until: str = "kernel") -> Artefact:
         """The artefact of stage `until`, from the text of an earlier stage, edited or not."""
-        suffix = _find(stage).suffix
+        suffix = stage_named(stage, KERNEL_STAGES).suffix
         if suffix not in (".tir", ".ll"):
             hint = "resume from the text of a tensor program or of LLVM IR"
             raise UserError(K002, {"stage": stage, "until": until}, hint=hint)
@@ -176,10 +170,10 @@ class Pipeline:
         return self._follow(Artefact(stage, start), until)
 
     def _follow(self, start: Artefact, until: str) -> Artefact:
-        if not _leads_to(start.stage, _find(until)):
-            hint = "stages in order: " + ", ".join(stage.name for stage in STAGES)
+        if not _leads_to(start.stage, stage_named(until, KERNEL_STAGES)):
+            hint = "stages in order: " + ", ".join(stage.name for stage in KERNEL_STAGES)
             raise UserError(K002, {"stage": start.stage, "until": until}, hint=hint)
-        self.report = Report()
+        self.report, self._interface = Report(), None
         try:
             self._walk(start, until)
         except _Reached as reached:
@@ -196,8 +190,8 @@ class Pipeline:
                 value = self._timed("scheduled", until, self._schedule, value)
                 stage = "scheduled"
             if stage == "scheduled":
-                self._scheduled = value
-                self._updated = frozenset(param.name for param in updated(program))
+                names = frozenset(param.name for param in updated(program))
+                self._known = _Known(program, value, names)
                 require_elements(program)
                 require_features(value, self.target)
                 require_functions(value)
@@ -215,8 +209,8 @@ class Pipeline:
         begin = time.perf_counter()
         try:
             value = make(*args)
-        except TilewrightError:
-            raise
+        except (TilewrightError, RecursionError, MemoryError):
+            raise  # the last two say that a program is too large, which is nobody's mistake
         except Exception as problem:
             facts = {"stage": stage, "problem": repr(problem)}
             program = next((a for a in args if isinstance(a, tir.Func)), None)
@@ -229,7 +223,7 @@ class Pipeline:
         if isinstance(self.trace, Trace):
             schedule = Schedule(func, self.trace)
         elif self.trace == "draft":
-            schedule = draft(func, self.target, self.threads, self.constants)
+            schedule = draft(func, self.target, self.threads, self.constants, self.loops)
         else:
             schedule = Schedule(func)
         self.report.trace = schedule.trace
@@ -237,7 +231,7 @@ class Pipeline:
         return schedule.func
 
     def _lower(self, stage: str, func: tir.Func, until: str) -> tuple[tir.Func, Lowered]:
-        """The program whose parameters a caller sees, and its lowered form."""
+        """The program that goes into the lowering, and its lowered form."""
 
         def observe(name: str, made: tir.Func, seconds: float) -> None:
             self.report.seconds[name] = seconds
@@ -250,21 +244,29 @@ class Pipeline:
         else:
             lowered = plan_storage(func, Context(self.target))
         self.report.remarks += lowered.remarks
-        return self._seen_by_callers(func), lowered
+        return func, lowered
 
-    def _seen_by_callers(self, func: tir.Func) -> tir.Func:
+    def _seen_by_callers(self, func: tir.Func) -> _Known:
         """Flat programs have lost the shapes of their parameters: those of the last run fit."""
-        known = self._scheduled
-        if known is None or [p.name for p in known.params] != [p.name for p in func.params]:
-            return func
+        known = self._known
+        if known is None or [p.name for p in known.scheduled.params] != [
+            p.name for p in func.params
+        ]:
+            return _Known(func, func)
         return known
 
-    def _emit(self, scheduled: tir.Func, lowered: Lowered) -> str:
+    def _emit(self, func: tir.Func, lowered: Lowered) -> str:
         from tilewright.llvm.emit import emit
         from tilewright.llvm.interface import Interface
 
-        interface = Interface.of(scheduled, lowered, self._updated)
-        return interface.as_comment() + emit(lowered, self.target)
+        known = self._seen_by_callers(func)
+        pairs = in_place(lowered.func) if self.of_model else ()
+        packed = self.constants if self.of_model else None
+        about = known.updated, packed, pairs
+        interface = Interface.of(known.program, known.scheduled, lowered, *about)
+        self._interface = interface
+        shared = {number for pair in pairs for number in pair}
+        return interface.as_comment() + emit(lowered, self.target, shared)
 
     def _assembly(self, text: str) -> str:
         from tilewright.llvm.machine import assembly_of
@@ -281,6 +283,7 @@ class Pipeline:
         from tilewright.llvm.jit import load
 
         interface = Interface.of_text(text)
+        interface.require_callable()
         self.target.require_runs_on(Target.host())
         code = load(text, self.target)
         known = interface.has_known_scratch
@@ -314,13 +317,8 @@ def _read_llvm(text: str) -> str:
     return text
 
 
-def _find(name: str) -> Stage:
-    if name not in _BY_NAME:
-        known = ", ".join(stage.name for stage in STAGES)
-        raise UserError(K001, {"stage": name}, hint=f"stages in order: {known}")
-    return _BY_NAME[name]
-
-
 def _leads_to(start: str, until: Stage) -> bool:
     """Is `until` the stage `start`, or made from it?"""
-    return start == until.name or (bool(until.source) and _leads_to(start, _find(until.source)))
+    if start == until.name:
+        return True
+    return bool(until.source) and _leads_to(start, stage_named(until.source, KERNEL_STAGES))
