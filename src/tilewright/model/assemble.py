@@ -28,6 +28,7 @@ from tilewright.pipeline import Compiled
 from tilewright.runtime import program as rt
 from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.packing import Packing
@@ -79,11 +80,13 @@ def assemble(
     in_place: bool = True,
     equal: Collection[Meeting] = (),
     guards: Sequence[Guard] = (),
+    schedules: ScheduleSource = DRAFT,
 ) -> Assembled:
     """Compile all kernels of a graph and put them together.
 
     `in_place`: results are written over inputs that are not needed any more, where that is allowed.
     `equal`: sizes that are never broadcast where they meet. `guards`: what the graph relies on.
+    `schedules`: where kernels get their schedules from.
     """
     plan = plan_graph(graph)
     tasks = {
@@ -99,7 +102,7 @@ def assemble(
         if progress is not None:
             progress(len(done), unique)
 
-    compiled = compile_tasks(list(tasks.values()), target, store, report)
+    compiled = compile_tasks(list(tasks.values()), target, store, report, schedules)
     checks = frozenset(equal), guards
     return _Assembler(graph, plan, tasks, compiled, checks, in_place=in_place).run()
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tilewright.model.kernel_store import KernelStore
 from tilewright.model.kernels import KernelTask, compile_task
 from tilewright.pipeline import Compiled
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 
 __all__ = ["compile_tasks"]
@@ -22,14 +23,18 @@ def compile_tasks(
     target: Target,
     store: KernelStore | None,
     report: Callable[[KernelTask], None],
+    schedules: ScheduleSource = DRAFT,
 ) -> dict[str, Compiled]:
-    """The kernel of each distinct program, by its key."""
+    """The kernel of each distinct program, by its key.
+
+    `store` keeps kernels that the source `schedules` has scheduled.
+    """
     unique = {task.key: task for task in tasks}
 
     def make(task: KernelTask) -> Compiled:
         kernel = store.find(task) if store is not None else None
         if kernel is None:
-            kernel = compile_task(task, target)
+            kernel = compile_task(task, target, schedules)
             if store is not None:
                 store.keep(task, kernel)
         return kernel

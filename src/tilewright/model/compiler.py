@@ -39,6 +39,7 @@ from tilewright.runtime.artefact import write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key
 from tilewright.runtime.pool import most_threads, require_threads
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class Compiling:
     """How models are compiled; `sources` says which model, for its key in the cache.
 
     `threads` is how many each run uses, None for what the process may use. It changes no code: a
-    model that is found was perhaps compiled for another number.
+    model that is found was perhaps compiled for another number. `schedules` is where kernels get
+    their schedules from.
     """
 
     target: Target
@@ -140,6 +142,7 @@ class Compiling:
     caches: Caches | None = None
     sources: Sources = field(default_factory=Sources)
     small: bool = False
+    schedules: ScheduleSource = DRAFT
 
     def module(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -153,6 +156,8 @@ class Compiling:
             options["settled"] = settled.digest()
         if self.small:
             options["small"] = True
+        if self.schedules.digest:
+            options["schedules"] = self.schedules.digest
         if final:  # the same values may be asked for where others are still open
             options["final"] = True
         key = compile_key(self.sources.digests, self.target, options)
@@ -188,6 +193,7 @@ class Compiling:
             settled,
             final=final,
             small=self.small,
+            schedules=self.schedules,
         )
         if not isinstance(made, Unsettled):
             return made
@@ -219,6 +225,7 @@ def compile_parts(
     *,
     final: bool = False,
     small: bool = False,
+    schedules: ScheduleSource = DRAFT,
 ) -> Compilation | NotCompiled | Unsettled:
     """Compile, without a look into the cache of models; the machine need not be this one.
 
@@ -236,11 +243,11 @@ def compile_parts(
         )
         if isinstance(chosen, NotCompiled) and chosen.halves is not None:
             how = target, threads, caches, tell, accuracy, layouts
-            rest = functools.partial(compile_parts, final=True, small=small)
+            rest = functools.partial(compile_parts, final=True, small=small, schedules=schedules)
             return _begun(chosen, chosen.halves, lambda model: rest(model, *how))
         if not isinstance(chosen, Chosen):
             return chosen
-        store = KernelStore(caches.kernels, target) if caches is not None else None
+        store = KernelStore(caches.kernels, target, schedules) if caches is not None else None
         made = assemble(
             chosen.choice.graph,
             target,
@@ -249,9 +256,10 @@ def compile_parts(
             lambda done, all_: tell(Progress("kernels", done, all_)),
             equal=chosen.equal,
             guards=chosen.guards,
+            schedules=schedules,
         )
         if small:
-            made = with_small_weights(made, target, NOMINAL_THREADS, store)
+            made = with_small_weights(made, target, NOMINAL_THREADS, store, schedules)
         forget_sizes()
         chosen = chosen.outline()  # whatever is still needed of the weights, `made` has
         if not final:

@@ -1,7 +1,8 @@
 """Compiled kernels kept between compilations: a model that resembles an earlier one is soon done.
 
-A kernel is found by the structure of its tensor program, the target, the threads and the compiler;
-neither names nor weights matter, so that another training of a network compiles nothing at all.
+A kernel is found by the structure of its tensor program, the target, the threads, the compiler and
+what the source of schedules knows of it; neither names nor weights matter, so that another training
+of a network compiles nothing at all.
 
     checksum of key and rest, length of the description, description (JSON), object code
 
@@ -23,6 +24,7 @@ from tilewright.model.kernels import KernelTask
 from tilewright.pipeline import Compiled
 from tilewright.runtime.cache import Cache
 from tilewright.runtime.keys import compile_key
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 
 __all__ = ["KernelStore"]
@@ -31,10 +33,13 @@ _HEAD: Final = struct.Struct("<16sI")
 
 
 class KernelStore:
-    """Kernels for one target in a cache; may be used from several threads."""
+    """Kernels for one target, scheduled by one source, in a cache.
 
-    def __init__(self, cache: Cache, target: Target) -> None:
-        self.cache, self.target = cache, target
+    It may be used from several threads.
+    """
+
+    def __init__(self, cache: Cache, target: Target, schedules: ScheduleSource = DRAFT) -> None:
+        self.cache, self.target, self.schedules = cache, target, schedules
 
     def find(self, task: KernelTask) -> Compiled | None:
         """The kernel of a task, if it is known."""
@@ -53,7 +58,9 @@ class KernelStore:
         self.cache.prune()
 
     def _key(self, task: KernelTask) -> str:
-        return compile_key([task.key], self.target, {"kind": "kernel"})
+        known = self.schedules.digest_of(task.workload(self.target))
+        options = {"kind": "kernel", **({"schedule": known} if known else {})}
+        return compile_key([task.key], self.target, options)
 
 
 def encode(kernel: Compiled, key: str = "") -> bytes | None:

@@ -18,6 +18,7 @@ from tilewright.model.stored import stored_program
 from tilewright.pipeline import Compiled, Pipeline
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.source import DRAFT, ScheduleSource, Workload
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, func, placeholder
@@ -44,6 +45,10 @@ class KernelTask:
     threads: int
     key: str
     loops: ContractionPlan | WindowPlan | None = None
+
+    def workload(self, target: Target) -> Workload:
+        """What a schedule is asked for."""
+        return Workload(self.program, target, self.threads, self.constants, self.loops)
 
 
 def task_of(
@@ -105,9 +110,10 @@ def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
     return program.with_fields(params=params), len(carriers)
 
 
-def compile_task(task: KernelTask, target: Target) -> Compiled:
-    """The object code of one program, and its interface."""
-    path = Pipeline(target, task.threads, constants=task.constants, loops=task.loops, of_model=True)
+def compile_task(task: KernelTask, target: Target, schedules: ScheduleSource = DRAFT) -> Compiled:
+    """The object code of one program, scheduled by a source, and its interface."""
+    about = task.threads, schedules, task.constants
+    path = Pipeline(target, *about, loops=task.loops, of_model=True)
     return path.compiled(task.program.with_fields(name=_name_of(task)))
 
 

@@ -31,8 +31,8 @@ from tilewright.lower.plan_storage import plan_storage
 from tilewright.pipeline.stage import Artefact, Observer, Stage, stage_named
 from tilewright.runtime import Kernel
 from tilewright.runtime.pool import require_threads
-from tilewright.schedule import Schedule, Trace
-from tilewright.schedule.draft import draft
+from tilewright.schedule import Trace
+from tilewright.schedule.source import ScheduleSource, Workload, source_of
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.contents import require_elements, updated
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["KERNEL_STAGES", "Compiled", "Pipeline", "Report"]
 
 K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
-K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
 
 
@@ -118,9 +117,10 @@ class _Known:
 class Pipeline:
     """Runs programs along the path for one target.
 
-    `trace` is the schedule: a `Trace`, "draft" (the analytic draft) or "none". `constants` names
-    the parameters whose arrays are known ahead, so that the draft may choose their layout.
-    `loops` take the place of what the draft would choose for a contraction or a window. A kernel
+    `trace` is the schedule: a `Trace`, "draft" (the analytic draft), "none", or whatever else knows
+    one (`schedule/source.py`). `constants` names the parameters whose arrays are known ahead, so
+    that their layout may be chosen. `loops` are those of a contraction or a window, if they are
+    settled. A kernel
     `of_model` is called with memory instead of arrays: only constants are packed for it, and its
     results may be written over inputs where the program allows it.
     """
@@ -129,21 +129,17 @@ class Pipeline:
         self,
         target: Target,
         threads: int = 1,
-        trace: Trace | str = "draft",
+        trace: Trace | str | ScheduleSource = "draft",
         constants: Iterable[str] = (),
         observers: Sequence[Observer] = (),
         *,
         loops: ContractionPlan | WindowPlan | None = None,
         of_model: bool = False,
     ) -> None:
-        if not isinstance(trace, Trace) and trace not in ("draft", "none"):
-            shown = str(trace)
-            shown = shown if len(shown) < 40 else f"{shown[:40]}…"
-            hint = 'give a `Trace` (`Trace.from_json` reads one), "draft" or "none"'
-            raise UserError(K003, {"trace": shown}, hint=hint)
+        source = source_of(trace)
         require_threads(threads)
-        self.target, self.threads, self.trace = target, threads, trace
-        self.constants, self.observers = tuple(constants), tuple(observers)
+        self.target, self.threads, self.source = target, threads, source
+        self.constants, self.observers = frozenset(constants), tuple(observers)
         self.loops, self.of_model = loops, of_model
         self.report = Report()
         self._known: _Known | None = None
@@ -220,12 +216,8 @@ class Pipeline:
         return value
 
     def _schedule(self, func: tir.Func) -> tir.Func:
-        if isinstance(self.trace, Trace):
-            schedule = Schedule(func, self.trace)
-        elif self.trace == "draft":
-            schedule = draft(func, self.target, self.threads, self.constants, self.loops)
-        else:
-            schedule = Schedule(func)
+        about = self.target, self.threads, self.constants, self.loops
+        schedule = self.source.schedule(Workload(func, *about))
         self.report.trace = schedule.trace
         self.report.remarks = tuple(schedule.remarks)
         return schedule.func
