@@ -1,4 +1,7 @@
-"""A graph becomes a program: its kernels linked into one image, weights packed, steps in order."""
+"""A graph becomes a program, in three stages: its steps, its kernels, and all of it put together.
+
+Kernels are linked into one image, weights packed, memory planned, steps numbered.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,22 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.graph.groups import Group
 from tilewright.graph.guards import Guard
 from tilewright.graph.ir import Array, Graph, Meeting, Value
-from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
-from tilewright.graph.sizes import count, dims_equal, product, variables
+from tilewright.graph.sizes import dims_equal, product, variables
 from tilewright.llvm.interface import Interface
 from tilewright.llvm.link import link
 from tilewright.model import steps as planned
-from tilewright.model.compile_kernels import compile_tasks
+from tilewright.model.compile_kernels import Count, Kernels, compile_kernels
+from tilewright.model.kernel_plan import plan_kernels
 from tilewright.model.kernel_store import KernelStore
-from tilewright.model.kernels import KernelTask, task_of
+from tilewright.model.kernels import KernelTask
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
-from tilewright.model.plan import plan_graph
 from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
 from tilewright.model.work import flops_of, moved_bytes
-from tilewright.pipeline import Compiled
 from tilewright.runtime import program as rt
 from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
@@ -34,10 +34,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.packing import Packing
 from tilewright.tensor.printer import print_node
 
-__all__ = ["Assembled", "HostCode", "assemble"]
-
-SMALL_WORK = 32768
-"""Elements (or eighths of multiply-adds) below which a kernel is not worth a second thread."""
+__all__ = ["Assembled", "HostCode", "assemble", "link_program"]
 
 
 @dataclass(frozen=True)
@@ -69,51 +66,43 @@ class Assembled:
         """The constants as they are stored, packed when they are asked for."""
         return self.constants.blob()
 
+    def __str__(self) -> str:
+        from tilewright.model.listing import program_text
+
+        return program_text(self)
+
 
 def assemble(
     graph: Graph,
     target: Target,
     threads: int,
     store: KernelStore | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Count | None = None,
     *,
     in_place: bool = True,
     equal: Collection[Meeting] = (),
     guards: Sequence[Guard] = (),
     schedules: ScheduleSource = DRAFT,
 ) -> Assembled:
-    """Compile all kernels of a graph and put them together.
+    """Plan a graph, compile its kernels and link them: three stages in one."""
+    kernels = compile_kernels(plan_kernels(graph, threads), target, store, progress, schedules)
+    return link_program(kernels, in_place=in_place, equal=equal, guards=guards)
+
+
+def link_program(
+    kernels: Kernels,
+    *,
+    in_place: bool = True,
+    equal: Collection[Meeting] = (),
+    guards: Sequence[Guard] = (),
+) -> Assembled:
+    """One image of all kernels, and the program that calls them.
 
     `in_place`: results are written over inputs that are not needed any more, where that is allowed.
     `equal`: sizes that are never broadcast where they meet. `guards`: what the graph relies on.
-    `schedules`: where kernels get their schedules from.
     """
-    plan = plan_graph(graph)
-    tasks = {
-        step: task_of(step.group, step.outputs, plan.constants, _threads_for(step.group, threads))
-        for step in plan.steps
-        if isinstance(step, planned.KernelStep)
-    }
-    unique = len({task.key for task in tasks.values()})
-    done: list[KernelTask] = []
-
-    def report(task: KernelTask) -> None:
-        done.append(task)
-        if progress is not None:
-            progress(len(done), unique)
-
-    compiled = compile_tasks(list(tasks.values()), target, store, report, schedules)
     checks = frozenset(equal), guards
-    return _Assembler(graph, plan, tasks, compiled, checks, in_place=in_place).run()
-
-
-def _threads_for(group: Group, threads: int) -> int:
-    work = 0
-    for node in group.nodes:
-        work += max((count(v.shape) for v in (*node.inputs, *node.outputs)), default=1)
-        if isinstance(node.op, Contract):
-            work += count(node.inputs[0].shape) * count(node.outputs[0].shape[-1:]) // 8
-    return threads if work >= SMALL_WORK else 1
+    return _Assembler(kernels, checks, in_place=in_place).run()
 
 
 class _Assembler:
@@ -121,31 +110,34 @@ class _Assembler:
 
     def __init__(
         self,
-        graph: Graph,
-        plan: planned.Plan,
-        tasks: dict[planned.KernelStep, KernelTask],
-        compiled: dict[str, Compiled],
+        kernels: Kernels,
         checks: tuple[frozenset[Meeting], Sequence[Guard]],
         *,
         in_place: bool,
     ) -> None:
-        self.graph, self.plan, self.tasks, self.compiled = graph, plan, tasks, compiled
+        made, compiled = kernels.planned, kernels.compiled
+        self.graph, self.plan, self.tasks, self.compiled = (
+            made.graph,
+            made.plan,
+            made.tasks,
+            compiled,
+        )
         self.in_place, (self.equal, self.guards) = in_place, checks
-        self.interfaces = {key: kernel.interface for key, kernel in compiled.items()}
-        self.kernels = {key: k for k, key in enumerate(compiled)}
-        self.sizes = SizeTable(plan.segments)
+        self.interfaces = {key: kernel.interface for key, kernel in self.compiled.items()}
+        self.kernels = {key: k for k, key in enumerate(self.compiled)}
+        self.sizes = SizeTable(self.plan.segments)
         self.buffers: list[rt.Buffer] = []
         self.numbers: dict[object, int] = {}
         self.weights = Weights()
         self.functions: list[HostCode] = []
         self.made_by_host = {
             value
-            for step in plan.steps
+            for step in self.plan.steps
             if isinstance(step, planned.HostStep)
             for value in step.node.outputs
         }
-        self.results = {plan.root(value) for value in graph.outputs}
-        self.wholes = {plan.whole(part)[0] for part in plan.parts}
+        self.results = {self.plan.root(value) for value in self.graph.outputs}
+        self.wholes = {self.plan.whole(part)[0] for part in self.plan.parts}
 
     def run(self) -> Assembled:
         image = link([c.code for c in self.compiled.values()])

@@ -15,7 +15,7 @@ from tilewright.graph.groups import Group
 from tilewright.graph.ir import Value
 from tilewright.model.flattened import flattened
 from tilewright.model.stored import stored_program
-from tilewright.pipeline import Compiled, Pipeline
+from tilewright.pipeline import Compiled, Observer, Pipeline
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.schedule.source import DRAFT, ScheduleSource, Workload
@@ -28,7 +28,7 @@ from tilewright.tensor.stored import Layout
 from tilewright.tensor.structural import structural_hash
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["KernelTask", "compile_task", "task_of"]
+__all__ = ["KernelTask", "compile_task", "pipeline_of", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,21 @@ def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
     return program.with_fields(params=params), len(carriers)
 
 
+def pipeline_of(
+    task: KernelTask,
+    target: Target,
+    schedules: ScheduleSource = DRAFT,
+    observers: Sequence[Observer] = (),
+) -> Pipeline:
+    """The path on which a task becomes a kernel."""
+    about = task.threads, schedules, task.constants, observers
+    return Pipeline(target, *about, loops=task.loops, of_model=True)
+
+
 def compile_task(task: KernelTask, target: Target, schedules: ScheduleSource = DRAFT) -> Compiled:
     """The object code of one program, scheduled by a source, and its interface."""
-    about = task.threads, schedules, task.constants
-    path = Pipeline(target, *about, loops=task.loops, of_model=True)
-    return path.compiled(task.program.with_fields(name=_name_of(task)))
+    program = task.program.with_fields(name=_name_of(task))
+    return pipeline_of(task, target, schedules).compiled(program)
 
 
 def _name_of(task: KernelTask) -> str:

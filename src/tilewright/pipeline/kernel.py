@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
@@ -28,7 +28,7 @@ from tilewright.lower import STAGES as LOWERING_STAGES
 from tilewright.lower.context import Context
 from tilewright.lower.in_place import in_place
 from tilewright.lower.plan_storage import plan_storage
-from tilewright.pipeline.stage import Artefact, Observer, Stage, stage_named
+from tilewright.pipeline.stage import Artefact, Observer, Reached, Report, Stage, stage_named
 from tilewright.runtime import Kernel
 from tilewright.runtime.pool import require_threads
 from tilewright.schedule import Trace
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.plan import ContractionPlan
     from tilewright.schedule.recipes.window_plan import WindowPlan
 
-__all__ = ["KERNEL_STAGES", "Compiled", "Pipeline", "Report"]
+__all__ = ["KERNEL_STAGES", "Compiled", "Pipeline"]
 
 K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
@@ -69,31 +69,6 @@ KERNEL_STAGES: Final = (
     Stage("kernel", "llvm", "", "a callable on arrays, in this process"),
 )
 """All stages in order."""
-
-
-@dataclass
-class Report:
-    """How a kernel came about: seconds by stage, the trace, and what could not be granted."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    trace: Trace | None = None
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def total_seconds(self) -> float:
-        return sum(self.seconds.values())
-
-    def __str__(self) -> str:
-        rows = [f"{stage:<20}{1e3 * s:8.2f} ms" for stage, s in self.seconds.items()]
-        rows.append(f"{'total':<20}{1e3 * self.total_seconds:8.2f} ms")
-        return "\n".join([*rows, *self.remarks])
-
-
-class _Reached(Exception):  # noqa: N818  (a signal between two functions, not an error)
-    """The last stage that was asked for is done."""
-
-    def __init__(self, artefact: Artefact) -> None:
-        self.artefact = artefact
 
 
 @dataclass(frozen=True)
@@ -172,7 +147,7 @@ class Pipeline:
         self.report, self._interface = Report(), None
         try:
             self._walk(start, until)
-        except _Reached as reached:
+        except Reached as reached:
             return reached.artefact
         raise AssertionError("a path ends at the stage that was asked for")
 
@@ -199,7 +174,7 @@ class Pipeline:
         for observer in self.observers:
             observer(artefact)
         if artefact.stage == until:
-            raise _Reached(artefact)
+            raise Reached(artefact)
 
     def _timed(self, stage: str, until: str, make: Callable[..., Any], *args: object) -> Any:
         begin = time.perf_counter()

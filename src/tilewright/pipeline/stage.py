@@ -7,13 +7,17 @@ program, `pipeline/model.py` the one of a model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright.errors import Code, UserError
 
-__all__ = ["Artefact", "Observer", "Stage", "dump_to", "stage_named"]
+if TYPE_CHECKING:
+    from tilewright.schedule import Trace
+
+__all__ = ["Artefact", "Observer", "Progress", "Reached", "Report", "Stage", "Tell"]
+__all__ += ["dump_to", "stage_named"]
 
 K001 = Code("K001", "there is no stage `{stage}`")
 
@@ -45,6 +49,43 @@ class Artefact:
 
 Observer: TypeAlias = Callable[[Artefact], None]
 """Called with every artefact as soon as it is made."""
+
+
+@dataclass
+class Report:
+    """How something came about: seconds by stage, the trace of a kernel, what was not granted."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    trace: Trace | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+    def __str__(self) -> str:
+        rows = [f"{stage:<20}{1e3 * s:8.2f} ms" for stage, s in self.seconds.items()]
+        rows.append(f"{'total':<20}{1e3 * self.total_seconds:8.2f} ms")
+        return "\n".join([*rows, *self.remarks])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a compilation is: a stage, and how many of its parts are done."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+
+Tell: TypeAlias = Callable[[Progress], None]
+
+
+class Reached(Exception):  # noqa: N818  (a signal between two functions, not an error)
+    """The last stage that was asked for is done."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
 
 
 def stage_named(name: str, stages: Sequence[Stage]) -> Stage:
