@@ -12,21 +12,25 @@ from threading import Lock
 import pytest
 
 from tilewright.model import compile_kernels
-from tilewright.model.kernels import Compiled, KernelTask, compile_task
+from tilewright.model.kernels import KernelTask, compile_task
+from tilewright.pipeline import Compiled
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 
 __all__ = ["shared_kernels"]
 
-_KEPT: dict[tuple[str, str, str], Compiled] = {}
+_KEPT: dict[tuple[str, str, str, str], Compiled] = {}
 _LOCK = Lock()
 
 
-def _find_or_compile(task: KernelTask, target: Target) -> Compiled:
-    key = task.key, target.fingerprint, target.llvm_features
+def _find_or_compile(
+    task: KernelTask, target: Target, schedules: ScheduleSource = DRAFT
+) -> Compiled:
+    key = task.key, target.fingerprint, target.llvm_features, schedules.digest
     with _LOCK:
         kernel = _KEPT.get(key)
     if kernel is None:
-        kernel = compile_task(task, target)
+        kernel = compile_task(task, target, schedules)
         with _LOCK:
             _KEPT[key] = kernel
     return kernel

@@ -9,6 +9,7 @@ from tilewright.errors import Code, UserError
 from tilewright.pipeline import Pipeline
 from tilewright.runtime import Kernel, default_threads
 from tilewright.schedule import Schedule, Trace
+from tilewright.schedule.source import ScheduleSource
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.packing import passed
@@ -24,12 +25,13 @@ def build(
     func: tir.Func,
     target: str | Target = "host",
     threads: int | None = None,
-    trace: Trace | str | None = None,
+    trace: Trace | str | ScheduleSource | None = None,
     constants: Mapping[str, object] | None = None,
 ) -> Kernel:
     """Compile a program for this machine.
 
-    `trace` is its schedule: a `Trace`, "draft" (the analytic draft, also for None) or "none".
+    `trace` is its schedule: a `Trace`, "draft" (the analytic draft, also for None), "none", or a
+    `ScheduleSource` that is asked for one.
     Parameters in `constants` are fixed to the given arrays, packed once into the layout that the
     schedule wants, and no longer passed. `kernel.report` says what the stages took.
     """

@@ -20,8 +20,9 @@ from tilewright.dtypes import f32
 from tilewright.graph import Builder, Value
 from tilewright.graph.passes.pipeline import optimise
 from tilewright.model.assemble import Assembled, assemble
-from tilewright.model.kernels import Compiled, KernelTask
+from tilewright.model.kernels import KernelTask
 from tilewright.model.module import Module, parts_of
+from tilewright.pipeline import Compiled
 from tilewright.runtime.program import Call, Place
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import call
@@ -96,7 +97,7 @@ def check_places(made: Assembled, kernels: dict[str, Compiled], module: Module) 
             if last[a] < first[b]:
                 continue
             assert last[a] == first[b], (made.program.buffers[a], made.program.buffers[b])
-            use, pairs = uses[last[a]], kernels[made.tasks[last[a]].key].in_place
+            use, pairs = uses[last[a]], kernels[made.tasks[last[a]].key].interface.in_place
             sources = [k for k, buffer in use.reads.items() if buffer == a]
             results = [k for k, buffer in use.writes.items() if buffer == b]
             assert sources

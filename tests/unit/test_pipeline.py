@@ -8,7 +8,7 @@ import pytest
 from tests.expect import raises_code
 from tilewright.llvm.interface import Interface
 from tilewright.lower import STAGES as LOWERING_STAGES
-from tilewright.pipeline import STAGES, Pipeline, dump_to
+from tilewright.pipeline import KERNEL_STAGES, Pipeline, dump_to
 from tilewright.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -16,7 +16,7 @@ from tilewright.tensor.build import compute, func, placeholder, reduce_axis, siz
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5) - 7
-TEXT_STAGES = [stage.name for stage in STAGES if stage.suffix in (".tir", ".ll")]
+TEXT_STAGES = [stage.name for stage in KERNEL_STAGES if stage.suffix in (".tir", ".ll")]
 
 
 def matmul(m=3, n=5, k=4) -> tir.Func:
@@ -31,11 +31,11 @@ def pipeline(**settings) -> Pipeline:
 
 
 def test_stages_are_in_order_and_come_from_each_other():
-    names = [stage.name for stage in STAGES]
+    names = [stage.name for stage in KERNEL_STAGES]
     assert names[:2] == ["program", "scheduled"]
     assert names[2:-4] == list(LOWERING_STAGES)
     assert names[-4:] == ["llvm", "assembly", "object", "kernel"]
-    for number, stage in enumerate(STAGES[1:], 1):
+    for number, stage in enumerate(KERNEL_STAGES[1:], 1):
         assert stage.source in names[:number]
 
 
@@ -112,7 +112,7 @@ def test_report_names_every_stage():
 
 
 def test_dumped_files_are_numbered_by_stage(tmp_path):
-    pipeline(observers=[dump_to(tmp_path)]).run(matmul())
+    pipeline(observers=[dump_to(tmp_path, KERNEL_STAGES)]).run(matmul())
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names[0] == "00-program.tir"
     assert names[-1].endswith("-llvm.ll")
@@ -174,6 +174,49 @@ def test_dimensions_that_are_no_sizes_are_refused():
     x = placeholder("X", (n * 2,))
     with raises_code("V301", text="`n * 2`"):
         pipeline().run(func("twice", [x], [compute("Y", (n,), lambda i: x[i * 2])]))
+
+
+def test_text_of_a_program_that_arrays_cannot_call():
+    n = size("n")
+    x = placeholder("X", (n * 2,))
+    program = func("twice", [x], [compute("Y", (n,), lambda i: x[i * 2])])
+    text = pipeline().run(program, until="llvm").text
+    assert Interface.of_text(text).params[0].shape == ("n * 2",)
+    with raises_code("V301", text="`n * 2`"):
+        pipeline().resume("llvm", text)
+
+
+def test_object_code_of_a_model_has_its_interface():
+    x = placeholder("X", (8,))
+    program = func("double", [x], [compute("Y", (8,), lambda i: x[i] * 2.0)])
+    made = pipeline(of_model=True).compiled(program)
+    assert made.code.startswith(b"\x7fELF")
+    assert made.interface.symbol == "double"
+    assert made.interface.in_place == ((0, 1),), "the result may be written over the input"
+    assert pipeline().compiled(program).interface.in_place == (), "arrays of callers are apart"
+
+
+def test_only_constants_are_packed_for_a_model():
+    schedule = Schedule(matmul())
+    schedule.layout_reorder("A", (1, 0))
+    schedule.layout_reorder("B", (1, 0))
+    settings = {"trace": schedule.trace, "constants": ["B"]}
+    assert pipeline(**settings).compiled(matmul()).interface.packings.keys() == {0, 1}
+    interface = pipeline(**settings, of_model=True).compiled(matmul()).interface
+    assert interface.packings.keys() == {1}
+    assert interface.params[0].shape == (4, 3), "as it lies in memory"
+
+
+@pytest.mark.parametrize("exhaustion", [RecursionError, MemoryError])
+def test_exhaustion_is_no_failure_of_a_stage(exhaustion, monkeypatch):
+    from tilewright.llvm import emit
+
+    def refuse(*_):
+        raise exhaustion
+
+    monkeypatch.setattr(emit, "emit", refuse)
+    with pytest.raises(exhaustion):
+        pipeline().run(matmul())
 
 
 def test_failures_of_a_stage_name_it(monkeypatch):

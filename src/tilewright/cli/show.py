@@ -13,10 +13,10 @@ from tilewright.cli.models import add_input_arguments, add_settle_argument, is_m
 from tilewright.cli.output import paragraph, say, say_json
 from tilewright.cli.show_kernels import BY, SORTS
 from tilewright.cli.show_model import show_model
-from tilewright.cli.writing import writing
+from tilewright.cli.writing import stage_writer
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import AUTO
-from tilewright.pipeline import STAGES, Artefact, Observer, Pipeline, dump_to
+from tilewright.pipeline import KERNEL_STAGES, MODEL_STAGES, Artefact, Pipeline, Stage
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -40,7 +40,9 @@ examples of models:
   tilewright show model.onnx --graph --size batch=4    after all passes
   tilewright show model.onnx --layouts        how values are stored, and why so
   tilewright show model.onnx --trace out.json one run for a viewer of traces
-  tilewright show model.onnx --stage llvm --kernel 3   a kernel at a stage
+  tilewright show model.onnx --until plan     a stage: see --list for all
+  tilewright show model.onnx --all out/       every stage
+  tilewright show model.onnx --kernel 3 --until llvm   a kernel at a stage
   tilewright show model.tw --json             a compiled model, for programs
 
 examples of tensor programs:
@@ -67,9 +69,10 @@ def add_to(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = [stage.name for stage in STAGES]
     parser.add_argument("program", nargs="?", help="a file (.onnx, .tw, .tir, .ll) or name:sizes")
-    parser.add_argument("--until", "--stage", default=None, metavar="STAGE", help="stop here")
+    parser.add_argument(
+        "--until", "--stage", default=None, metavar="STAGE", help="stop here: see --list"
+    )
     parser.add_argument("--from", dest="start", default=None, metavar="STAGE", help="file's stage")
     parser.add_argument(
         "--trace",
@@ -95,11 +98,14 @@ def add_to(commands: Any) -> None:
     models.add_argument("--sort", choices=SORTS, help="order of kernels (default: as they run)")
     models.add_argument("--top", type=_count, metavar="N", help="only the N that take longest")
     models.add_argument("--memory", action="store_true", help="print where memory goes")
-    models.add_argument("--kernel", type=int, default=None, help="with --stage: only this one")
+    models.add_argument(
+        "--kernel", type=int, default=None, metavar="N",
+        help="this kernel alone, at the stage of --until (default: scheduled)",
+    )  # fmt: skip
     add_settle_argument(models)
     models.add_argument("--no-cache", action="store_true", help="compile every kernel anew")
     add_input_arguments(models)
-    parser.set_defaults(run=run, stages=names)
+    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -116,23 +122,10 @@ def run(arguments: argparse.Namespace) -> int:
         threads=arguments.threads or default_threads(),
         trace=_trace(arguments.trace),
         constants=[name for name in arguments.constants.split(",") if name],
-        observers=[_writer(arguments.folder)] if arguments.folder else [],
+        observers=[stage_writer(arguments.folder, KERNEL_STAGES)] if arguments.folder else [],
     )
     _print(pipeline, _follow(pipeline, arguments), arguments)
     return 0
-
-
-def _writer(folder: Path) -> Observer:
-    """An observer that writes every stage into a folder, or says that it cannot be written."""
-    hint = "name a folder that can be made, on a disk with room"
-    with writing(folder, hint):
-        write = dump_to(folder)
-
-    def observe(artefact: Artefact) -> None:
-        with writing(folder, hint):
-            write(artefact)
-
-    return observe
 
 
 def _print(pipeline: Pipeline, artefact: Artefact, arguments: argparse.Namespace) -> None:
@@ -220,18 +213,24 @@ def _usage(name: str) -> str:
 
 
 def _print_lists(*, as_json: bool) -> None:
-    stages = [{"name": stage.name, "summary": stage.summary} for stage in STAGES]
     programs = [{"usage": _usage(n), "summary": _summary(n)} for n in library.__all__]
+    models, kernels = ([_described(s) for s in table] for table in (MODEL_STAGES, KERNEL_STAGES))
     if as_json:
-        say_json({"stages": stages, "programs": programs})
+        say_json({"stages": kernels, "model_stages": models, "programs": programs})
         return
-    say("stages, in order:")
-    for stage in stages:
-        say(paragraph(stage["summary"], f"  {stage['name']:<20} ", " " * 23))
+    titles = {"stages of a model, in order:": models, "\nstages of a tensor program:": kernels}
+    for title, stages in titles.items():
+        say(title)
+        for stage in stages:
+            say(paragraph(stage["summary"], f"  {stage['name']:<20} ", " " * 23))
     say("\nready programs (name:sizes):")
     for program in programs:
         say(f"  {program['usage']}\n{paragraph(program['summary'], ' ' * 6, ' ' * 6)}")
     say("\nsee `tilewright show --help` for examples")
+
+
+def _described(stage: Stage) -> dict[str, str]:
+    return {"name": stage.name, "summary": stage.summary}
 
 
 def _summary(name: str) -> str:

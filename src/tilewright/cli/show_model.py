@@ -20,23 +20,34 @@ from tilewright.cli.progress import ProgressLine
 from tilewright.cli.show_kernels import arranged, kernel_rows, kernels_text, measured_host
 from tilewright.cli.show_layouts import layouts_text
 from tilewright.cli.show_memory import memory_facts, memory_text
+from tilewright.cli.show_stages import (
+    is_about_kernels,
+    is_about_stages,
+    model_at_stage,
+    print_kernels,
+    print_stage,
+)
 from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import Code, UserError
 from tilewright.graph.ir import Value
 from tilewright.layouts.show import Overview, overview
 from tilewright.model.compilation import Chosen, Compilation, NotCompiled, Unsettled
-from tilewright.model.compiler import AUTO, choose_layouts, compile_parts, require_layouts
-from tilewright.model.exhaustion import told_as_too_large
+from tilewright.model.compiler import (
+    ACCURACIES,
+    AUTO,
+    Compiling,
+    choose_layouts,
+    compile_parts,
+    require_layouts,
+)
 from tilewright.model.info import TensorInfo, type_name
-from tilewright.model.kernels import KernelTask
 from tilewright.model.limits import Limits, step_times
 from tilewright.model.module import Module, load_module
 from tilewright.model.settled import SettledModule, settled_values
-from tilewright.pipeline import Pipeline
+from tilewright.pipeline.model import PlannedModel
 from tilewright.runtime import default_threads
 from tilewright.runtime.cache import default_caches
 from tilewright.runtime.profile import Profile
-from tilewright.runtime.program import Program
 from tilewright.shown import counted, shown
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -46,10 +57,12 @@ from tilewright.unsupported import Unsupported
 if TYPE_CHECKING:
     import onnx
 
+    from tilewright.frontend.onnx.settled import Settled
+    from tilewright.model.sources import Source
+
 __all__ = ["show_model"]
 
 K046 = Code("K046", "`{model}` cannot show {what}: {reason}")
-K047 = Code("K047", "`{model}` has no kernel `{kernel}`")
 
 PROFILE_SECONDS: Final = 1.0
 MIN_PROFILES: Final = 3
@@ -67,6 +80,8 @@ def show_model(arguments: argparse.Namespace) -> int:
     if is_compiled(path):
         module = load_module(path, threads=arguments.threads)
         if not isinstance(module, SettledModule):
+            if is_about_stages(arguments):
+                raise _unknown(module.name, "its stages")
             return _Shown(module, None, arguments).print()
         source = module.source.model
     given = values_of(arguments.settle)
@@ -75,7 +90,7 @@ def show_model(arguments: argparse.Namespace) -> int:
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
-        with ProgressLine() as progress, told_as_too_large(path):
+        with ProgressLine() as progress:
             chosen = choose_layouts(
                 source, target, threads, progress.compiling, layouts=layouts, settled=settled
             )
@@ -83,6 +98,9 @@ def show_model(arguments: argparse.Namespace) -> int:
             return _print_unsettled(chosen, arguments)
         return _print_layouts(_compiled(chosen, path), arguments)
     caches = None if arguments.no_cache else default_caches()
+    if is_about_stages(arguments):
+        how = Compiling(target, threads, ACCURACIES[0], layouts, caches)
+        return _print_stages(source, how, settled, arguments)
     with ProgressLine() as progress:
         parts = compile_parts(
             source, target, threads, caches, progress.compiling, layouts=layouts, settled=settled
@@ -90,19 +108,44 @@ def show_model(arguments: argparse.Namespace) -> int:
     if isinstance(parts, Unsettled):
         return _print_unsettled(parts, arguments)
     made = _compiled(parts, path)
-    if arguments.until is not None:
-        return _print_stages(made, target, arguments)
     target.require_runs_on(Target.host())
     return _Shown(made.module(), made, arguments).print()
+
+
+def _print_stages(
+    source: Source, how: Compiling, settled: Settled | None, arguments: argparse.Namespace
+) -> int:
+    """A stage of the model, or of its kernels."""
+    artefact, report = model_at_stage(source, how, settled, arguments)
+    value = artefact.value
+    if isinstance(value, Unsettled):
+        return _print_unsettled(value, arguments)
+    if isinstance(value, NotCompiled):
+        raise _without_kernels(value, Path(arguments.program))
+    if not is_about_kernels(arguments):
+        return print_stage(artefact, report, arguments)
+    assert isinstance(value, PlannedModel)
+    return print_kernels(value, how, arguments)
 
 
 def _compiled(made: Made | NotCompiled, path: Path) -> Made:
     """What has kernels; an error for a model without."""
     if isinstance(made, NotCompiled):
-        reason = f"it runs by reference as a whole, because {made.model.reason}"
-        facts = {"model": path.name, "what": "its kernels", "reason": reason}
-        raise UserError(K046, facts, hint="run it as it is")
+        raise _without_kernels(made, path)
     return made
+
+
+def _without_kernels(made: NotCompiled, path: Path) -> UserError:
+    reason = f"it runs by reference as a whole, because {made.model.reason}"
+    facts = {"model": path.name, "what": "its kernels", "reason": reason}
+    return UserError(K046, facts, hint="run it as it is")
+
+
+def _unknown(model: str, what: str) -> UserError:
+    reason = "a compiled model holds kernels, not operators"
+    return UserError(
+        K046, {"model": model, "what": what, "reason": reason}, hint="show the ONNX file"
+    )
 
 
 def _print_unsettled(made: Unsettled, arguments: argparse.Namespace) -> int:
@@ -138,13 +181,14 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
         "threads": arguments.threads or default_threads(),
         "inputs": [_described(value.name, value) for value in graph.inputs],
         "outputs": [_described(name, value) for name, value in pairs],
-        "by_reference": [node.to_dict() for node in chosen.by_reference],
+        "by_reference": [node.to_dict() for node in chosen.about.by_reference],
     }
     layouts = _overview(chosen)
     if arguments.json:
         say_json({"model": head, "layouts": layouts.to_dict()})
     else:
-        say(f"{_head_text(head, chosen.by_reference)}\n\n{layouts_text(layouts, screen_width())}")
+        text = _head_text(head, chosen.about.by_reference)
+        say(f"{text}\n\n{layouts_text(layouts, screen_width())}")
     return 0
 
 
@@ -175,41 +219,6 @@ def _head_text(head: Mapping[str, Any], by_reference: Iterable[Unsupported]) -> 
         lines.append(paragraph(text, "  ", " " * 4))
     lines += [paragraph(node, "  by reference: ", " " * 4) for node in by_reference]
     return "\n".join(lines)
-
-
-def _print_stages(made: Compilation, target: Target, arguments: argparse.Namespace) -> int:
-    """Kernels of a model at a stage of the path."""
-    kernels = []
-    for number, task in _chosen(made, arguments.kernel).items():
-        pipeline = Pipeline(target, threads=task.threads, constants=sorted(task.constants))
-        program = task.program.with_fields(name=f"kernel_{number}")
-        text, labels = (
-            pipeline.run(program, arguments.until).text,
-            _labels(made.made.program, number),
-        )
-        kernels.append({"kernel": number, "labels": labels, "text": text})
-        if not arguments.json:
-            say(f"# kernel {number}: {', '.join(map(shown, labels))}\n{text}\n")
-    if arguments.json:
-        say_json({"stage": arguments.until, "kernels": kernels})
-    return 0
-
-
-def _chosen(made: Compilation, wanted: int | None) -> dict[int, KernelTask]:
-    """The tasks of kernels by number; all of them, or the one that is wanted."""
-    unique = {task.key: task for task in made.made.tasks}
-    numbered = dict(enumerate(unique.values()))
-    if wanted is None:
-        return numbered
-    if wanted not in numbered:
-        facts = {"model": made.made.program.name, "kernel": wanted}
-        raise UserError(K047, facts, hint=f"kernels have the numbers 0 to {len(numbered) - 1}")
-    return {wanted: numbered[wanted]}
-
-
-def _labels(program: Program, kernel: int) -> list[str]:
-    found = [getattr(s, "label", "") for s in program.steps if getattr(s, "kernel", -1) == kernel]
-    return list(dict.fromkeys(label for label in found if label))
 
 
 class _Shown:
@@ -275,9 +284,7 @@ class _Shown:
 
     def _compilation(self, what: str) -> Compilation:
         if self.made is None:
-            reason = "a compiled model holds kernels, not operators"
-            facts = {"model": self.module.name, "what": what, "reason": reason}
-            raise UserError(K046, facts, hint="show the ONNX file")
+            raise _unknown(self.module.name, what)
         return self.made
 
     def _profiles(self) -> list[Profile]:

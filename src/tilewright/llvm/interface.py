@@ -1,12 +1,14 @@
-"""What a caller must know of a kernel besides its code, kept as a comment on top of the LLVM text.
+"""What a caller must know of a kernel besides its code.
 
-With it, edited LLVM text can become a kernel again without the program that it came from.
+Kept as a comment on top of the LLVM text: with it, edited text can become a kernel again without
+the program that it came from. Kept beside object code (`model/kernel_store.py`), it is all that a
+model knows of a kernel.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,10 +40,14 @@ ROLES: Final = {"in": (False, False), "out": (True, False), "inout": (True, True
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Name, parameters, sizes and scratch of a kernel.
+    """Name, parameters, sizes and scratch of a kernel: its only descriptor, for whoever calls it.
 
     Scratch sizes that depend on symbolic sizes are None: the function `scratch_symbol` tells them.
-    `layouts` holds the layout steps of each parameter as text.
+    `layouts` holds the layout steps of each parameter that is packed, as text. A dimension that is
+    neither a number nor a size is the text of its expression: models call such kernels, arrays do
+    not tell their sizes (`require_callable`). `size_names` begins with the sizes that the code
+    takes, in its order; `size_order` says which of the program's sizes these are. `in_place` are
+    pairs (input, result) of parameters that may be the same memory.
     """
 
     name: str
@@ -50,53 +56,108 @@ class Interface:
     params: tuple[ParamSpec, ...]
     layouts: tuple[tuple[str, ...], ...]
     size_names: tuple[str, ...]
+    size_order: tuple[int, ...]
     shared_bytes: int | None
     local_bytes: int | None
     parallel: bool
+    in_place: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, scheduled: tir.Func, lowered: Lowered, updated: Collection[str] = ()) -> Interface:
+    def of(
+        cls,
+        program: tir.Func,
+        scheduled: tir.Func,
+        lowered: Lowered,
+        updated: Collection[str] = (),
+        packed: Collection[str] | None = None,
+        in_place: tuple[tuple[int, int], ...] = (),
+    ) -> Interface:
         """The interface of a program; its lowered form knows flat buffers only.
 
-        `updated` names the outputs whose content before the call matters.
+        `updated` names the outputs whose content before the call matters, `packed` the parameters
+        that callers have as plain arrays (None: all); others are passed as the kernel sees them.
         """
         written = {p: p.name in updated for p in outputs(scheduled)}
+        params = [p if packed is None or p.name in packed else _bare(p) for p in scheduled.params]
+        known = list(dict.fromkeys((*sizes(program), *lowered.sizes)))
         return cls(
             scheduled.name,
             symbol(scheduled),
             scratch_symbol(scheduled),
             tuple(
-                _spec(param, is_output=param in written, is_updated=written.get(param, False))
-                for param in scheduled.params
+                _spec(param, is_output=own in written, is_updated=written.get(own, False))
+                for param, own in zip(params, scheduled.params, strict=True)
             ),
-            tuple(tuple(str(step) for step in param.layout) for param in scheduled.params),
+            tuple(tuple(str(step) for step in param.layout) for param in params),
             _size_names(scheduled, lowered),
+            tuple(map(known.index, lowered.sizes)),
             tir.int_value(lowered.shared_bytes),
             tir.int_value(lowered.local_bytes),
             lowered.parallel,
+            in_place,
         )
 
     @property
     def has_known_scratch(self) -> bool:
         return self.shared_bytes is not None and self.local_bytes is not None
 
-    def as_comment(self) -> str:
-        """One line of LLVM text."""
+    @property
+    def packings(self) -> dict[int, Packing]:
+        """How arrays are packed, by the numbers of their parameters."""
+        stored = {k: spec.packing for k, spec in enumerate(self.params)}
+        return {k: found.packing for k, found in stored.items() if isinstance(found, Stored)}
+
+    def require_callable(self) -> None:
+        """V301 unless arrays tell all sizes: every dimension is a number or a size by itself."""
+        for spec in self.params:
+            shapes = [spec.shape]
+            if spec.packing is not None:
+                shapes += [spec.packing.logical_shape, *(g.shape for g in spec.packing.guests)]
+            for dim in (d for shape in shapes for d in shape):
+                if isinstance(dim, str) and dim not in self.size_names:
+                    facts = {"param": spec.name, "dimension": dim}
+                    hint = "let every dimension be a number or a `size` of its own"
+                    raise ProgramError(V301, facts, hint=f"{hint}, also after layout steps")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Data of JSON."""
         params = [
             [spec.name, spec.dtype.name, list(spec.shape), _role_of(spec), list(layout)]
             for spec, layout in zip(self.params, self.layouts, strict=True)
         ]
-        data = {
+        return {
             "name": self.name,
             "symbol": self.symbol,
             "scratch": self.scratch_symbol,
             "params": params,
             "sizes": list(self.size_names),
+            "order": list(self.size_order),
             "shared_bytes": self.shared_bytes,
             "local_bytes": self.local_bytes,
             "parallel": self.parallel,
+            "in_place": [list(pair) for pair in self.in_place],
         }
-        return MARK + json.dumps(data) + "\n"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Interface:
+        """The inverse of `to_dict`; a ValueError, LookupError or TypeError for anything else."""
+        return cls(
+            _text(data["name"]),
+            _text(data["symbol"]),
+            _text(data["scratch"]),
+            tuple(_spec_of(entry) for entry in data["params"]),
+            tuple(tuple(map(_text, entry[4])) for entry in data["params"]),
+            tuple(map(_text, data["sizes"])),
+            tuple(map(_number, data["order"])),
+            None if data["shared_bytes"] is None else _number(data["shared_bytes"]),
+            None if data["local_bytes"] is None else _number(data["local_bytes"]),
+            bool(data["parallel"]),
+            tuple((_number(x), _number(y)) for x, y in data["in_place"]),
+        )
+
+    def as_comment(self) -> str:
+        """One line of LLVM text."""
+        return MARK + json.dumps(self.to_dict()) + "\n"
 
     @classmethod
     def of_text(cls, text: str) -> Interface:
@@ -105,20 +166,8 @@ class Interface:
         if not line.startswith(MARK):
             raise _refused(f"the first line does not start with `{MARK.strip()}`")
         try:
-            data = json.loads(line.removeprefix(MARK))
-            params = [_spec_of(entry) for entry in data["params"]]
-            return cls(
-                data["name"],
-                data["symbol"],
-                data["scratch"],
-                tuple(params),
-                tuple(tuple(entry[4]) for entry in data["params"]),
-                tuple(data["sizes"]),
-                data["shared_bytes"],
-                data["local_bytes"],
-                data["parallel"],
-            )
-        except (ValueError, KeyError, TypeError, IndexError) as problem:
+            return cls.from_dict(json.loads(line.removeprefix(MARK)))
+        except (ValueError, LookupError, TypeError) as problem:
             raise _refused(repr(problem)) from None
 
 
@@ -161,24 +210,29 @@ class Stored:
         return ", ".join(map(str, self.packing.steps))
 
 
+def _bare(param: tir.Buffer) -> tir.Buffer:
+    """A parameter whose arrays callers have as they are stored."""
+    return param.with_fields(layout=()) if param.layout else param
+
+
 def _spec(param: tir.Buffer, *, is_output: bool, is_updated: bool) -> ParamSpec:
-    shape = _shape(param, param.shape)
+    shape = _shape(param.shape)
     packing = packing_of(param)
     stored = None
     if packing is not None:
         guests = tuple(
-            Guest(guest.name, _shape(param, guest_packing(guest).logical_shape), guest.place)
+            Guest(guest.name, _shape(guest_packing(guest).logical_shape), guest.place)
             for guest in packing.guests
         )
-        stored = Stored(packing, shape, _shape(param, packing.logical_shape), guests)
+        stored = Stored(packing, shape, _shape(packing.logical_shape), guests)
     return ParamSpec(param.name, param.dtype, shape, is_output, stored, is_updated)
 
 
-def _shape(param: tir.Buffer, sizes: Iterable[int | tir.Expr]) -> Shape:
-    return tuple(_dimension(param, size) for size in sizes)
+def _shape(sizes: Iterable[int | tir.Expr]) -> Shape:
+    return tuple(_dimension(size) for size in sizes)
 
 
-def _dimension(param: tir.Buffer, size: int | tir.Expr) -> int | str:
+def _dimension(size: int | tir.Expr) -> int | str:
     match size:
         case int():
             return size
@@ -186,9 +240,7 @@ def _dimension(param: tir.Buffer, size: int | tir.Expr) -> int | str:
             return int(number)
         case tir.Var(name=name):
             return name
-    facts = {"param": param.name, "dimension": print_node(size)}
-    hint = "let every dimension be a number or a `size` of its own, also after layout steps"
-    raise ProgramError(V301, facts, hint=hint)
+    return print_node(size)
 
 
 def _spec_of(entry: list[Any]) -> ParamSpec:
@@ -198,5 +250,17 @@ def _spec_of(entry: list[Any]) -> ParamSpec:
     dims = tuple(known[d] if isinstance(d, str) else tir.Const(d) for d in extents)
     steps = tuple(parse_step(text, known.__getitem__) for text in layout)
     is_output, is_updated = ROLES[role]
-    buffer = tir.Buffer(name, dims, DTYPES[dtype], layout=steps)
+    buffer = tir.Buffer(_text(name), dims, DTYPES[dtype], layout=steps)
     return _spec(buffer, is_output=is_output, is_updated=is_updated)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no number")
+    return value

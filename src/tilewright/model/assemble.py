@@ -1,4 +1,7 @@
-"""A graph becomes a program: its kernels linked into one image, weights packed, steps in order."""
+"""A graph becomes a program, in three stages: its steps, its kernels, and all of it put together.
+
+Kernels are linked into one image, weights packed, memory planned, steps numbered.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,18 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.graph.groups import Group
 from tilewright.graph.guards import Guard
 from tilewright.graph.ir import Array, Graph, Meeting, Value
-from tilewright.graph.ops import Contract
 from tilewright.graph.ops.host import Host
-from tilewright.graph.sizes import count, dims_equal, product, variables
+from tilewright.graph.sizes import dims_equal, product, variables
+from tilewright.llvm.interface import Interface
 from tilewright.llvm.link import link
 from tilewright.model import steps as planned
-from tilewright.model.compile_kernels import compile_tasks
+from tilewright.model.compile_kernels import Count, Kernels, compile_kernels
+from tilewright.model.kernel_plan import plan_kernels
 from tilewright.model.kernel_store import KernelStore
-from tilewright.model.kernels import Compiled, KernelTask, task_of
+from tilewright.model.kernels import KernelTask
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
-from tilewright.model.plan import plan_graph
 from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
@@ -26,15 +28,13 @@ from tilewright.model.work import flops_of, moved_bytes
 from tilewright.runtime import program as rt
 from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.packing import Packing
 from tilewright.tensor.printer import print_node
 
-__all__ = ["Assembled", "HostCode", "assemble"]
-
-SMALL_WORK = 32768
-"""Elements (or eighths of multiply-adds) below which a kernel is not worth a second thread."""
+__all__ = ["Assembled", "HostCode", "assemble", "link_program"]
 
 
 @dataclass(frozen=True)
@@ -66,49 +66,43 @@ class Assembled:
         """The constants as they are stored, packed when they are asked for."""
         return self.constants.blob()
 
+    def __str__(self) -> str:
+        from tilewright.model.listing import program_text
+
+        return program_text(self)
+
 
 def assemble(
     graph: Graph,
     target: Target,
     threads: int,
     store: KernelStore | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Count | None = None,
+    *,
+    in_place: bool = True,
+    equal: Collection[Meeting] = (),
+    guards: Sequence[Guard] = (),
+    schedules: ScheduleSource = DRAFT,
+) -> Assembled:
+    """Plan a graph, compile its kernels and link them: three stages in one."""
+    kernels = compile_kernels(plan_kernels(graph, threads), target, store, progress, schedules)
+    return link_program(kernels, in_place=in_place, equal=equal, guards=guards)
+
+
+def link_program(
+    kernels: Kernels,
     *,
     in_place: bool = True,
     equal: Collection[Meeting] = (),
     guards: Sequence[Guard] = (),
 ) -> Assembled:
-    """Compile all kernels of a graph and put them together.
+    """One image of all kernels, and the program that calls them.
 
     `in_place`: results are written over inputs that are not needed any more, where that is allowed.
     `equal`: sizes that are never broadcast where they meet. `guards`: what the graph relies on.
     """
-    plan = plan_graph(graph)
-    tasks = {
-        step: task_of(step.group, step.outputs, plan.constants, _threads_for(step.group, threads))
-        for step in plan.steps
-        if isinstance(step, planned.KernelStep)
-    }
-    unique = len({task.key for task in tasks.values()})
-    done: list[KernelTask] = []
-
-    def report(task: KernelTask) -> None:
-        done.append(task)
-        if progress is not None:
-            progress(len(done), unique)
-
-    compiled = compile_tasks(list(tasks.values()), target, store, report)
     checks = frozenset(equal), guards
-    return _Assembler(graph, plan, tasks, compiled, checks, in_place=in_place).run()
-
-
-def _threads_for(group: Group, threads: int) -> int:
-    work = 0
-    for node in group.nodes:
-        work += max((count(v.shape) for v in (*node.inputs, *node.outputs)), default=1)
-        if isinstance(node.op, Contract):
-            work += count(node.inputs[0].shape) * count(node.outputs[0].shape[-1:]) // 8
-    return threads if work >= SMALL_WORK else 1
+    return _Assembler(kernels, checks, in_place=in_place).run()
 
 
 class _Assembler:
@@ -116,34 +110,38 @@ class _Assembler:
 
     def __init__(
         self,
-        graph: Graph,
-        plan: planned.Plan,
-        tasks: dict[planned.KernelStep, KernelTask],
-        compiled: dict[str, Compiled],
+        kernels: Kernels,
         checks: tuple[frozenset[Meeting], Sequence[Guard]],
         *,
         in_place: bool,
     ) -> None:
-        self.graph, self.plan, self.tasks, self.compiled = graph, plan, tasks, compiled
+        made, compiled = kernels.planned, kernels.compiled
+        self.graph, self.plan, self.tasks, self.compiled = (
+            made.graph,
+            made.plan,
+            made.tasks,
+            compiled,
+        )
         self.in_place, (self.equal, self.guards) = in_place, checks
-        self.kernels = {key: k for k, key in enumerate(compiled)}
-        self.sizes = SizeTable(plan.segments)
+        self.interfaces = {key: kernel.interface for key, kernel in self.compiled.items()}
+        self.kernels = {key: k for k, key in enumerate(self.compiled)}
+        self.sizes = SizeTable(self.plan.segments)
         self.buffers: list[rt.Buffer] = []
         self.numbers: dict[object, int] = {}
         self.weights = Weights()
         self.functions: list[HostCode] = []
         self.made_by_host = {
             value
-            for step in plan.steps
+            for step in self.plan.steps
             if isinstance(step, planned.HostStep)
             for value in step.node.outputs
         }
-        self.results = {plan.root(value) for value in graph.outputs}
-        self.wholes = {plan.whole(part)[0] for part in plan.parts}
+        self.results = {self.plan.root(value) for value in self.graph.outputs}
+        self.wholes = {self.plan.whole(part)[0] for part in self.plan.parts}
 
     def run(self) -> Assembled:
         image = link([c.code for c in self.compiled.values()])
-        codes = tuple(self._kernel(c, image.symbols) for c in self.compiled.values())
+        codes = tuple(self._kernel(i, image.symbols) for i in self.interfaces.values())
         inputs = tuple(self._input(value) for value in self.graph.inputs)
         for var in self.plan.segments:
             self.sizes.bind(var)
@@ -212,12 +210,12 @@ class _Assembler:
     def _touch(self, step: planned.PlanStep) -> Touch:
         match step:
             case planned.KernelStep():
-                compiled = self.compiled[self.tasks[step].key]
+                kernel = self.interfaces[self.tasks[step].key]
                 reads = self._storages(step.group.inputs())
                 writes = self._storages(step.outputs)
-                if compiled.shared_bytes != 0:
+                if kernel.shared_bytes != 0:
                     writes = (*writes, "scratch")
-                return Touch(reads, writes, parallel=compiled.parallel)
+                return Touch(reads, writes, parallel=kernel.parallel)
             case planned.HostStep():
                 reads = self._storages(step.node.inputs)
                 return Touch(reads, self._storages(step.node.outputs), meets=True)
@@ -237,7 +235,7 @@ class _Assembler:
         if not isinstance(step, planned.KernelStep):
             return []
         task = self.tasks[step]
-        allowed = set(self.compiled[task.key].in_place)
+        allowed = set(self.interfaces[task.key].in_place)
         memory = [next(iter(self._storages([value])), None) for value in task.params]
         found: list[Pair] = []
         for x, y in sorted(allowed):
@@ -288,9 +286,10 @@ class _Assembler:
 
     def _call(self, step: planned.KernelStep, *, wait: bool) -> rt.Call:
         task, group = self.tasks[step], step.group
-        compiled = self.compiled[task.key]
-        buffers = [self._param(compiled, k, value) for k, value in enumerate(task.params)]
-        numbers = [self.sizes.number(task.sizes[k], step.segment) for k in compiled.size_order]
+        interface = self.interfaces[task.key]
+        packings = interface.packings
+        buffers = [self._param(packings.get(k), value) for k, value in enumerate(task.params)]
+        numbers = [self.sizes.number(task.sizes[k], step.segment) for k in interface.size_order]
         labels = dict.fromkeys(node.label for node in group.nodes if node.label)
         kernel = self.kernels[task.key]
         flops = self.sizes.postfix(flops_of(group.nodes))
@@ -313,15 +312,15 @@ class _Assembler:
         number = len(self.functions) - 1
         return rt.Host(number, inputs, outputs, defines, step.node.label)
 
-    def _kernel(self, compiled: Compiled, symbols: dict[str, int]) -> rt.KernelCode:
-        known = compiled.shared_bytes is not None and compiled.local_bytes is not None
+    def _kernel(self, interface: Interface, symbols: dict[str, int]) -> rt.KernelCode:
+        known = interface.has_known_scratch
         return rt.KernelCode(
-            compiled.symbol,
-            symbols[compiled.symbol],
-            compiled.parallel,
-            compiled.shared_bytes or 0 if known else 0,
-            compiled.local_bytes or 0 if known else 0,
-            -1 if known else symbols[compiled.scratch_symbol],
+            interface.symbol,
+            symbols[interface.symbol],
+            interface.parallel,
+            interface.shared_bytes or 0 if known else 0,
+            interface.local_bytes or 0 if known else 0,
+            -1 if known else symbols[interface.scratch_symbol],
         )
 
     # ---- buffers
@@ -389,9 +388,8 @@ class _Assembler:
             return self._constant(root)
         return self.numbers[root]
 
-    def _param(self, compiled: Compiled, position: int, value: Value) -> int:
+    def _param(self, packing: Packing | None, value: Value) -> int:
         """The buffer of a kernel's parameter; constants are packed as the kernel wants them."""
-        packing = compiled.packings.get(position)
         if packing is None or value not in self.plan.constants:
             return self._buffer(value)
         return self._constant(value, packing)

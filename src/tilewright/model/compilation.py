@@ -1,8 +1,8 @@
 """What a compilation ends in: a program for a machine, or what stands for it.
 
-`Chosen` is a model up to its kernels, `Compilation` one with them. A model that cannot be compiled
-before some of its inputs are known is `Unsettled`, one whose values are not all tensors is
-`NotCompiled`. Each of them has the `module` that users hold.
+`GraphModel` is a model as a graph, `Chosen` one up to its kernels, `Compilation` one with them. A
+model that cannot be compiled before some of its inputs are known is `Unsettled`, one whose values
+are not all tensors is `NotCompiled`. The last three have the `module` that users hold.
 """
 
 from __future__ import annotations
@@ -35,7 +35,36 @@ if TYPE_CHECKING:
     from tilewright.model.compiler import Compiling
     from tilewright.model.endings import Ending
 
-__all__ = ["Chosen", "Compilation", "NotCompiled", "Unsettled", "warn_of_reference"]
+__all__ = ["About", "Chosen", "Compilation", "GraphModel", "NotCompiled", "Unsettled"]
+__all__ += ["warn_of_reference"]
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a model besides its graph, and goes along with it.
+
+    `by_reference` are nodes that run on the reference implementation. `equal` are sizes that are
+    never broadcast where they meet, `guards` what the graph relies on.
+    """
+
+    by_reference: Sequence[Unsupported]
+    meta: ModelMeta
+    lengths: Sequence[int | None] | None = None
+    endings: Mapping[str, Ending] = field(default_factory=dict)
+    defaults: Sequence[TensorInfo] = ()
+    equal: frozenset[Meeting] = frozenset()
+    guards: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True)
+class GraphModel:
+    """A model as a graph of core operators."""
+
+    graph: Graph
+    about: About
+
+    def __str__(self) -> str:
+        return str(self.graph)
 
 
 @dataclass(frozen=True)
@@ -45,13 +74,7 @@ class Chosen:
     graph: Graph
     settings: Settings
     choice: Choice
-    by_reference: Sequence[Unsupported]
-    meta: ModelMeta
-    lengths: Sequence[int | None] | None = None
-    endings: Mapping[str, Ending] = field(default_factory=dict)
-    defaults: Sequence[TensorInfo] = ()
-    equal: frozenset[Meeting] = frozenset()
-    guards: tuple[Guard, ...] = ()
+    about: About
 
     def outline(self) -> Chosen:
         """The same without what constants hold."""
@@ -59,6 +82,9 @@ class Chosen:
 
         choice = replace(self.choice, graph=outline(self.choice.graph))
         return replace(self, graph=outline(self.graph), choice=choice)
+
+    def __str__(self) -> str:
+        return str(self.choice.graph)
 
 
 @dataclass(frozen=True)
@@ -87,6 +113,9 @@ class Compilation:
             return ForeignModule(self.made, self.parts, self.target, self.threads, self.graph)
         with told_as_too_large(self.graph.name):  # a program is verified when it is loaded
             return Module.of(self.made, self.parts, self.threads, self.graph)
+
+    def __str__(self) -> str:
+        return str(self.made)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
-"""`compile`: a model in, a module out."""
+"""`compile`: a model in, a module out, along the stages of `pipeline/model.py`."""
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from tilewright.calibration import with_machine_model
 from tilewright.errors import TilewrightError
@@ -29,17 +28,16 @@ from tilewright.model.compile_arguments import (
     source_of,
     with_dims,
 )
-from tilewright.model.defaults import infos_of_defaults
-from tilewright.model.exhaustion import told_as_too_large
-from tilewright.model.info import ModelMeta
-from tilewright.model.module import Module, load_kept, parts_of, to_keep
+from tilewright.model.module import Module, load_kept, to_keep
 from tilewright.model.origin import Origin
 from tilewright.model.sources import Source, Sources
+from tilewright.pipeline import ModelPipeline, Progress, Tell
 from tilewright.runtime import return_memory
 from tilewright.runtime.artefact import write
 from tilewright.runtime.cache import Caches, default_caches
 from tilewright.runtime.keys import compile_key
 from tilewright.runtime.pool import most_threads, require_threads
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 
 if TYPE_CHECKING:
@@ -47,8 +45,7 @@ if TYPE_CHECKING:
 
     from tilewright.frontend.onnx.beginnings import Halves
     from tilewright.frontend.onnx.settled import Settled
-    from tilewright.graph.guards import Guard
-    from tilewright.graph.ir import Graph, Meeting
+    from tilewright.layouts.forms import Form
 
 __all__ = ["ACCURACIES", "AUTO", "K020", "WRITER", "Compiling", "Progress", "choose_layouts"]
 __all__ += ["compile_model", "compile_parts"]
@@ -56,18 +53,6 @@ __all__ += ["require_accuracy", "require_layouts"]
 
 WRITER: Final = "tilewright-cache-writer"
 """The name of a thread that brings a compiled model to the disk."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a compilation is: a stage, and how many of its parts are done."""
-
-    stage: str
-    done: int = 0
-    total: int = 0
-
-
-Tell: TypeAlias = Callable[[Progress], None]
 
 
 def compile_model(
@@ -132,7 +117,8 @@ class Compiling:
     """How models are compiled; `sources` says which model, for its key in the cache.
 
     `threads` is how many each run uses, None for what the process may use. It changes no code: a
-    model that is found was perhaps compiled for another number.
+    model that is found was perhaps compiled for another number. `schedules` is where kernels get
+    their schedules from.
     """
 
     target: Target
@@ -142,6 +128,7 @@ class Compiling:
     caches: Caches | None = None
     sources: Sources = field(default_factory=Sources)
     small: bool = False
+    schedules: ScheduleSource = DRAFT
 
     def module(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
@@ -155,6 +142,8 @@ class Compiling:
             options["settled"] = settled.digest()
         if self.small:
             options["small"] = True
+        if self.schedules.digest:
+            options["schedules"] = self.schedules.digest
         if final:  # the same values may be asked for where others are still open
             options["final"] = True
         key = compile_key(self.sources.digests, self.target, options)
@@ -178,19 +167,8 @@ class Compiling:
     def parts(
         self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
     ) -> Compilation | NotCompiled | Unsettled:
-        """The same without a look into the cache."""
-        made = compile_parts(
-            model,
-            self.target,
-            self.threads,
-            self.caches,
-            tell,
-            self.accuracy,
-            self.layouts,
-            settled,
-            final=final,
-            small=self.small,
-        )
+        """The same without a look into the cache of models."""
+        made = self.compiled(model, tell, settled, final=final)
         if not isinstance(made, Unsettled):
             return made
         if not self.sources.are_unchanged:  # versions are of a model that nobody has hashed
@@ -199,6 +177,33 @@ class Compiling:
         digests = (*self.sources.digests, *known)
         sources = Sources(digests, name=self.sources.name)  # what was read: files do not matter now
         return replace(made, how=replace(self, sources=sources))
+
+    def compiled(
+        self, model: Source, tell: Tell, settled: Settled | None = None, *, final: bool = False
+    ) -> Compilation | NotCompiled | Unsettled:
+        """What a model becomes along all stages but the last, which loads it."""
+        path = ModelPipeline(self, tell, settled, final=final)
+        made = path.run(model, until="link").value
+        assert isinstance(made, Compilation | NotCompiled | Unsettled)
+        if isinstance(made, NotCompiled) and made.halves is not None:
+            return _begun(made, made.halves, lambda rest: self.compiled(rest, tell, final=True))
+        if isinstance(made, Compilation) and not final:
+            warn_of_reference(made.chosen.about.by_reference)
+        return made
+
+    def bare(self) -> Compiling:
+        """The same for another model, without caches."""
+        return replace(self, caches=None, sources=Sources(), small=False)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether no algorithm may round more than a plain sum does."""
+        return self.accuracy == "strict"
+
+    @property
+    def form(self) -> Form | None:
+        """The layout of all feature maps; None to choose."""
+        return require_layouts(self.layouts)
 
 
 def _module_of(made: Compilation | NotCompiled | Unsettled) -> Module:
@@ -221,46 +226,12 @@ def compile_parts(
     *,
     final: bool = False,
     small: bool = False,
+    schedules: ScheduleSource = DRAFT,
 ) -> Compilation | NotCompiled | Unsettled:
-    """Compile, without a look into the cache of models; the machine need not be this one.
-
-    A `final` compilation takes the model as it is, with what is settled, and warns of nothing.
-    """
-    from tilewright.graph.sizes import forget_sizes
-    from tilewright.model.assemble import assemble
-    from tilewright.model.kernel_store import KernelStore
-    from tilewright.model.small import with_small_weights
-    from tilewright.schedule.recipes.context import NOMINAL_THREADS
-
-    with told_as_too_large(model):
-        chosen = choose_layouts(
-            model, target, threads, tell, accuracy, layouts, settled, final=final
-        )
-        if isinstance(chosen, NotCompiled) and chosen.halves is not None:
-            how = target, threads, caches, tell, accuracy, layouts
-            rest = functools.partial(compile_parts, final=True, small=small)
-            return _begun(chosen, chosen.halves, lambda model: rest(model, *how))
-        if not isinstance(chosen, Chosen):
-            return chosen
-        store = KernelStore(caches.kernels, target) if caches is not None else None
-        made = assemble(
-            chosen.choice.graph,
-            target,
-            NOMINAL_THREADS,
-            store,
-            lambda done, all_: tell(Progress("kernels", done, all_)),
-            equal=chosen.equal,
-            guards=chosen.guards,
-        )
-        if small:
-            made = with_small_weights(made, target, NOMINAL_THREADS, store)
-        forget_sizes()
-        chosen = chosen.outline()  # whatever is still needed of the weights, `made` has
-        if not final:
-            warn_of_reference(chosen.by_reference)
-        about = chosen.by_reference, chosen.meta, chosen.lengths, chosen.endings
-        parts = parts_of(made, target, *about, chosen.defaults)
-        return Compilation(chosen, made, parts, threads)
+    """Compile, without a look into the cache of models; the machine need not be this one."""
+    about = target, threads, accuracy, layouts, caches
+    how = Compiling(*about, small=small, schedules=schedules)
+    return how.compiled(model, tell, settled, final=final)
 
 
 def _begun(
@@ -279,7 +250,7 @@ def _begun(
     if not isinstance(made, Compilation) or list(made.graph.output_names) != names:
         warn_of_reference(reason_of(whole.model.reason, whole.model.nodes))
         return replace(whole, halves=None)
-    warn_of_reference((*halves.nodes, *made.chosen.by_reference))
+    warn_of_reference((*halves.nodes, *made.chosen.about.by_reference))
     return replace(whole, compiled=made)
 
 
@@ -295,69 +266,7 @@ def choose_layouts(
     final: bool = False,
 ) -> Chosen | NotCompiled | Unsettled:
     """The first half of a compilation: everything before the first kernel."""
-    from tilewright.frontend.onnx import import_model, read_model
-    from tilewright.frontend.onnx.beginnings import split_beginning
-    from tilewright.frontend.onnx.endings import require_fit, split_endings
-    from tilewright.frontend.onnx.notes import require_reference
-    from tilewright.frontend.onnx.reference.whole import WholeModel
-    from tilewright.frontend.onnx.registry import Unknown
-    from tilewright.frontend.onnx.settled import bound, needs_of
-    from tilewright.graph.passes.pipeline import optimise
-    from tilewright.layouts.choose import choose
-    from tilewright.layouts.costs import Machine
-    from tilewright.layouts.sites import Settings
-    from tilewright.model.endings import Ending
-    from tilewright.model.whole import host_graph, reason_of
-    from tilewright.schedule.recipes.context import PLANNED_THREADS
-
-    form = require_layouts(layouts)
-    tell(Progress("read"))
-    whole = read_model(model)
-    proto, told = split_endings(whole)
-    tell(Progress("import"))
-    graph: Graph | None = None
-    checks: tuple[frozenset[Meeting], tuple[Guard, ...]] = frozenset(), ()
-    lengths: Sequence[int | None] | None = None
-    try:
-        imported = import_model(proto, settled)
-        if not final and any(length is not None for length in imported.lengths):
-            raise Unknown("an output is not a tensor")
-        require_fit(imported.graph, told)
-        graph, by_reference = imported.graph, imported.by_reference
-        checks = imported.equal, imported.guards
-        lengths = None if settled is None else imported.lengths
-        obstacles, waits = by_reference, imported.waits
-        del imported  # passes make other graphs, and this one would keep its weights
-    except Unknown as unknown:
-        reason, obstacles, waits = unknown, unknown.nodes, False
-    if (graph is None or obstacles or waits) and not final:
-        known = {} if settled is None else settled.values
-        needs = needs_of(proto, obstacles, known, waits=waits and not obstacles)
-        if needs is not None:
-            how = Compiling(target, threads, accuracy, layouts)
-            return Unsettled(bound(whole, known) if known else whole, needs, how)
-    if graph is None:
-        proto, told = whole, {}
-        if settled is not None:
-            proto = bound(proto, settled.values)
-        require_reference(proto)
-        is_any = settled is not None and settled.whole  # of any rank
-        graph = None if is_any else host_graph(proto, () if settled is None else settled.apart)
-        by_reference = reason_of(reason, obstacles)
-        if graph is None:
-            halves = split_beginning(whole) if settled is None and not final else None
-            if not final and halves is None:
-                warn_of_reference(by_reference)
-            return NotCompiled(WholeModel(proto, str(reason), obstacles), halves)
-    meta = ModelMeta.of(proto)
-    endings = {name: Ending(*what) for name, what in told.items()}
-    defaults = infos_of_defaults(whole)
-    del whole, proto  # they hold all weights, and the graph has its own
-    tell(Progress("optimise"))
-    strict = accuracy == "strict"
-    graph = optimise(graph, strict=strict)
-    tell(Progress("choose"))
-    settings = Settings(Machine(target, PLANNED_THREADS), strict=strict, fixed=form)
-    choice = choose(graph, settings)
-    about = by_reference, meta, lengths, endings, defaults
-    return Chosen(graph, settings, choice, *about, *checks)
+    how = Compiling(target, threads, accuracy, layouts)
+    made = ModelPipeline(how, tell, settled, final=final).run(model, until="choose").value
+    assert isinstance(made, Chosen | NotCompiled | Unsettled)
+    return made

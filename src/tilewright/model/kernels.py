@@ -1,39 +1,34 @@
-"""Groups of nodes become kernels: tensor programs, drafted, lowered, compiled.
+"""Groups of nodes become kernels: tensor programs, compiled along the path of `pipeline/kernel.py`.
 
 Equal groups share a kernel: programs are compared by structure, not by names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 from tilewright.dtypes import u8
 from tilewright.graph.abstract import SizeNames, abstract_sizes
 from tilewright.graph.groups import Group
-from tilewright.graph.ir import Array, Value
-from tilewright.intrin.features import require_features, require_functions
-from tilewright.llvm.emit import emit, scratch_symbol, symbol
-from tilewright.llvm.machine import object_of
-from tilewright.lower import lower
-from tilewright.lower.in_place import in_place
+from tilewright.graph.ir import Value
 from tilewright.model.flattened import flattened
 from tilewright.model.stored import stored_program
-from tilewright.schedule.draft import draft
+from tilewright.pipeline import Compiled, Observer, Pipeline
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.source import DRAFT, ScheduleSource, Workload
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, func, placeholder
 from tilewright.tensor.layout import Fuse
-from tilewright.tensor.packing import Packing, packing_of
 from tilewright.tensor.regions import sizes as program_sizes
 from tilewright.tensor.stored import Layout
 from tilewright.tensor.structural import structural_hash
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["Compiled", "KernelTask", "compile_task", "task_of"]
+__all__ = ["KernelTask", "compile_task", "pipeline_of", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -51,31 +46,9 @@ class KernelTask:
     key: str
     loops: ContractionPoint | WindowPlan | None = None
 
-
-@dataclass(frozen=True)
-class Compiled:
-    """A kernel as object code.
-
-    `size_order` says which of the task's sizes the kernel takes, in its order. Scratch that depends
-    on sizes is None: the function `scratch_symbol` tells it. `packings` belong to parameters.
-    `in_place` are the pairs (input, result) of parameters that may be the same memory.
-    """
-
-    code: bytes
-    symbol: str
-    scratch_symbol: str
-    size_order: tuple[int, ...]
-    shared_bytes: int | None
-    local_bytes: int | None
-    parallel: bool
-    packings: Mapping[int, Packing]
-    remarks: tuple[str, ...] = ()
-    in_place: tuple[tuple[int, int], ...] = ()
-
-    def pack(self, position: int, array: Array) -> Array:
-        """A constant in the layout that the kernel wants."""
-        packing = self.packings.get(position)
-        return array if packing is None else packing.pack(array)
+    def workload(self, target: Target) -> Workload:
+        """What a schedule is asked for."""
+        return Workload(self.program, target, self.threads, self.constants, self.loops)
 
 
 def task_of(
@@ -137,35 +110,21 @@ def _with_carriers(program: tir.Func, inputs: int) -> tuple[tir.Func, int]:
     return program.with_fields(params=params), len(carriers)
 
 
-def compile_task(task: KernelTask, target: Target) -> Compiled:
-    """Draft, lower and compile one program."""
+def pipeline_of(
+    task: KernelTask,
+    target: Target,
+    schedules: ScheduleSource = DRAFT,
+    observers: Sequence[Observer] = (),
+) -> Pipeline:
+    """The path on which a task becomes a kernel."""
+    about = task.threads, schedules, task.constants, observers
+    return Pipeline(target, *about, loops=task.loops, of_model=True)
+
+
+def compile_task(task: KernelTask, target: Target, schedules: ScheduleSource = DRAFT) -> Compiled:
+    """The object code of one program, scheduled by a source, and its interface."""
     program = task.program.with_fields(name=_name_of(task))
-    schedule = draft(program, target, task.threads, task.constants, task.loops)
-    scheduled = schedule.func
-    require_features(scheduled, target)
-    require_functions(scheduled)
-    lowered = lower(scheduled, target)
-    pairs = in_place(lowered.func)
-    code = object_of(emit(lowered, target, {k for pair in pairs for k in pair}), target)
-    known = program_sizes(program)
-    order = tuple(known.index(size) for size in lowered.sizes)
-    packings = {
-        k: packing
-        for k, p in enumerate(scheduled.params)
-        if p.name in task.constants and (packing := packing_of(p)) is not None
-    }
-    return Compiled(
-        code,
-        symbol(scheduled),
-        scratch_symbol(scheduled),
-        order,
-        tir.int_value(lowered.shared_bytes),
-        tir.int_value(lowered.local_bytes),
-        lowered.parallel,
-        packings,
-        (*schedule.remarks, *lowered.remarks),
-        pairs,
-    )
+    return pipeline_of(task, target, schedules).compiled(program)
 
 
 def _name_of(task: KernelTask) -> str:

@@ -17,6 +17,7 @@ from tilewright.model.kernel_store import KernelStore
 from tilewright.model.weights import Derived, Form, Weights
 from tilewright.runtime.expansion import MAX_GROWTH, Expansion
 from tilewright.runtime.program import KernelCode, Program
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 from tilewright.tensor.stored import Layout, misfit
 
@@ -24,7 +25,11 @@ __all__ = ["with_small_weights"]
 
 
 def with_small_weights(
-    made: Assembled, target: Target, threads: int, store: KernelStore | None = None
+    made: Assembled,
+    target: Target,
+    threads: int,
+    store: KernelStore | None = None,
+    schedules: ScheduleSource = DRAFT,
 ) -> Assembled:
     """The same model with an expansion of its weights; as it is if none of them grow."""
     forms = made.constants.forms
@@ -39,7 +44,7 @@ def with_small_weights(
             copied.append((at, form.offset, size))
     graph, sources = _graph_of(growing)
     places = [stored.place(array)[0] for array in sources]
-    apart = assemble(graph, target, threads, store)
+    apart = assemble(graph, target, threads, store, schedules=schedules)
     code = made.code + bytes(-len(made.code) % ALIGNMENT)
     expansion = Expansion(
         _moved(apart.program, len(code)),

@@ -14,7 +14,7 @@ import pytest
 import tilewright
 from tilewright.cli import doctor, main
 from tilewright.explain import EXAMPLES
-from tilewright.pipeline import STAGES
+from tilewright.pipeline import KERNEL_STAGES
 from tilewright.target import Target
 
 
@@ -48,7 +48,7 @@ def test_wrong_arguments_end_with_code_two(arguments, capsys):
 def test_show_lists_stages_and_programs(capsys):
     assert main(["show", "--list"]) == 0
     text = capsys.readouterr().out
-    assert all(stage.name in text for stage in STAGES)
+    assert all(stage.name in text for stage in KERNEL_STAGES)
     assert "matmul:m,n,k" in text
 
 

@@ -164,7 +164,7 @@ def test_versions_are_found_in_the_cache(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("something is compiled")
 
-    monkeypatch.setattr("tilewright.model.assemble.assemble", refuse)
+    monkeypatch.setattr("tilewright.pipeline.model.ModelPipeline._plan", refuse)
     assert run_both().by_reference == ()
 
 

@@ -1,4 +1,4 @@
-"""The path from a tensor program to a kernel, as an ordered table of named stages.
+"""The path of a tensor program to a kernel, as an ordered table of named stages.
 
     program → scheduled → lower_blocks → … → expand_math → llvm → kernel
                                                             ├──→ assembly
@@ -9,26 +9,30 @@ Every stage leaves an artefact that can be looked at, written to a file, edited,
     pipeline = Pipeline(Target.host())
     text = pipeline.run(func, until="llvm").text
     kernel = pipeline.resume("llvm", edited_text).value
+
+`tw.build` asks it for a callable, the kernels of a model (`model/kernels.py`) are what `compiled`
+gives: object code with its interface.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import Code, InternalError, TilewrightError, UserError
 from tilewright.intrin.features import require_features, require_functions
 from tilewright.lower import LOWERING, Lowered, lower_from
 from tilewright.lower import STAGES as LOWERING_STAGES
 from tilewright.lower.context import Context
+from tilewright.lower.in_place import in_place
 from tilewright.lower.plan_storage import plan_storage
+from tilewright.pipeline.stage import Artefact, Observer, Reached, Report, Stage, stage_named
 from tilewright.runtime import Kernel
 from tilewright.runtime.pool import require_threads
-from tilewright.schedule import Schedule, Trace
-from tilewright.schedule.draft import draft
+from tilewright.schedule import Trace
+from tilewright.schedule.source import ScheduleSource, Workload, source_of
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.contents import require_elements, updated
@@ -36,22 +40,15 @@ from tilewright.tensor.parser import parse
 from tilewright.tensor.validate import validate
 from tilewright.tensor.verify import Level, verify
 
-__all__ = ["STAGES", "Artefact", "Observer", "Pipeline", "Report", "Stage", "dump_to"]
+if TYPE_CHECKING:
+    from tilewright.llvm.interface import Interface
+    from tilewright.schedule.recipes.contraction.space import ContractionPoint
+    from tilewright.schedule.recipes.window_plan import WindowPlan
 
-K001 = Code("K001", "there is no stage `{stage}`")
+__all__ = ["KERNEL_STAGES", "Compiled", "Pipeline"]
+
 K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
-K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A stop on the path: what it comes from, the ending of its files, and what it is."""
-
-    name: str
-    source: str
-    suffix: str
-    summary: str
 
 
 def _lowering() -> tuple[Stage, ...]:
@@ -62,7 +59,7 @@ def _lowering() -> tuple[Stage, ...]:
     )
 
 
-STAGES: Final = (
+KERNEL_STAGES: Final = (
     Stage("program", "", ".tir", "tensor program as written"),
     Stage("scheduled", "program", ".tir", "tensor program after the steps of its trace"),
     *_lowering(),
@@ -73,102 +70,70 @@ STAGES: Final = (
 )
 """All stages in order."""
 
-_BY_NAME: Final = {stage.name: stage for stage in STAGES}
 
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel as object code, what its callers must know of it, and what could not be granted."""
 
-@dataclass(frozen=True, slots=True)
-class Artefact:
-    """What a stage made."""
-
-    stage: str
-    value: tir.Func | str | bytes | Kernel
-
-    @property
-    def text(self) -> str:
-        """The artefact as text; object code and kernels only describe themselves."""
-        if isinstance(self.value, bytes):
-            return f"{len(self.value)} bytes of object code"
-        return str(self.value)
-
-
-Observer = Callable[[Artefact], None]
-"""Called with every artefact as soon as it is made."""
-
-
-def dump_to(folder: Path) -> Observer:
-    """An observer that writes every artefact to a file, numbered by stage."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def dump(artefact: Artefact) -> None:
-        stage = _BY_NAME[artefact.stage]
-        path = folder / f"{STAGES.index(stage):02}-{stage.name}{stage.suffix}"
-        if isinstance(artefact.value, bytes):
-            path.write_bytes(artefact.value)
-        elif stage.suffix:
-            path.write_text(artefact.text, encoding="utf-8")
-
-    return dump
-
-
-@dataclass
-class Report:
-    """How a kernel came about: seconds by stage, the trace, and what could not be granted."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    trace: Trace | None = None
+    code: bytes
+    interface: Interface
     remarks: tuple[str, ...] = ()
 
-    @property
-    def total_seconds(self) -> float:
-        return sum(self.seconds.values())
 
-    def __str__(self) -> str:
-        rows = [f"{stage:<20}{1e3 * s:8.2f} ms" for stage, s in self.seconds.items()]
-        rows.append(f"{'total':<20}{1e3 * self.total_seconds:8.2f} ms")
-        return "\n".join([*rows, *self.remarks])
+@dataclass(frozen=True)
+class _Known:
+    """A program that runs along the path, as far as later stages ask for it."""
 
-
-class _Reached(Exception):  # noqa: N818  (a signal between two functions, not an error)
-    """The last stage that was asked for is done."""
-
-    def __init__(self, artefact: Artefact) -> None:
-        self.artefact = artefact
+    program: tir.Func
+    scheduled: tir.Func
+    updated: frozenset[str] = frozenset()
 
 
 class Pipeline:
     """Runs programs along the path for one target.
 
-    `trace` is the schedule: a `Trace`, "draft" (the analytic draft) or "none". `constants` names
-    the parameters whose arrays are known ahead, so that the draft may choose their layout.
+    `trace` is the schedule: a `Trace`, "draft" (the analytic draft), "none", or whatever else knows
+    one (`schedule/source.py`). `constants` names the parameters whose arrays are known ahead, so
+    that their layout may be chosen. `loops` are those of a contraction or a window, if they are
+    settled. A kernel
+    `of_model` is called with memory instead of arrays: only constants are packed for it, and its
+    results may be written over inputs where the program allows it.
     """
 
     def __init__(
         self,
         target: Target,
         threads: int = 1,
-        trace: Trace | str = "draft",
+        trace: Trace | str | ScheduleSource = "draft",
         constants: Iterable[str] = (),
         observers: Sequence[Observer] = (),
+        *,
+        loops: ContractionPoint | WindowPlan | None = None,
+        of_model: bool = False,
     ) -> None:
-        if not isinstance(trace, Trace) and trace not in ("draft", "none"):
-            shown = str(trace)
-            shown = shown if len(shown) < 40 else f"{shown[:40]}…"
-            hint = 'give a `Trace` (`Trace.from_json` reads one), "draft" or "none"'
-            raise UserError(K003, {"trace": shown}, hint=hint)
+        source = source_of(trace)
         require_threads(threads)
-        self.target, self.threads, self.trace = target, threads, trace
-        self.constants, self.observers = tuple(constants), tuple(observers)
+        self.target, self.threads, self.source = target, threads, source
+        self.constants, self.observers = frozenset(constants), tuple(observers)
+        self.loops, self.of_model = loops, of_model
         self.report = Report()
-        self._scheduled: tir.Func | None = None
-        self._updated: frozenset[str] = frozenset()
+        self._known: _Known | None = None
+        self._interface: Interface | None = None
 
     def run(self, func: tir.Func, until: str = "kernel") -> Artefact:
         """The artefact of stage `until` of a program."""
         return self._follow(Artefact("program", func), until)
 
+    def compiled(self, func: tir.Func) -> Compiled:
+        """Object code of a program, to be linked, with its interface."""
+        code = self.run(func, until="object").value
+        assert isinstance(code, bytes)
+        assert self._interface is not None
+        return Compiled(code, self._interface, self.report.remarks)
+
     def resume(self, stage: str, text: str, until: str = "kernel") -> Artefact:
         """The artefact of stage `until`, from the text of an earlier stage, edited or not."""
-        suffix = _find(stage).suffix
+        suffix = stage_named(stage, KERNEL_STAGES).suffix
         if suffix not in (".tir", ".ll"):
             hint = "resume from the text of a tensor program or of LLVM IR"
             raise UserError(K002, {"stage": stage, "until": until}, hint=hint)
@@ -176,13 +141,13 @@ class Pipeline:
         return self._follow(Artefact(stage, start), until)
 
     def _follow(self, start: Artefact, until: str) -> Artefact:
-        if not _leads_to(start.stage, _find(until)):
-            hint = "stages in order: " + ", ".join(stage.name for stage in STAGES)
+        if not _leads_to(start.stage, stage_named(until, KERNEL_STAGES)):
+            hint = "stages in order: " + ", ".join(stage.name for stage in KERNEL_STAGES)
             raise UserError(K002, {"stage": start.stage, "until": until}, hint=hint)
-        self.report = Report()
+        self.report, self._interface = Report(), None
         try:
             self._walk(start, until)
-        except _Reached as reached:
+        except Reached as reached:
             return reached.artefact
         raise AssertionError("a path ends at the stage that was asked for")
 
@@ -196,8 +161,8 @@ class Pipeline:
                 value = self._timed("scheduled", until, self._schedule, value)
                 stage = "scheduled"
             if stage == "scheduled":
-                self._scheduled = value
-                self._updated = frozenset(param.name for param in updated(program))
+                names = frozenset(param.name for param in updated(program))
+                self._known = _Known(program, value, names)
                 require_elements(program)
                 require_features(value, self.target)
                 require_functions(value)
@@ -209,14 +174,14 @@ class Pipeline:
         for observer in self.observers:
             observer(artefact)
         if artefact.stage == until:
-            raise _Reached(artefact)
+            raise Reached(artefact)
 
     def _timed(self, stage: str, until: str, make: Callable[..., Any], *args: object) -> Any:
         begin = time.perf_counter()
         try:
             value = make(*args)
-        except TilewrightError:
-            raise
+        except (TilewrightError, RecursionError, MemoryError):
+            raise  # the last two say that a program is too large, which is nobody's mistake
         except Exception as problem:
             facts = {"stage": stage, "problem": repr(problem)}
             program = next((a for a in args if isinstance(a, tir.Func)), None)
@@ -226,18 +191,14 @@ class Pipeline:
         return value
 
     def _schedule(self, func: tir.Func) -> tir.Func:
-        if isinstance(self.trace, Trace):
-            schedule = Schedule(func, self.trace)
-        elif self.trace == "draft":
-            schedule = draft(func, self.target, self.threads, self.constants)
-        else:
-            schedule = Schedule(func)
+        about = self.target, self.threads, self.constants, self.loops
+        schedule = self.source.schedule(Workload(func, *about))
         self.report.trace = schedule.trace
         self.report.remarks = tuple(schedule.remarks)
         return schedule.func
 
     def _lower(self, stage: str, func: tir.Func, until: str) -> tuple[tir.Func, Lowered]:
-        """The program whose parameters a caller sees, and its lowered form."""
+        """The program that goes into the lowering, and its lowered form."""
 
         def observe(name: str, made: tir.Func, seconds: float) -> None:
             self.report.seconds[name] = seconds
@@ -250,21 +211,29 @@ class Pipeline:
         else:
             lowered = plan_storage(func, Context(self.target))
         self.report.remarks += lowered.remarks
-        return self._seen_by_callers(func), lowered
+        return func, lowered
 
-    def _seen_by_callers(self, func: tir.Func) -> tir.Func:
+    def _seen_by_callers(self, func: tir.Func) -> _Known:
         """Flat programs have lost the shapes of their parameters: those of the last run fit."""
-        known = self._scheduled
-        if known is None or [p.name for p in known.params] != [p.name for p in func.params]:
-            return func
+        known = self._known
+        if known is None or [p.name for p in known.scheduled.params] != [
+            p.name for p in func.params
+        ]:
+            return _Known(func, func)
         return known
 
-    def _emit(self, scheduled: tir.Func, lowered: Lowered) -> str:
+    def _emit(self, func: tir.Func, lowered: Lowered) -> str:
         from tilewright.llvm.emit import emit
         from tilewright.llvm.interface import Interface
 
-        interface = Interface.of(scheduled, lowered, self._updated)
-        return interface.as_comment() + emit(lowered, self.target)
+        known = self._seen_by_callers(func)
+        pairs = in_place(lowered.func) if self.of_model else ()
+        packed = self.constants if self.of_model else None
+        about = known.updated, packed, pairs
+        interface = Interface.of(known.program, known.scheduled, lowered, *about)
+        self._interface = interface
+        shared = {number for pair in pairs for number in pair}
+        return interface.as_comment() + emit(lowered, self.target, shared)
 
     def _assembly(self, text: str) -> str:
         from tilewright.llvm.machine import assembly_of
@@ -281,6 +250,7 @@ class Pipeline:
         from tilewright.llvm.jit import load
 
         interface = Interface.of_text(text)
+        interface.require_callable()
         self.target.require_runs_on(Target.host())
         code = load(text, self.target)
         known = interface.has_known_scratch
@@ -314,13 +284,8 @@ def _read_llvm(text: str) -> str:
     return text
 
 
-def _find(name: str) -> Stage:
-    if name not in _BY_NAME:
-        known = ", ".join(stage.name for stage in STAGES)
-        raise UserError(K001, {"stage": name}, hint=f"stages in order: {known}")
-    return _BY_NAME[name]
-
-
 def _leads_to(start: str, until: Stage) -> bool:
     """Is `until` the stage `start`, or made from it?"""
-    return start == until.name or (bool(until.source) and _leads_to(start, _find(until.source)))
+    if start == until.name:
+        return True
+    return bool(until.source) and _leads_to(start, stage_named(until.source, KERNEL_STAGES))

@@ -1,0 +1,126 @@
+"""Where a kernel gets its schedule from: the seam between the path and whatever knows schedules.
+
+The path asks a `ScheduleSource` and nothing else, for `tw.build` and for the kernels of models
+alike. `Draft` is the analytic draft, which needs no measurement; `Fixed` is a trace that somebody
+has; `Unscheduled` leaves a program as it is written. Records of measurements are another source:
+what it has no record of, it leaves to the draft.
+
+What a source knows is part of the keys of caches: whoever adds a source gives it digests that
+change whenever its answers do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+from tilewright.errors import Code, UserError
+from tilewright.schedule.draft import draft
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.trace import Trace
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+
+if TYPE_CHECKING:
+    from tilewright.schedule.recipes.contraction.space import ContractionPoint
+    from tilewright.schedule.recipes.window_plan import WindowPlan
+
+__all__ = ["DRAFT", "Draft", "Fixed", "ScheduleSource", "Unscheduled", "Workload", "source_of"]
+
+K003 = Code("K003", "`{trace}` is not a way to schedule a program")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program to be scheduled, and what a schedule may depend on.
+
+    Parameters named in `constants` have arrays that are known ahead. `loops` are those that the
+    choice of layouts has settled, for a contraction or a window; None leaves them to the source.
+    """
+
+    program: tir.Func
+    target: Target
+    threads: int = 1
+    constants: frozenset[str] = frozenset()
+    loops: ContractionPoint | WindowPlan | None = None
+
+
+@runtime_checkable
+class ScheduleSource(Protocol):
+    """Something that knows schedules; it may be asked from several threads at once."""
+
+    @property
+    def digest(self) -> str:
+        """All that the source knows, for the keys of models; "" for the analytic draft."""
+
+    def digest_of(self, workload: Workload) -> str:
+        """What it knows of one workload, for the key of its kernel; "" if that is the draft."""
+
+    def schedule(self, workload: Workload) -> Schedule:
+        """The schedule of a program, with the trace and the remarks that belong to it."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The analytic draft: parameters come from the model of the machine."""
+
+    digest: str = ""
+
+    def digest_of(self, workload: Workload) -> str:
+        del workload
+        return self.digest
+
+    def schedule(self, workload: Workload) -> Schedule:
+        w = workload
+        return draft(w.program, w.target, w.threads, w.constants, w.loops)
+
+
+@dataclass(frozen=True)
+class Unscheduled:
+    """Programs as they are written."""
+
+    digest: str = "none"
+
+    def digest_of(self, workload: Workload) -> str:
+        del workload
+        return self.digest
+
+    def schedule(self, workload: Workload) -> Schedule:
+        return Schedule(workload.program)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """One trace, for the program that it was written for."""
+
+    trace: Trace
+
+    @property
+    def digest(self) -> str:
+        return blake2b(self.trace.to_json().encode(), digest_size=16).hexdigest()
+
+    def digest_of(self, workload: Workload) -> str:
+        del workload
+        return self.digest
+
+    def schedule(self, workload: Workload) -> Schedule:
+        return Schedule(workload.program, self.trace)
+
+
+DRAFT: Final = Draft()
+_BY_NAME: Final[dict[str, ScheduleSource]] = {"draft": DRAFT, "none": Unscheduled()}
+
+
+def source_of(trace: object) -> ScheduleSource:
+    """The source that is meant by a trace, a word or a source; K003 for anything else."""
+    if isinstance(trace, Trace):
+        return Fixed(trace)
+    if isinstance(trace, str) and trace in _BY_NAME:
+        return _BY_NAME[trace]
+    if isinstance(trace, ScheduleSource) and not isinstance(trace, type):
+        return trace
+    shown = str(trace)
+    shown = shown if len(shown) < 40 else f"{shown[:40]}…"
+    hint = 'give a `Trace` (`Trace.from_json` reads one), "draft" or "none"'
+    raise UserError(K003, {"trace": shown}, hint=hint)
