@@ -2,7 +2,7 @@
 
 A recording may be of another commit, whose `tilewright` is the one that is imported. Functions are
 therefore looked up when they are called, in one or several places: where one has moved, its new
-place is added in front of the old one. What is nowhere is missing, and said with the recording.
+place is added behind the old one, which is where it is replaced in older commits. What is nowhere is missing, and said with the recording.
 """
 
 from __future__ import annotations
@@ -22,12 +22,18 @@ ENTRY_POINTS: Final[dict[str, tuple[str, ...]]] = {
     "threads": ("tilewright.schedule.recipes.context:NOMINAL_THREADS",),
     "compile_task": ("tilewright.model.kernels:compile_task",),
     # What a recording puts itself in the place of, in the modules that call it.
-    "assemble.compile_tasks": ("tilewright.model.assemble:compile_tasks",),
+    "assemble.compile_tasks": (
+        "tilewright.model.assemble:compile_tasks",
+        "tilewright.model.compile_kernels:compile_tasks",
+    ),
     "assemble.link": ("tilewright.model.assemble:link",),
-    "kernels.draft": ("tilewright.model.kernels:draft",),
-    "kernels.lower": ("tilewright.model.kernels:lower",),
-    "kernels.emit": ("tilewright.model.kernels:emit",),
-    "kernels.object_of": ("tilewright.model.kernels:object_of",),
+    "kernels.draft": ("tilewright.model.kernels:draft", "tilewright.schedule.source:draft"),
+    "kernels.lower": ("tilewright.model.kernels:lower", "tilewright.pipeline.kernel:lower_from"),
+    "kernels.emit": ("tilewright.model.kernels:emit", "tilewright.llvm.emit:emit"),
+    "kernels.object_of": (
+        "tilewright.model.kernels:object_of",
+        "tilewright.llvm.machine:object_of",
+    ),
 }
 """Places as `module:attribute`."""
 
