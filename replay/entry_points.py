@@ -2,7 +2,8 @@
 
 A recording may be of another commit, whose `tilewright` is the one that is imported. Functions are
 therefore looked up when they are called, in one or several places: where one has moved, its new
-place is added behind the old one, which is where it is replaced in older commits. What is nowhere is missing, and said with the recording.
+place is added behind the old one, where older commits have it. What is nowhere is missing, and said
+with the recording.
 """
 
 from __future__ import annotations
