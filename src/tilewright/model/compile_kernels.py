@@ -1,18 +1,20 @@
 """Unique kernels are found in the store, or compiled once, several at a time.
 
-LLVM works outside of Python's lock.
+LLVM works outside of Python's lock, and many kernels are shared with other processes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TypeAlias
 
 from tilewright.model.kernel_plan import Planned
 from tilewright.model.kernel_store import KernelStore
+from tilewright.model.kernel_workers import KernelWorker, kernel_workers
 from tilewright.model.kernels import KernelTask, compile_task
 from tilewright.pipeline import Compiled
 from tilewright.schedule.source import DRAFT, ScheduleSource
@@ -70,24 +72,48 @@ def compile_tasks(
     """
     unique = {task.key: task for task in tasks}
 
-    def make(task: KernelTask) -> Compiled:
+    made: dict[str, Compiled] = {}
+    for key, task in unique.items():
         kernel = store.find(task) if store is not None else None
-        if kernel is None:
-            kernel = compile_task(task, target, schedules)
-            if store is not None:
-                store.keep(task, kernel)
-        return kernel
-
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        futures = {key: pool.submit(make, task) for key, task in unique.items()}
-        made: dict[str, Compiled] = {}
-        try:
-            for key, future in futures.items():
-                made[key] = future.result()
-                report(unique[key])
-        except BaseException:  # nobody waits for the rest any more
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        if kernel is not None:
+            made[key] = kernel
+            report(task)
+    missing = [task for key, task in unique.items() if key not in made]
+    for task, kernel in _compiled(missing, target, schedules):
+        made[task.key] = kernel
+        report(task)
+        if store is not None:
+            store.keep(task, kernel)
     if store is not None:
         store.tidy()
-    return made
+    return {key: made[key] for key in unique}
+
+
+def _compiled(
+    tasks: Sequence[KernelTask], target: Target, schedules: ScheduleSource
+) -> Iterator[tuple[KernelTask, Compiled]]:
+    """Kernels, by the threads of this process and, if there are many, by other processes."""
+    helped = len(tasks) if schedules is DRAFT else 0
+    with kernel_workers(target, helped) as workers:
+        # Beside others, one thread of this process: more would wait for Python's lock.
+        own = 1 if workers else os.cpu_count() or 1
+        idle: SimpleQueue[KernelWorker | None] = SimpleQueue()
+        for maker in (*workers, *[None] * own):
+            idle.put(maker)
+
+        def make(task: KernelTask) -> Compiled:
+            worker = idle.get()
+            try:
+                kernel = None if worker is None else worker.compiled(task)
+                return kernel or compile_task(task, target, schedules)
+            finally:
+                idle.put(worker)
+
+        with ThreadPoolExecutor(max_workers=len(workers) + own) as pool:
+            futures = {pool.submit(make, task): task for task in tasks}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BaseException:  # nobody waits for the rest any more
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise

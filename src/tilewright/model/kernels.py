@@ -28,7 +28,7 @@ from tilewright.tensor.stored import Layout
 from tilewright.tensor.structural import structural_hash
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["KernelTask", "compile_task", "pipeline_of", "task_of"]
+__all__ = ["KernelTask", "compile_task", "name_of", "pipeline_of", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,10 @@ def pipeline_of(
 
 def compile_task(task: KernelTask, target: Target, schedules: ScheduleSource = DRAFT) -> Compiled:
     """The object code of one program, scheduled by a source, and its interface."""
-    program = task.program.with_fields(name=_name_of(task))
+    program = task.program.with_fields(name=name_of(task))
     return pipeline_of(task, target, schedules).compiled(program)
 
 
-def _name_of(task: KernelTask) -> str:
+def name_of(task: KernelTask) -> str:
     """A name that no other kernel of an image has."""
     return f"k{blake2b(task.key.encode(), digest_size=10).hexdigest()}"

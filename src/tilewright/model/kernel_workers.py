@@ -1,0 +1,99 @@
+"""Processes that compile kernels beside this one.
+
+Two thirds of the work on a kernel are Python (schedule, lowering, text for LLVM), and Python runs
+one thread of a process at a time. So a model with many kernels has helpers on the other
+processors. Programs go there as text, which parses back to an equal program; kernels come back as
+bytes. A helper that cannot be had, or dies, is no error: its share is compiled here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from tilewright.model.kernel_store import decode
+from tilewright.model.kernels import KernelTask, name_of
+from tilewright.pipeline import Compiled
+from tilewright.runtime.pool import usable_cpus
+from tilewright.target import Target
+
+__all__ = ["FEWEST_KERNELS", "KernelWorker", "kernel_workers"]
+
+FEWEST_KERNELS: Final = 16
+"""With fewer kernels to compile, starting a process takes longer than it saves."""
+
+MOST_WORKERS: Final = 7
+"""A worker holds about 100 MB."""
+
+PACKAGE_FOLDER: Final = Path(__file__).parents[2]
+
+
+class KernelWorker:
+    """A process that compiles one kernel after another."""
+
+    def __init__(self, target: Target) -> None:
+        paths = [str(PACKAGE_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tilewright.model.kernel_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        self._send(target.to_dict())
+
+    def compiled(self, task: KernelTask) -> Compiled | None:
+        """The kernel of a task; None if the process cannot make it, or is gone."""
+        from tilewright.model.kernel_worker import LENGTH
+
+        point = task.loops
+        request = {
+            "program": str(task.program.with_fields(name=name_of(task))),
+            "threads": task.threads,
+            "constants": sorted(task.constants),
+            "point": None if point is None else [type(point).__name__, asdict(point)],
+        }
+        try:
+            self._send(request)
+            assert self._process.stdout is not None
+            head = self._process.stdout.read(LENGTH.size)
+            data = self._process.stdout.read(LENGTH.unpack(head)[0]) if head else b""
+            return decode(data) if data else None
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                assert stream is not None
+                stream.close()
+
+    def _send(self, message: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+
+@contextmanager
+def kernel_workers(target: Target, kernels: int) -> Iterator[list[KernelWorker]]:
+    """Helpers for so many kernels: one for each other processor, or none."""
+    count = min(usable_cpus() - 1, MOST_WORKERS, kernels // FEWEST_KERNELS * MOST_WORKERS)
+    workers: list[KernelWorker] = []
+    try:
+        for _ in range(count):
+            with suppress(OSError):
+                workers.append(KernelWorker(target))
+        yield workers
+    finally:
+        for worker in workers:
+            worker.close()
