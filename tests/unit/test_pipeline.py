@@ -186,6 +186,20 @@ def test_text_of_a_program_that_arrays_cannot_call():
         pipeline().resume("llvm", text)
 
 
+def test_text_of_a_layout_that_arrays_cannot_have():
+    """A size that the layout names is no dimension any more."""
+    n = size("n")
+    x = placeholder("X", (n, 1))
+    program = func("same", [x], [compute("Y", (n, 1), lambda i, j: x[i, j])])
+    schedule = Schedule(program)
+    schedule.layout_fuse("X", 0, 2)
+    schedule.layout_pad("X", 0, 1, 1)
+    text = pipeline(trace=schedule.trace).run(program, until="llvm").text
+    assert Interface.of_text(text).params[0].shape == ("n + 2",)
+    with raises_code("V301", text="`n + 2`"):
+        pipeline().resume("llvm", text)
+
+
 def test_object_code_of_a_model_has_its_interface():
     x = placeholder("X", (8,))
     program = func("double", [x], [compute("Y", (8,), lambda i: x[i] * 2.0)])

@@ -43,6 +43,7 @@ examples of models:
   tilewright show model.onnx --until plan     a stage: see --list for all
   tilewright show model.onnx --all out/       every stage
   tilewright show model.onnx --kernel 3 --until llvm   a kernel at a stage
+  tilewright show model.onnx --kernel 3 --measure      its time, alone
   tilewright show model.tw --json             a compiled model, for programs
 
 examples of tensor programs:
@@ -102,6 +103,9 @@ def add_to(commands: Any) -> None:
         "--kernel", type=int, default=None, metavar="N",
         help="this kernel alone, at the stage of --until (default: scheduled)",
     )  # fmt: skip
+    models.add_argument(
+        "--measure", action="store_true", help="run kernels one by one, outside of their model"
+    )
     add_settle_argument(models)
     models.add_argument("--no-cache", action="store_true", help="compile every kernel anew")
     add_input_arguments(models)

@@ -17,6 +17,7 @@ from tilewright.cli.inputs import values_of
 from tilewright.cli.models import is_compiled, require_file
 from tilewright.cli.output import line, paragraph, say, say_json, screen_width
 from tilewright.cli.progress import ProgressLine
+from tilewright.cli.show_kernel import described
 from tilewright.cli.show_kernels import arranged, kernel_rows, kernels_text, measured_host
 from tilewright.cli.show_layouts import layouts_text
 from tilewright.cli.show_memory import memory_facts, memory_text
@@ -26,10 +27,10 @@ from tilewright.cli.show_stages import (
     model_at_stage,
     print_kernels,
     print_stage,
+    print_times,
 )
 from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import Code, UserError
-from tilewright.graph.ir import Value
 from tilewright.layouts.show import Overview, overview
 from tilewright.model.compilation import Chosen, Compilation, NotCompiled, Unsettled
 from tilewright.model.compiler import (
@@ -40,7 +41,7 @@ from tilewright.model.compiler import (
     compile_parts,
     require_layouts,
 )
-from tilewright.model.info import TensorInfo, type_name
+from tilewright.model.info import TensorInfo
 from tilewright.model.limits import Limits, step_times
 from tilewright.model.module import Module, load_module
 from tilewright.model.settled import SettledModule, settled_values
@@ -50,8 +51,6 @@ from tilewright.runtime.cache import default_caches
 from tilewright.runtime.profile import Profile
 from tilewright.shown import counted, shown
 from tilewright.target import Target
-from tilewright.tensor import ir as tir
-from tilewright.tensor.printer import print_node
 from tilewright.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -125,7 +124,8 @@ def _print_stages(
     if not is_about_kernels(arguments):
         return print_stage(artefact, report, arguments)
     assert isinstance(value, PlannedModel)
-    return print_kernels(value, how, arguments)
+    show = print_times if arguments.measure else print_kernels
+    return show(value, how, arguments)
 
 
 def _compiled(made: Made | NotCompiled, path: Path) -> Made:
@@ -179,8 +179,8 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
     head = {
         "name": graph.name,
         "threads": arguments.threads or default_threads(),
-        "inputs": [_described(value.name, value) for value in graph.inputs],
-        "outputs": [_described(name, value) for name, value in pairs],
+        "inputs": [described(value.name, value).to_dict() for value in graph.inputs],
+        "outputs": [described(name, value).to_dict() for name, value in pairs],
         "by_reference": [node.to_dict() for node in chosen.about.by_reference],
     }
     layouts = _overview(chosen)
@@ -190,13 +190,6 @@ def _print_layouts(chosen: Chosen, arguments: argparse.Namespace) -> int:
         text = _head_text(head, chosen.about.by_reference)
         say(f"{text}\n\n{layouts_text(layouts, screen_width())}")
     return 0
-
-
-def _described(name: str, value: Value) -> dict[str, Any]:
-    """An input or output of a graph, as of a compiled model."""
-    numbers = [(tir.int_value(dim), dim) for dim in value.shape]
-    shape = tuple(print_node(dim) if number is None else number for number, dim in numbers)
-    return TensorInfo(name, value.dtype, shape, type_name(value.dtype)).to_dict()
 
 
 def _overview(chosen: Chosen) -> Overview:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.cli.output import say, say_json
 from tilewright.cli.progress import ProgressLine
+from tilewright.cli.show_kernel import kernel_title, measured, measured_text
 from tilewright.cli.writing import stage_writer
 from tilewright.errors import Code, UserError
 from tilewright.model.compiler import Compiling
@@ -15,14 +16,14 @@ from tilewright.model.listing import labels_of
 from tilewright.pipeline import KERNEL_STAGES, MODEL_STAGES, Artefact, ModelPipeline, Report
 from tilewright.pipeline.model import PlannedModel
 from tilewright.pipeline.stage import stage_named
-from tilewright.shown import shown
 
 if TYPE_CHECKING:
     from tilewright.frontend.onnx.settled import Settled
     from tilewright.model.kernel_plan import Planned
     from tilewright.model.sources import Source
 
-__all__ = ["is_about_kernels", "is_about_stages", "model_at_stage", "print_kernels", "print_stage"]
+__all__ = ["is_about_kernels", "is_about_stages", "model_at_stage", "print_kernels"]
+__all__ += ["print_stage", "print_times"]
 
 K047 = Code("K047", "`{model}` has no kernel `{kernel}`")
 
@@ -30,13 +31,13 @@ K047 = Code("K047", "`{model}` has no kernel `{kernel}`")
 def is_about_stages(arguments: argparse.Namespace) -> bool:
     """Whether a stage of the path is asked for, and not what runs at its end."""
     asked = arguments.until, arguments.folder, arguments.kernel
-    return any(wish is not None for wish in asked)
+    return arguments.measure or any(wish is not None for wish in asked)
 
 
 def is_about_kernels(arguments: argparse.Namespace) -> bool:
     """Whether that is a stage of single kernels; K001 if there is none of the name."""
     if arguments.until is None:
-        return arguments.kernel is not None
+        return arguments.measure or arguments.kernel is not None
     stage = stage_named(arguments.until, (*MODEL_STAGES, *KERNEL_STAGES))
     return stage in KERNEL_STAGES
 
@@ -75,9 +76,23 @@ def print_kernels(model: PlannedModel, how: Compiling, arguments: argparse.Names
         text, labels = _text(number, task, how, until, arguments), list(every[number])
         kernels.append({"kernel": number, "labels": labels, "text": text})
         if not arguments.json and text is not None:
-            say(f"# kernel {number}: {', '.join(map(shown, labels))}\n{text}\n")
+            say(f"{kernel_title(number, labels)}\n{text}\n")
     if arguments.json:
         say_json({"stage": until, "kernels": kernels})
+    return 0
+
+
+def print_times(model: PlannedModel, how: Compiling, arguments: argparse.Namespace) -> int:
+    """How long kernels of a model take, each alone."""
+    planned, kernels = model.planned, []
+    every = labels_of(planned)
+    for number in _wanted(planned, arguments.kernel):
+        facts = measured(planned, number, every[number], how, arguments)
+        kernels.append(facts)
+        if not arguments.json:
+            say(f"{measured_text(facts)}\n")
+    if arguments.json:
+        say_json({"kernels": kernels})
     return 0
 
 

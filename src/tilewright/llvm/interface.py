@@ -145,7 +145,7 @@ class Interface:
             _text(data["name"]),
             _text(data["symbol"]),
             _text(data["scratch"]),
-            tuple(_spec_of(entry) for entry in data["params"]),
+            tuple(_spec_of(entry, data["sizes"]) for entry in data["params"]),
             tuple(tuple(map(_text, entry[4])) for entry in data["params"]),
             tuple(map(_text, data["sizes"])),
             tuple(map(_number, data["order"])),
@@ -243,10 +243,11 @@ def _dimension(size: int | tir.Expr) -> int | str:
     return print_node(size)
 
 
-def _spec_of(entry: list[Any]) -> ParamSpec:
+def _spec_of(entry: list[Any], sizes: Iterable[str]) -> ParamSpec:
+    """A parameter from its data; layout steps may name sizes that are no dimensions by now."""
     name, dtype, shape, role, layout = entry
     extents: Shape = tuple(shape)
-    known = {size: tir.Var(size) for size in extents if isinstance(size, str)}
+    known = {size: tir.Var(size) for size in (*sizes, *extents) if isinstance(size, str)}
     dims = tuple(known[d] if isinstance(d, str) else tir.Const(d) for d in extents)
     steps = tuple(parse_step(text, known.__getitem__) for text in layout)
     is_output, is_updated = ROLES[role]

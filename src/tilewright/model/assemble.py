@@ -13,13 +13,12 @@ from tilewright.graph.guards import Guard
 from tilewright.graph.ir import Array, Graph, Meeting, Value
 from tilewright.graph.ops.host import Host
 from tilewright.graph.sizes import dims_equal, product, variables
-from tilewright.llvm.interface import Interface
 from tilewright.llvm.link import link
 from tilewright.model import steps as planned
 from tilewright.model.compile_kernels import Count, Kernels, compile_kernels
 from tilewright.model.kernel_plan import plan_kernels
 from tilewright.model.kernel_store import KernelStore
-from tilewright.model.kernels import KernelTask
+from tilewright.model.kernels import KernelTask, kernel_code
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
 from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
@@ -141,7 +140,7 @@ class _Assembler:
 
     def run(self) -> Assembled:
         image = link([c.code for c in self.compiled.values()])
-        codes = tuple(self._kernel(i, image.symbols) for i in self.interfaces.values())
+        codes = tuple(kernel_code(i, image.symbols) for i in self.interfaces.values())
         inputs = tuple(self._input(value) for value in self.graph.inputs)
         for var in self.plan.segments:
             self.sizes.bind(var)
@@ -311,17 +310,6 @@ class _Assembler:
         defines = tuple((self.sizes.number(var), k, axis) for var, k, axis in step.defines)
         number = len(self.functions) - 1
         return rt.Host(number, inputs, outputs, defines, step.node.label)
-
-    def _kernel(self, interface: Interface, symbols: dict[str, int]) -> rt.KernelCode:
-        known = interface.has_known_scratch
-        return rt.KernelCode(
-            interface.symbol,
-            symbols[interface.symbol],
-            interface.parallel,
-            interface.shared_bytes or 0 if known else 0,
-            interface.local_bytes or 0 if known else 0,
-            -1 if known else symbols[interface.scratch_symbol],
-        )
 
     # ---- buffers
 

@@ -89,6 +89,40 @@ def test_no_kernel_is_compiled_to_look_at_one(model, monkeypatch, capsys):
     assert "kernel_0" in capsys.readouterr().out
 
 
+def test_a_kernel_is_measured_alone(model, capsys):
+    command = ["show", model, "--kernel", "1", "--measure", "--size", "rows=5", "--threads", "1"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("# kernel 1: product\n")
+    assert "GFLOP/s" in text
+    assert "for rows = 5 (" in text
+    assert main([*command, "--json"]) == 0
+    (facts,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert facts["sizes"] == {"rows": 5}
+    assert (facts["kernel"], facts["flops"]) == (1, 2 * 5 * 8 * 4)
+    assert facts["moved_bytes"] == 4 * (5 * 8 + 8 * 4 + 5 * 4)
+    assert 0 < facts["best_s"] <= facts["time_s"]
+
+
+def test_all_kernels_are_measured_one_by_one(model, capsys):
+    assert main(["show", model, "--measure", "--json"]) == 0
+    kernels = json.loads(capsys.readouterr().out)["kernels"]
+    assert [facts["labels"] for facts in kernels] == [["relu"], ["product"]]
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        (["--kernel", "7"], "K047"),
+        (["--size", "cols=3"], "K042"),
+        (["--target", "aarch64"], "T004"),
+    ],
+)
+def test_measuring_is_refused(model, more, code, capsys):
+    assert main(["show", model, "--measure", *more]) == 1
+    assert code in capsys.readouterr().err
+
+
 def test_an_unknown_stage_is_refused_with_those_of_models(model, capsys):
     assert main(["show", model, "--until", "group"]) == 1
     error = capsys.readouterr().err

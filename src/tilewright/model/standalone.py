@@ -1,0 +1,186 @@
+"""One kernel of a model alone: built, run and timed outside of the model that it belongs to.
+
+It is a program of one step, and runs the way that models do: what it takes here is what it takes
+there, but for what lies in the caches. Its arrays are those that its program names, made up where
+nobody has them: activations in the layout in which the model stores them (with zeros in borders),
+constants plain, and packed as the schedule wants them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tilewright.dtypes import DType, dtype_of
+from tilewright.graph.ir import Array, Value
+from tilewright.graph.sizes import evaluate_size, variables
+from tilewright.llvm.link import link
+from tilewright.model.kernels import KernelTask, compile_task, kernel_code
+from tilewright.pipeline import Compiled
+from tilewright.runtime import program as rt
+from tilewright.runtime.arrays import empty
+from tilewright.runtime.executable import Executable
+from tilewright.runtime.image import Image
+from tilewright.runtime.sizes import constant
+from tilewright.schedule.source import DRAFT, ScheduleSource
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.layout import Fuse
+from tilewright.tensor.packing import Packing
+from tilewright.tensor.regions import sizes as program_sizes
+
+__all__ = ["USUAL_SIZE", "Standalone", "sizes_of", "standalone"]
+
+USUAL_SIZE: Final = 64
+"""A symbolic size of which nobody says anything; kernels are planned for as much."""
+
+Sizes = Mapping[tir.Var, int]
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """A kernel that can be called; `sizes` are those of the graph, by which shapes are known."""
+
+    task: KernelTask
+    compiled: Compiled
+    executable: Executable
+    sizes: Sizes
+
+    @property
+    def program_sizes(self) -> dict[tir.Var, int]:
+        """The sizes of the tensor program, as the interpreter takes them."""
+        names = program_sizes(self.task.program)
+        values = (evaluate_size(size, self.sizes) for size in self.task.sizes)
+        return dict(zip(names, values, strict=True))
+
+    def arrays(self, seed: int = 0) -> dict[str, Array]:
+        """Arrays for all inputs of the program, made up."""
+        rng, found = np.random.default_rng(seed), {}
+        for number, param in enumerate(self.task.program.params):
+            spec = self.compiled.interface.params[number]
+            if not spec.is_output:
+                shape = _shape(param, self.program_sizes)
+                value = None if param.name in self.task.constants else self.task.params[number]
+                found[param.name] = _made_up(rng, param.dtype, shape, value, self.sizes)
+        return found
+
+    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The results of the program by name, stored as the model stores them."""
+        results = self.executable.run(self._packed(arrays))
+        ports = self.executable.program.outputs
+        return {port.name: array for port, array in zip(ports, results, strict=True)}
+
+    def times_ns(self, arrays: Mapping[str, Array], runs: int = 10) -> list[int]:
+        """How long the kernel took in each of some runs, calls and packing not included."""
+        feeds = self._packed(arrays)
+        self.executable.run(feeds)
+        profiles = (self.executable.profile(feeds) for _ in range(runs))
+        return [sum(event.time_ns for event in profile.events) for profile in profiles]
+
+    def _packed(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The arrays as the kernel reads them, on addresses that models have."""
+        packings = self.compiled.interface.packings
+        names = [param.name for param in self.task.program.params]
+        return {
+            name: _aligned(packing.pack(array) if packing is not None else array)
+            for name, array in arrays.items()
+            for packing in (packings.get(names.index(name)),)
+        }
+
+
+def standalone(
+    task: KernelTask,
+    target: Target,
+    sizes: Mapping[str, int] | None = None,
+    threads: int = 1,
+    schedules: ScheduleSource = DRAFT,
+) -> Standalone:
+    """Build one kernel; `sizes` gives symbolic sizes of the graph by name."""
+    target.require_runs_on(Target.host())
+    compiled = compile_task(task, target, schedules)
+    known = sizes_of(task, sizes or {})
+    image = link([compiled.code])
+    program = _program(task, compiled, image.symbols, known)
+    executable = Executable(program, Image.from_bytes(image.code), threads=threads)
+    return Standalone(task, compiled, executable, known)
+
+
+def sizes_of(task: KernelTask, given: Mapping[str, int]) -> dict[tir.Var, int]:
+    """All sizes of the graph that a kernel depends on: those given by name, others as usual."""
+    shapes = [dim for value in task.params for dim in value.shape]
+    return {var: given.get(var.name, USUAL_SIZE) for var in variables([*task.sizes, *shapes])}
+
+
+def _program(
+    task: KernelTask, compiled: Compiled, symbols: Mapping[str, int], sizes: Sizes
+) -> rt.Program:
+    """A program that calls the kernel once, for these sizes."""
+    interface, own = compiled.interface, program_sizes(task.program)
+    values = [evaluate_size(size, sizes) for size in task.sizes]
+    known = dict(zip(own, values, strict=True))
+    buffers: list[rt.Buffer] = []
+    ports: dict[rt.Place, list[rt.Port]] = {rt.Place.INPUT: [], rt.Place.OUTPUT: []}
+    for number, (param, spec) in enumerate(zip(task.program.params, interface.params, strict=True)):
+        shape = _stored_shape(_shape(param, known), interface.packings.get(number))
+        place = rt.Place.OUTPUT if spec.is_output else rt.Place.INPUT
+        size_bytes = int(np.prod(shape, dtype=np.int64)) * param.dtype.size_bytes
+        buffers.append(rt.Buffer(param.name, place, constant(size_bytes)))
+        ports[place].append(rt.Port(param.name, param.dtype, shape, shape, number))
+    return rt.Program(
+        interface.name,
+        tuple(ports[rt.Place.INPUT]),
+        tuple(ports[rt.Place.OUTPUT]),
+        tuple(rt.Size(v.name, constant(n)) for v, n in zip(own, values, strict=True)),
+        tuple(buffers),
+        (kernel_code(interface, symbols),),
+        (rt.Call(0, tuple(range(len(buffers))), interface.size_order, label=interface.name),),
+    )
+
+
+def _shape(param: tir.Buffer, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(evaluate_size(dim, sizes) for dim in param.shape)
+
+
+def _stored_shape(shape: tuple[int, ...], packing: Packing | None) -> tuple[int, ...]:
+    for step in () if packing is None else packing.steps:
+        shape = tuple(int(dim) for dim in step.shape(shape))
+    return shape
+
+
+def _made_up(
+    rng: np.random.Generator,
+    dtype: DType,
+    shape: tuple[int, ...],
+    value: Value | None,
+    sizes: Sizes,
+) -> Array:
+    """An array as a model would store it: what surrounds an image is zero."""
+    if value is None or not value.layout:
+        return _values(rng, dtype, shape)
+    array = _values(rng, dtype, tuple(evaluate_size(dim, sizes) for dim in value.shape))
+    for step in value.layout:
+        if isinstance(step, Fuse):
+            known = (evaluate_size(tir.as_index(dim), sizes) for dim in step.sizes)
+            step = Fuse(step.dim, tuple(known))
+        array = step.pack(array)
+    return np.ascontiguousarray(array).reshape(shape)
+
+
+def _values(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Small numbers; integers that may be places of elements are zero, which always exists."""
+    if dtype.is_bool:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if dtype.is_float:
+        return rng.uniform(-1, 1, shape).astype(dtype.numpy)
+    narrow = dtype.size_bytes < 4
+    return rng.integers(0, 6 if narrow else 1, shape).astype(dtype.numpy)
+
+
+def _aligned(array: Array) -> Array:
+    """A copy on an address that the memory of models has."""
+    copy = empty(array.shape, dtype_of(array.dtype))
+    copy[...] = array
+    return copy
