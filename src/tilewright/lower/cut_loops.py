@@ -151,7 +151,7 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if _belongs_inside(comparison, loop, inner):
             continue
         cut = _condition_cut(comparison, loop, inner, analyzer)
-        if cut is None:
+        if cut is None or _is_left_to_lanes(cut, comparison, loop, inner):
             continue
         new = [part for piece in pieces for part in _cut(loop, piece, cut, analyzer)]
         weight = max(_weight(piece.body) for piece in new)
@@ -206,6 +206,23 @@ def _belongs_inside(comparison: tir.Compare, loop: tir.For, inner: Loops) -> boo
     stages = [s for s in walk_stmts(loop.body) if type(s) is tir.For and s.var in wanted]
     serial = [s for s in stages if s.kind is tir.LoopKind.SERIAL]
     return bool(serial) and 2 * _weight(serial[-1]) < _weight(loop.body)
+
+
+def _is_left_to_lanes(cut: Cut, comparison: tir.Compare, loop: tir.For, inner: Loops) -> bool:
+    """Is it better asked by vectors that are a small part of this loop's body?
+
+    Where a symbolic size ends in the midst of a vector, copies into and out of register tiles ask.
+    The tiles themselves need not, and nothing tells the cut that no piece lies behind the end.
+    """
+    if all(forms.const_of(border) is not None for border in cut.borders):
+        return False
+    asking = {var for var, _ in inner} & free_vars(comparison)
+    vectors = [
+        s
+        for s in walk_stmts(loop.body)
+        if type(s) is tir.For and s.kind is tir.LoopKind.VECTOR and s.var in asking
+    ]
+    return bool(vectors) and 2 * _weight(vectors[-1]) < _weight(loop.body)
 
 
 def _condition_cut(

@@ -15,7 +15,7 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.visit import free_vars, replace_node, substitute
 
-__all__ = ["Tiles", "split"]
+__all__ = ["Tiles", "is_multiple", "split"]
 
 Tiles = int | tuple[int, ...] | tuple[tuple[int, int], ...]
 """A tile size, tile sizes from large to small, or (tile size, number of tiles) pairs in order."""
@@ -31,7 +31,8 @@ def split(func: tir.Func, loop: tir.For, tiles: Tiles) -> Edit:
 
     A tile size that does not divide the extent leaves one shorter tile at the end, or tiles of one
     where the extent is symbolic. A list of sizes takes as many of each as fit in what is left: `n`
-    by [8, 4, 1]. The new loops are called `i_0` (tiles) and `i_1` (inside a tile).
+    by [8, 4, 1], or `n * 4` by [8, 4]. The new loops are called `i_0` (tiles) and `i_1` (inside a
+    tile).
 
     Before:  for i in range(128): S(i)
     After:   for t in range(22): for j in range(size(t)): S(start(t) + j)     (20×6 + 2×4)
@@ -89,9 +90,18 @@ def _descending(func: tir.Func, loop: tir.For, lengths: tuple[int, ...]) -> tir.
     if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
         raise _differs(func, loop, lengths[0])
     cover = _tidy(covers.descending(loop.extent, lengths))
-    if lengths[-1] != 1 and (extent is None or covers.total(cover) != loop.extent):
+    if extent is None:
+        fills = is_multiple(loop.extent, lengths[-1])
+    else:
+        fills = covers.total(cover) == loop.extent
+    if not fills:
         raise _does_not_fill(func, loop, cover)
     return cover
+
+
+def is_multiple(extent: tir.Expr, size: int) -> bool:
+    """Whether tiles of this size surely fill the extent: `(n + 7) // 8 * 8` by 8."""
+    return size == 1 or Analyzer().prove((extent % size).eq(0)) is True
 
 
 def _tidy(cover: tir.Cover) -> tir.Cover:
@@ -148,7 +158,7 @@ def _does_not_fill(func: tir.Func, loop: tir.For, cover: tir.Cover) -> ScheduleE
     if extent is None or filled is None:
         found = " and ".join(str(length) for length, _ in cover.segments)
         facts = {"expected": "tiles that fill any extent", "found": f"tiles of {found}"}
-        hint = "give one tile size, or sizes from large to small that end with 1"
+        hint = "give one tile size, or sizes from large to small whose last fills any rest, as 1 does"
     else:
         rest = extent - filled
         parts = [f"{tir.int_value(n)}×{length}" for length, n in cover.segments]

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tilewright.dtypes import index
+from tilewright.schedule.primitives.split import is_multiple
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -28,6 +29,7 @@ __all__ = [
     "lanes_of",
     "parallelize",
     "split_for_vectors",
+    "tile_sizes",
     "vector_tail",
     "work_of",
 ]
@@ -45,6 +47,9 @@ blocks and layouts, and what many threads prefer (small tiles) would slow few of
 
 # Below this many predicted cycles a kernel runs on one thread: waking another costs about as much.
 PARALLEL_CYCLES = 15_000
+
+# Up to so many vectors side by side, what is left over of columns has a tile of its own width.
+_EXACT_VECTORS = 4
 
 
 @dataclass(frozen=True)
@@ -121,9 +126,29 @@ def vector_tail(context: Context, loop: str, lanes: int, vectors: int) -> tuple[
 
 
 def split_for_vectors(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str, str]:
-    """Tiles of so many vectors; what a symbolic extent leaves over goes by single vectors first."""
+    """Tiles of so many vectors; what a symbolic extent leaves over goes by single vectors first.
+
+    If it is whole vectors for sure, one tile takes all that are left over.
+    """
     tiles: int | list[int] = lanes * vectors
-    if extent_of(context, loop) is None:
+    extent = context.schedule.loop(loop).extent
+    if tir.int_value(extent) is None and is_multiple(extent, lanes):
+        tiles = [lanes * n for n in tile_sizes(vectors, _EXACT_VECTORS)]
+    elif tir.int_value(extent) is None:
         tiles = sorted({lanes * vectors, lanes, 1}, reverse=True)
     outer, inner = context.schedule.split(loop, tiles)
     return str(outer), str(inner)
+
+
+def tile_sizes(largest: int, exact: int) -> tuple[int, ...]:
+    """Tile sizes that cover any extent: the largest, and fewer the smaller they are.
+
+    Every size is a micro-kernel of its own to compile. Up to `exact`, what is left over has a tile
+    of its own size; of larger ones it takes two or three.
+    """
+    if largest <= exact:
+        return tuple(range(largest, 0, -1))
+    sizes = [largest]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // 2))
+    return tuple(sizes)

@@ -39,17 +39,19 @@ def pad_columns(
     *,
     is_constant: bool,
 ) -> str | None:
-    """Let zeros stand behind the last column, so that every vector is full."""
+    """Let zeros stand behind the last column, so that every vector is full.
+
+    Columns that no vector fills would go one by one, each with the walk of a whole panel.
+    """
     s = context.schedule
     right = roles.right.buffer
     columns = tir.int_value(right.shape[dimension])
-    if columns is None:
-        return epilogue
-    missing = -columns % plan.tile_columns
-    if missing and is_constant:
-        s.layout_pad(right.name, dim=dimension, before=0, after=missing)
-    if columns % plan.lanes == 0:
-        return epilogue
+    if columns is not None:
+        missing = -columns % plan.tile_columns
+        if missing and is_constant:
+            s.layout_pad(right.name, dim=dimension, before=0, after=missing)
+        if columns % plan.lanes == 0:
+            return epilogue
     column = vector_iterator(roles)
     multiples = [plan.lanes if p == column else 1 for p in range(len(roles.block.iters))]
     crop = names_of(s.pad_einsum(block, padding=multiples))[-1]
