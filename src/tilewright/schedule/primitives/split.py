@@ -158,7 +158,9 @@ def _does_not_fill(func: tir.Func, loop: tir.For, cover: tir.Cover) -> ScheduleE
     if extent is None or filled is None:
         found = " and ".join(str(length) for length, _ in cover.segments)
         facts = {"expected": "tiles that fill any extent", "found": f"tiles of {found}"}
-        hint = "give one tile size, or sizes from large to small whose last fills any rest, as 1 does"
+        hint = (
+            "give one tile size, or sizes from large to small whose last fills any rest, as 1 does"
+        )
     else:
         rest = extent - filled
         parts = [f"{tir.int_value(n)}×{length}" for length, n in cover.segments]
