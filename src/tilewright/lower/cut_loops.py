@@ -30,10 +30,12 @@ from tilewright.lower import fold, forms
 from tilewright.lower.accesses import conjuncts
 from tilewright.lower.conditions import comparisons, spans
 from tilewright.lower.context import Context
+from tilewright.lower.counts import counted
 from tilewright.lower.digit_cases import chosen_by_digit, digit_cases
 from tilewright.lower.extremes import Loops
 from tilewright.lower.forms import Form
 from tilewright.lower.lower_tiles import tile_borders, tile_facts
+from tilewright.lower.quasi_linear import bounds_of
 from tilewright.lower.simplify import analyzer_of, simplified, simplified_within
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
@@ -107,10 +109,20 @@ def _part(loop: tir.For, piece: Piece, analyzer: Analyzer, copies: int) -> tir.S
     start = forms.expr_of(piece.start)
     if tir.int_value(extent) == 1:
         return _statement(fold.copied(piece.body, {loop.var: start}), analyzer, copies)
+    if loop.kind is tir.LoopKind.SERIAL and _is_single(piece):
+        some = fold.fold_binary(tir.Lt, tir.Const(0), extent)
+        alone = _statement(fold.copied(piece.body, {loop.var: start}), analyzer, copies)
+        return fold.branch(some, alone, None)
     var = tir.Var(loop.var.name)
     body = fold.copied(piece.body, {loop.var: fold.fold_binary(tir.Add, start, var)})
     new = tir.For(var, extent, body, loop.kind, loop.notes)
     return _hoisted(new, _statement(body, analyzer.bind(var, extent), copies))
+
+
+def _is_single(piece: Piece) -> bool:
+    """Is it one iteration at most? The tile that is not full, for example."""
+    found = bounds_of(counted(forms.expr_of(forms.minus(piece.end, piece.start))))
+    return found is not None and found[1] <= 1
 
 
 def _selected(loop: tir.For, pieces: Sequence[Piece], analyzer: Analyzer, copies: int) -> tir.Stmt:
@@ -118,8 +130,7 @@ def _selected(loop: tir.For, pieces: Sequence[Piece], analyzer: Analyzer, copies
     result: tir.Stmt | None = None
     for piece in reversed(pieces):
         start, end = forms.expr_of(piece.start), forms.expr_of(piece.end)
-        alone = forms.const_of(forms.minus(piece.end, piece.start)) == 1
-        body = fold.copied(piece.body, {loop.var: start} if alone else {})
+        body = fold.copied(piece.body, {loop.var: start} if _is_single(piece) else {})
         here = analyzer.bind(loop.var, loop.extent)
         for known in (tir.Le(start, loop.var), tir.Lt(loop.var, end)):
             here = here.assume(known)
@@ -300,9 +311,9 @@ def _clamped(border: Form, piece: Piece, analyzer: Analyzer) -> Form:
 def _at_most(a: Form, b: Form, analyzer: Analyzer) -> bool:
     """Is a ≤ b known?"""
     distance = forms.minus(b, a)
-    number = forms.const_of(distance)
-    if number is not None:
-        return number >= 0
+    found = bounds_of(counted(forms.expr_of(distance)))
+    if found is not None:
+        return found[0] >= 0
     return analyzer.prove(tir.Le(tir.Const(0), forms.expr_of(distance))) is True
 
 

@@ -17,7 +17,7 @@ from tilewright.dtypes import index
 from tilewright.lower import fold, forms
 from tilewright.lower.vector_values import CannotVectorize, VectorValues
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import find
+from tilewright.tensor.visit import find, holds
 
 __all__ = ["Masked", "MaskedValues", "has_fixed_loads", "masked_by"]
 
@@ -31,7 +31,12 @@ class Masked:
 
 
 def masked_by(cond: tir.Expr, chunk: VectorValues) -> Masked | None:
-    """The lanes of a chunk in which a condition holds, if they are the first ones; else None."""
+    """The lanes of a chunk in which a condition holds, if they are the first ones; else None.
+
+    Conditions on data are left alone: statements inside might change what they read.
+    """
+    if holds(cond, tir.Load):
+        return None
     if type(cond) is tir.BitAnd:
         return _both(cond, chunk)
     if type(cond) not in (tir.Lt, tir.Le) or cond.a.dtype != index:  # type: ignore[attr-defined]
@@ -58,8 +63,13 @@ def _both(cond: tir.BitAnd, chunk: VectorValues) -> Masked | None:
 
 
 def has_fixed_loads(stmt: tir.Stmt, chunk: VectorValues) -> bool:
-    """Whether something is loaded for all lanes at once: that needs a lane that is on."""
-    return any(not chunk.moves(load) for load in find(stmt, tir.Load))
+    """Whether something is loaded for all lanes at once that is there only if a lane is on."""
+    return any(not chunk.moves(load) and not _is_there(load) for load in find(stmt, tir.Load))
+
+
+def _is_there(load: tir.Load) -> bool:
+    """Whether an element exists in any case: the only one of its buffer."""
+    return all(tir.int_value(size) == 1 for size in load.buffer.shape)
 
 
 class MaskedValues(VectorValues):

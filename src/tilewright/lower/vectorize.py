@@ -161,8 +161,13 @@ class _Chunks:
         if found is None or found.others or in_registers or not self.width.has_masks:
             return None
         end = tir.maximum(tir.minimum(found.count, self.loop.extent), 0)
+        end = self.around.analyzer(1).simplify(end)
         loop = self.loop.with_fields(extent=end, body=stmt.then)
-        return _Chunks(loop, self.width, self.around).long_loop(None)
+        chunks = _Chunks(loop, self.width, self.around)
+        if reduction_in(stmt.then, loop.var) is not None:
+            most = (tir.int_value(self.loop.extent) or 0) + 1
+            return chunks.rest(tir.Const(0), None, most)  # a few vectors have no need of parts
+        return chunks.long_loop(None)
 
     def long_loop(self, extent: int | None) -> tir.Stmt:
         """A loop over full vectors, then the rest."""
@@ -172,7 +177,7 @@ class _Chunks:
         full = self.loop.extent // self.lanes
         var = tir.Var(self.loop.var.name)
         body = self.within(var, full).over([(var * self.lanes, self.lanes)])
-        return fold.seq(tir.For(var, full, body), self.rest(full * self.lanes, extent))
+        return fold.seq(tir.For(var, full, body), self.rest(full * self.lanes, extent, self.lanes))
 
     def long_reduction(self, reduction: Reduction, extent: int | None) -> tir.Stmt:
         """The same, with partial results in registers."""
@@ -181,39 +186,38 @@ class _Chunks:
         var = tir.Var(self.loop.var.name)
         make = self.within(var, groups).chunk
         main = in_registers(reduction, var, groups, self.lanes, lambda base: make(base, self.lanes))
-        return fold.seq(main, self.rest(groups * length, extent))
+        return fold.seq(main, self.rest(groups * length, extent, length))
 
     def within(self, var: tir.Var, extent: tir.Expr) -> _Chunks:
         """The same loop, seen from inside a loop over its vectors."""
         around = self.around.within(tir.For(var, extent, fold.NOTHING))
         return _Chunks(self.loop, self.width, around)
 
-    def rest(self, start: tir.Expr, extent: int | None) -> tir.Stmt:
-        """The iterations from `start` on: fewer than the loop before takes at once."""
+    def rest(self, start: tir.Expr, extent: int | None, most: int) -> tir.Stmt:
+        """The iterations from `start` on: fewer than `most`, what the loop before takes at once."""
         done = tir.int_value(start)
         if extent is not None and done is not None:
             return _renewed(self.over(self.chunks(done, extent)))
         if self.width.has_masks:
             try:
-                return _renewed(self.masked_rest(start, forms.tidy(self.loop.extent - start)))
+                return _renewed(self.masked_rest(start, most))
             except CannotVectorize:
                 pass
         tail = tir.Var(self.loop.var.name)
         body = fold.copied(self.loop.body, {self.loop.var: start + tail})
         return tir.For(tail, forms.tidy(self.loop.extent - start), body)
 
-    def masked_rest(self, start: tir.Expr, left: tir.Expr) -> tir.Stmt:
-        """The `left` iterations from `start` on by single vectors; lanes behind the end are off."""
+    def masked_rest(self, start: tir.Expr, most: int) -> tir.Stmt:
+        """Less than `most` iterations by single vectors; lanes behind the end are off."""
+        left = self.around.analyzer(1).simplify(forms.tidy(self.loop.extent - start))
         lanes, var = self.width.native, tir.Var(self.loop.var.name)
-        if reduction_in(self.loop.body, self.loop.var) is not None:
-            times = (left + (lanes - 1)) // lanes
-            chunk = self.within(var, times).chunk(start + var * lanes, lanes)
-            return tir.For(var, times, self.masked(self.loop.body, chunk, left - var * lanes))
+        if most <= lanes:
+            return self.masked(self.loop.body, self.chunk(start, lanes), left)
         full = left // lanes
         whole = self.within(var, full).over([(start + var * lanes, lanes)])
         chunk = self.chunk(start + full * lanes, lanes)
         last = self.masked(self.loop.body, chunk, forms.tidy(left - full * lanes))
-        return last if self.lanes == lanes else fold.seq(tir.For(var, full, whole), _renewed(last))
+        return fold.seq(tir.For(var, full, whole), _renewed(last))
 
     def masked(self, stmt: tir.Stmt, chunk: VectorValues, count: tir.Expr) -> tir.Stmt:
         """A statement in the first `count` lanes of a chunk."""

@@ -15,7 +15,7 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.visit import free_vars, replace_node, substitute
 
-__all__ = ["Tiles", "is_multiple", "split"]
+__all__ = ["Tiles", "is_multiple", "require_one_extent", "require_tiles", "split"]
 
 Tiles = int | tuple[int, ...] | tuple[tuple[int, int], ...]
 """A tile size, tile sizes from large to small, or (tile size, number of tiles) pairs in order."""
@@ -55,12 +55,7 @@ def _tiling(
 ) -> tuple[tir.Expr, tir.Expr, tir.Expr]:
     """The number of tiles, where tile number `tile` starts, and how long it is."""
     lengths = tuple(_numbers(tiles))
-    if not lengths or min(lengths) < 1:
-        facts = {"expected": "positive tile sizes and counts", "found": tiles}
-        hint = (
-            "give a tile size of 1 or more, or (tile size, number of tiles) pairs of such numbers"
-        )
-        raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
+    require_tiles(func, loop, tiles, lengths)
     extent = tir.int_value(loop.extent)
     if isinstance(tiles, int):
         if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
@@ -75,6 +70,22 @@ def _tiling(
     return covers.count(cover), covers.start(cover, tile), covers.size(cover, tile)
 
 
+def require_tiles(func: tir.Func, loop: tir.For, tiles: Tiles, lengths: tuple[int, ...]) -> None:
+    """S103: there are tiles, and none is empty."""
+    if not lengths or min(lengths) < 1:
+        facts = {"expected": "positive tile sizes and counts", "found": tiles}
+        hint = (
+            "give a tile size of 1 or more, or (tile size, number of tiles) pairs of such numbers"
+        )
+        raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
+
+
+def require_one_extent(func: tir.Func, loop: tir.For, size: int) -> None:
+    """S104: the extent is a number or a size."""
+    if not free_vars(loop.extent) <= set(sizes(func)):
+        raise _differs(func, loop, size)
+
+
 def _numbers(tiles: Tiles) -> Iterator[int]:
     for part in (tiles,) if isinstance(tiles, int) else tiles:
         yield from (part,) if isinstance(part, int) else part
@@ -87,8 +98,7 @@ def _descending(func: tir.Func, loop: tir.For, lengths: tuple[int, ...]) -> tir.
         facts = {"expected": "tile sizes from large to small", "found": lengths}
         hint = f"say {sorted(set(lengths), reverse=True)}"
         raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
-    if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
-        raise _differs(func, loop, lengths[0])
+    require_one_extent(func, loop, lengths[0])
     cover = _tidy(covers.descending(loop.extent, lengths))
     if extent is None:
         fills = is_multiple(loop.extent, lengths[-1])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.nests import is_bounded
+from tilewright.schedule.recipes.context import Context, extent_of, lanes_of, vector_tail
 from tilewright.schedule.recipes.contraction.plan import ContractionPlan
 from tilewright.schedule.recipes.contraction.roles import names_of, vector_iterator
 from tilewright.tensor import ir as tir
@@ -103,4 +104,7 @@ def finish_packing(context: Context, packed: str, made: object, width: int | Non
         _, column = s.split(column, width)
         s.layout_split(buffer, dim=rank - 1, factor=width)
         s.layout_reorder(buffer, order=[*range(rank - 2), rank - 1, rank - 2, rank])
-    s.vectorize(column)
+    if is_bounded(s.loop(column).extent):
+        s.vectorize(column)
+    else:  # a transposed operand, along a symbolic reduction
+        vector_tail(context, column, lanes_of(context, packed), 1)
