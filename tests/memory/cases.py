@@ -16,6 +16,7 @@ from tests.memory.altered import altered
 from tests.memory.guarded import chosen, guarded, in_pages, say
 from tests.memory.places import Places, every_place
 from tests.memory.regions import Looped, every_region
+from tests.memory.remainders import remainders
 from tests.memory.resized import resized
 from tests.memory.shapes import MISMATCHED
 from tests.memory.told import told
@@ -204,6 +205,7 @@ KINDS: dict[str, Callable[[str], int]] = {
     "nodes": nodes,
     "places": places,
     "regions": regions,
+    "remainders": remainders,
     "resized": resized,
     "altered": altered,
     "shapes": shapes,

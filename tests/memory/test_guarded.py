@@ -33,6 +33,11 @@ def test_a_sample_with_pages_in_front():
     assert runs_of(said) >= 10
 
 
+def test_vectors_that_are_not_full():
+    """Masked lanes leave alone what lies behind the arrays of callers, and in front of them."""
+    assert runs_of(run_apart("none", "remainders")) >= 100
+
+
 def test_a_sample_of_other_sizes():
     """The arrays of callers are as safe, and nothing beside them has a say."""
     assert runs_of(run_apart("none", "resized:/20")) >= 80

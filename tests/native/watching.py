@@ -29,6 +29,10 @@ BITS: Final = {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
 _TYPE = r"<\d+ x \w+>|\w+"
 _LOAD = re.compile(rf"\s*%\S+ = load ({_TYPE}), ptr (\S+),")
 _STORE = re.compile(rf"\s*store ({_TYPE}) .*, ptr (\S+), align")
+_MASKED = re.compile(
+    rf"\s*(?:%\S+ = )?call .*@llvm\.masked\.(load|store)\.\S+\((?:({_TYPE}) \S+, )?"
+    r"ptr (\S+), i32 \d+, <(\d+) x i1> (%[^\s,)]+)"
+)
 _SLOT = re.compile(r"\s*(%\S+) = alloca ")
 _PART = re.compile(r"\s*(%\S+) = getelementptr \S+, ptr (%[^\s,]+),")
 
@@ -50,7 +54,7 @@ def tell(text: str, on_read: int, on_write: int) -> str:
 
 def _told(text: str, on_read: int, on_write: int) -> Iterator[str]:
     on_stack: set[str] = set()
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines()):
         if line.startswith("define"):
             on_stack.clear()
         if slot := _SLOT.match(line):
@@ -62,7 +66,25 @@ def _told(text: str, on_read: int, on_write: int) -> Iterator[str]:
             if access and access[2] not in on_stack:
                 to = f"call void inttoptr (i64 {address} to ptr)"
                 yield f"  {to}(ptr {access[2]}, i64 {size_bytes(access[1])})"
+        if masked := _MASKED.match(line):
+            address = on_read if masked[1] == "load" else on_write
+            yield from _told_masked(masked, address, f"%told.{number}")
         yield line
+
+
+def _told_masked(access: re.Match[str], address: int, name: str) -> Iterator[str]:
+    """An access under a mask, whose first lanes are on: it is as long as there are of them."""
+    pointer, lanes, mask = access[3], int(access[4]), access[5]
+    overload = re.search(r"\.v\d+[if](\d+)\.p0", access[0])
+    assert overload is not None
+    yield f"  {name}.bits = bitcast <{lanes} x i1> {mask} to i{lanes}"
+    yield f"  {name}.count = call i{lanes} @llvm.ctpop.i{lanes}(i{lanes} {name}.bits)"
+    wide = f"{name}.count"
+    if lanes < 64:
+        wide = f"{name}.wide"
+        yield f"  {wide} = zext i{lanes} {name}.count to i64"
+    yield f"  {name}.bytes = mul i64 {wide}, {int(overload[1]) // 8}"
+    yield f"  call void inttoptr (i64 {address} to ptr)(ptr {pointer}, i64 {name}.bytes)"
 
 
 def watch_generated_code(sanitizer: str) -> None:

@@ -103,8 +103,8 @@ def test_rows_with_special_values(threads):
             with np.errstate(all="ignore"):
                 wanted = expected(x)
                 wanted = wanted.astype(found[name].dtype)
-                np.testing.assert_allclose(
-                    found[name], wanted, rtol=2e-5, atol=1e-6, err_msg=f"{name} of {length}"
+                np.testing.assert_allclose(  # sums that cancel round as their largest part does
+                    found[name], wanted, rtol=2e-5, atol=4e-6, err_msg=f"{name} of {length}"
                 )
         _require_order(x, found["values"], found["places"])
 

@@ -11,7 +11,7 @@ from tilewright.llvm import memory
 from tilewright.llvm.addresses import Address, Place, locate
 from tilewright.llvm.casts import Casts
 from tilewright.llvm.columns import Column, column_of, turned
-from tilewright.llvm.lanes import lane_of, unit_ramp
+from tilewright.llvm.lanes import count_of_lanes, lane_of, unit_ramp
 from tilewright.llvm.linear import Linear, linear
 from tilewright.llvm.operators import (
     apply_binary,
@@ -156,6 +156,11 @@ class Expressions:
             self._quotients[expr] = value, self.w.home(value)
         return value
 
+    def first_lanes(self, count: tir.Expr, lanes: int) -> Value:
+        """A mask of the first `count` lanes, in integers that fill a vector of the target."""
+        bits = 8 * min(8, max(1, self.target.vector_bytes // lanes))
+        return memory.first_lanes(self.w, self.emit(count), lanes, 1 << (bits - 1).bit_length())
+
     def lane_addresses(self, buffer: tir.Buffer, where: tir.Expr) -> list[Address]:
         """One address per lane of an index vector."""
         lanes = range(where.dtype.lanes)
@@ -200,6 +205,9 @@ def _emit_division(e: Expressions, expr: tir.Binary) -> Value:
 
 def _emit_compare(e: Expressions, expr: tir.Compare) -> Value:
     dtype = expr.a.dtype
+    count = count_of_lanes(expr)
+    if count is not None:
+        return e.first_lanes(count, dtype.lanes)
     a, b = e.emit(expr.a), e.emit(expr.b)
     if is_narrow(dtype):
         a, b, dtype = e.casts.widen(a, dtype), e.casts.widen(b, dtype), f32.vector(dtype.lanes)
@@ -272,19 +280,22 @@ def _emit_load(e: Expressions, expr: tir.Load) -> Value:
         return e.registers.read(e.w, buffer, where)
     e.read.add(buffer)
     lanes = where.dtype.lanes
+    if type(where) is tir.Prefix:
+        start, mask = e.address(buffer, where.base), e.first_lanes(where.count, lanes)
+        return memory.load_prefix(e.w, e.access(buffer), start, lanes, mask)
     if lanes == 1:
         return memory.load_vector(e.w, e.access(buffer), e.address(buffer, where), 1)
-    start = unit_ramp(where)
-    if start is not None:
-        return memory.load_vector(e.w, e.access(buffer), e.address(buffer, start), lanes)
+    first = unit_ramp(where)
+    if first is not None:
+        return memory.load_vector(e.w, e.access(buffer), e.address(buffer, first), lanes)
     if type(where) is tir.Broadcast:
         single = memory.load_vector(e.w, e.access(buffer), e.address(buffer, where.value), 1)
         return memory.broadcast(e.w, single, expr.dtype)
     at = e.lane_addresses(buffer, where)
-    first = e.columns.get(column_of(buffer, at)) if e.columns else None
-    if first is None:
+    tile = e.columns.get(column_of(buffer, at)) if e.columns else None
+    if tile is None:
         return memory.gather(e.w, e.access(buffer), at)
-    access, skip = e.access(buffer), first - at[0].offset_bytes
+    access, skip = e.access(buffer), tile - at[0].offset_bytes
     rows = [memory.load_vector(e.w, access, row, lanes, skip) for row in at]
     return turned(e.w, rows, buffer.dtype.size_bytes)[-skip // buffer.dtype.size_bytes]
 

@@ -10,9 +10,10 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
+from tilewright.dtypes import index
 from tilewright.tensor import ir as tir
 
-__all__ = ["lane_of", "unit_ramp"]
+__all__ = ["count_of_lanes", "lane_of", "unit_ramp"]
 
 # These fold constants when they are applied.
 _OPERATORS: Final[dict[type[tir.Expr], Callable[[Any, Any], tir.Expr]]] = {
@@ -52,4 +53,13 @@ def unit_ramp(where: tir.Expr) -> tir.Expr | None:
     """The first index if `where` counts up by one."""
     if type(where) is tir.Ramp and tir.int_value(where.stride) == 1:
         return where.base
+    return None
+
+
+def count_of_lanes(cond: tir.Compare) -> tir.Expr | None:
+    """The number of lanes, counted from the first, in which `ramp(0, 1, …) < bound` holds."""
+    match cond:
+        case tir.Lt(a=tir.Ramp() as ramp, b=tir.Broadcast(value=bound)) if bound.dtype == index:
+            if tir.int_value(ramp.base) == 0 and tir.int_value(ramp.stride) == 1:
+                return bound
     return None

@@ -3,21 +3,23 @@
 A ramp with stride one is one vector access. Other index vectors are taken apart by lanes: if all
 lanes lie at constant distances, a few overlapping vector loads and shuffles fetch them (nothing
 outside of the touched range is read), else each lane is loaded by itself. Stores of such vectors
-go lane by lane.
+go lane by lane. A prefix of a vector is loaded and stored under a mask: lanes that are off touch
+nothing, so that it may reach beyond the end of a buffer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from tilewright.dtypes import DType
+from tilewright.dtypes import DType, index
 from tilewright.llvm.addresses import Address
-from tilewright.llvm.spelling import lane_literals, memory_type, value_type
+from tilewright.llvm.spelling import lane_literals, memory_type, value_type, vector
 from tilewright.llvm.writer import Value, Writer
 from tilewright.tensor import ir as tir
 
-__all__ = ["Access", "broadcast", "gather", "load_vector", "ramp", "scatter"]
-__all__ += ["shuffled", "store_vector"]
+__all__ = ["Access", "broadcast", "first_lanes", "gather", "load_prefix", "load_vector", "ramp"]
+__all__ += ["scatter", "shuffled", "store_prefix", "store_vector"]
 
 MAX_WINDOWS = 4
 """Vector loads that stand in for one strided load at most; beyond, single elements are cheaper."""
@@ -57,6 +59,58 @@ def store_vector(w: Writer, access: Access, at: Address, value: Value, lanes: in
     w.line(
         f"store {value.typed}, ptr {pointer.text}, align {_alignment(at, access.dtype, lanes, 0)}"
     )
+
+
+def load_prefix(w: Writer, access: Access, at: Address, lanes: int, mask: Value) -> Value:
+    """Adjacent elements, of which only those under the mask are touched; zero elsewhere."""
+    kind = memory_type(access.dtype.vector(lanes))
+    pointer = at.pointer(w)
+    name = f"llvm.masked.load.{_overload(kind)}.p0"
+    w.declare(name, kind, "ptr", "i32", mask.type, kind)
+    aligned = _alignment(at, access.dtype, 1, 0)
+    text = (
+        f"call {kind} @{name}(ptr {pointer.text}, i32 {aligned}, {mask.typed},"
+        f" {kind} zeroinitializer)"
+    )
+    reach = Value(pointer.text, "ptr", max(pointer.depth, mask.depth))
+    value = w.load(kind, text, reach, access.version, access.buffer)
+    return w.compare("icmp ne", value, 0) if access.dtype.is_bool else value
+
+
+def store_prefix(w: Writer, access: Access, at: Address, value: Value, mask: Value) -> None:
+    """Write adjacent elements under the mask."""
+    if access.dtype.is_bool:
+        value = w.convert("zext", value, "i8")
+    pointer = at.pointer(w)
+    name = f"llvm.masked.store.{_overload(value.type)}.p0"
+    w.declare(name, "void", value.type, "ptr", "i32", mask.type)
+    aligned = _alignment(at, access.dtype, 1, 0)
+    w.line(f"call void @{name}({value.typed}, ptr {pointer.text}, i32 {aligned}, {mask.typed})")
+
+
+def _overload(kind: str) -> str:
+    """How an intrinsic names a vector type: `<8 x float>` is `v8f32`."""
+    lanes, element = kind[1:-1].split(" x ")
+    return f"v{lanes}{_FLOATS.get(element, element)}"
+
+
+_FLOATS: Final = {"float": "f32", "double": "f64"}
+
+
+def first_lanes(w: Writer, count: Value, lanes: int, bits: int) -> Value:
+    """A mask of the first `count` lanes; lanes are counted in integers of so many bits."""
+    kind = vector("i1", lanes)
+    if count.text[0] != "%":
+        on = int(count.text)
+        each = ", ".join(f"i1 {str(lane < on).lower()}" for lane in range(lanes))
+        return Value(f"<{each}>", kind)
+    numbers = DType(index.kind, bits, lanes)
+    if bits < 64:
+        least, most = Value("0", "i64"), Value(str(lanes), "i64")
+        count = w.call("llvm.smax.i64", "i64", w.call("llvm.smin.i64", "i64", count, most), least)
+        count = w.convert("trunc", count, f"i{bits}")
+    lane = Value(lane_literals(range(lanes), count.type), value_type(numbers))
+    return w.compare("icmp sgt", broadcast(w, count, numbers), lane)
 
 
 def _alignment(at: Address, dtype: DType, lanes: int, skip_bytes: int) -> int:

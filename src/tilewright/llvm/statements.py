@@ -262,7 +262,10 @@ def _run_store(s: Statements, stmt: tir.Store) -> None:
         return
     start = where if lanes == 1 else unit_ramp(where)
     s.written.add(buffer)
-    if start is not None:
+    if type(where) is tir.Prefix:
+        at, mask = s.address(buffer, where.base), s.first_lanes(where.count, lanes)
+        memory.store_prefix(s.w, s.access(buffer), at, value, mask)
+    elif start is not None:
         memory.store_vector(s.w, s.access(buffer), s.address(buffer, start), value, lanes)
     else:
         memory.scatter(s.w, s.access(buffer), s.lane_addresses(buffer, where), value)

@@ -30,10 +30,12 @@ from tilewright.lower import fold, forms
 from tilewright.lower.accesses import conjuncts
 from tilewright.lower.conditions import comparisons, spans
 from tilewright.lower.context import Context
+from tilewright.lower.counts import counted
 from tilewright.lower.digit_cases import chosen_by_digit, digit_cases
 from tilewright.lower.extremes import Loops
 from tilewright.lower.forms import Form
 from tilewright.lower.lower_tiles import tile_borders, tile_facts
+from tilewright.lower.quasi_linear import bounds_of
 from tilewright.lower.simplify import analyzer_of, simplified, simplified_within
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
@@ -107,10 +109,20 @@ def _part(loop: tir.For, piece: Piece, analyzer: Analyzer, copies: int) -> tir.S
     start = forms.expr_of(piece.start)
     if tir.int_value(extent) == 1:
         return _statement(fold.copied(piece.body, {loop.var: start}), analyzer, copies)
+    if loop.kind is tir.LoopKind.SERIAL and _is_single(piece):
+        some = fold.fold_binary(tir.Lt, tir.Const(0), extent)
+        alone = _statement(fold.copied(piece.body, {loop.var: start}), analyzer, copies)
+        return fold.branch(some, alone, None)
     var = tir.Var(loop.var.name)
     body = fold.copied(piece.body, {loop.var: fold.fold_binary(tir.Add, start, var)})
     new = tir.For(var, extent, body, loop.kind, loop.notes)
     return _hoisted(new, _statement(body, analyzer.bind(var, extent), copies))
+
+
+def _is_single(piece: Piece) -> bool:
+    """Is it one iteration at most? The tile that is not full, for example."""
+    found = bounds_of(counted(forms.expr_of(forms.minus(piece.end, piece.start))))
+    return found is not None and found[1] <= 1
 
 
 def _selected(loop: tir.For, pieces: Sequence[Piece], analyzer: Analyzer, copies: int) -> tir.Stmt:
@@ -118,8 +130,7 @@ def _selected(loop: tir.For, pieces: Sequence[Piece], analyzer: Analyzer, copies
     result: tir.Stmt | None = None
     for piece in reversed(pieces):
         start, end = forms.expr_of(piece.start), forms.expr_of(piece.end)
-        alone = forms.const_of(forms.minus(piece.end, piece.start)) == 1
-        body = fold.copied(piece.body, {loop.var: start} if alone else {})
+        body = fold.copied(piece.body, {loop.var: start} if _is_single(piece) else {})
         here = analyzer.bind(loop.var, loop.extent)
         for known in (tir.Le(start, loop.var), tir.Lt(loop.var, end)):
             here = here.assume(known)
@@ -151,7 +162,7 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if _belongs_inside(comparison, loop, inner):
             continue
         cut = _condition_cut(comparison, loop, inner, analyzer)
-        if cut is None:
+        if cut is None or _is_left_to_lanes(cut, comparison, loop, inner):
             continue
         new = [part for piece in pieces for part in _cut(loop, piece, cut, analyzer)]
         weight = max(_weight(piece.body) for piece in new)
@@ -206,6 +217,23 @@ def _belongs_inside(comparison: tir.Compare, loop: tir.For, inner: Loops) -> boo
     stages = [s for s in walk_stmts(loop.body) if type(s) is tir.For and s.var in wanted]
     serial = [s for s in stages if s.kind is tir.LoopKind.SERIAL]
     return bool(serial) and 2 * _weight(serial[-1]) < _weight(loop.body)
+
+
+def _is_left_to_lanes(cut: Cut, comparison: tir.Compare, loop: tir.For, inner: Loops) -> bool:
+    """Is it better asked by vectors that are a small part of this loop's body?
+
+    Where a symbolic size ends in the midst of a vector, copies into and out of register tiles ask.
+    The tiles themselves need not, and nothing tells the cut that no piece lies behind the end.
+    """
+    if all(forms.const_of(border) is not None for border in cut.borders):
+        return False
+    asking = {var for var, _ in inner} & free_vars(comparison)
+    vectors = [
+        s
+        for s in walk_stmts(loop.body)
+        if type(s) is tir.For and s.kind is tir.LoopKind.VECTOR and s.var in asking
+    ]
+    return bool(vectors) and 2 * _weight(vectors[-1]) < _weight(loop.body)
 
 
 def _condition_cut(
@@ -283,9 +311,9 @@ def _clamped(border: Form, piece: Piece, analyzer: Analyzer) -> Form:
 def _at_most(a: Form, b: Form, analyzer: Analyzer) -> bool:
     """Is a ≤ b known?"""
     distance = forms.minus(b, a)
-    number = forms.const_of(distance)
-    if number is not None:
-        return number >= 0
+    found = bounds_of(counted(forms.expr_of(distance)))
+    if found is not None:
+        return found[0] >= 0
     return analyzer.prove(tir.Le(tir.Const(0), forms.expr_of(distance))) is True
 
 

@@ -10,32 +10,14 @@ them once per tile instead of once per row. The order of the fold is unspecified
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
 from tilewright.lower import fold
 from tilewright.lower.context import Context
+from tilewright.lower.join_folds import LaneFold, joined, lane_fold
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
 from tilewright.tensor.visit import find, free_vars, holds, replace_node, walk_stmts
 
 __all__ = ["delay_folds"]
-
-OPERATION: Final = {
-    tir.Fold.ADD: tir.Add,
-    tir.Fold.MUL: tir.Mul,
-    tir.Fold.MIN: tir.Min,
-    tir.Fold.MAX: tir.Max,
-}
-
-
-@dataclass(frozen=True)
-class _LaneFold:
-    """`store` folds the lanes of `vector` into the element that it loads."""
-
-    store: tir.Store
-    fold: tir.Fold
-    vector: tir.Expr
 
 
 def delay_folds(func: tir.Func, context: Context) -> tir.Func:
@@ -50,9 +32,11 @@ def _visit(stmt: tir.Stmt) -> tir.Stmt:
     if not holds(stmt, tir.Reduce):
         return stmt
     stmt = fold.map_parts(stmt, _visit)
+    if type(stmt) is tir.Seq:
+        return joined(stmt)
     if type(stmt) is not tir.For or stmt.kind is not tir.LoopKind.SERIAL:
         return stmt
-    found = next((f for s in walk_stmts(stmt.body) if (f := _lane_fold(s, stmt))), None)
+    found = next((f for s in walk_stmts(stmt.body) if (f := _delayed(s, stmt))), None)
     if found is None:
         return stmt
     dtype = found.vector.dtype
@@ -60,7 +44,7 @@ def _visit(stmt: tir.Stmt) -> tir.Stmt:
     lanes = tir.Buffer(name, (tir.Const(dtype.lanes),), dtype.scalar, tir.Scope.REGISTER)
     here = (tir.Ramp(tir.Const(0), tir.Const(1), dtype.lanes),)
     identity = tir.Broadcast(fold_identity(found.fold, dtype.scalar), dtype.lanes)
-    operation = OPERATION[found.fold]
+    operation = found.kind
     step = tir.Store(lanes, here, operation(tir.Load(lanes, here), found.vector))
     element = tir.Load(found.store.buffer, found.store.indices)
     last = operation(element, tir.Reduce(found.fold, tir.Load(lanes, here)))
@@ -74,18 +58,15 @@ def _visit(stmt: tir.Stmt) -> tir.Stmt:
     )
 
 
-def _lane_fold(stmt: tir.Stmt, loop: tir.For) -> _LaneFold | None:
+def _delayed(stmt: tir.Stmt, loop: tir.For) -> LaneFold | None:
     """What `stmt` folds, if it is alone in the loop with an element that the loop does not move."""
-    if type(stmt) is not tir.Store or not isinstance(stmt.value, tir.Binary):
+    found = lane_fold(stmt)
+    if found is None or not _stays(found.store, loop):
         return None
-    value = stmt.value
-    if type(value.b) is not tir.Reduce or OPERATION[value.b.fold] is not type(value):
-        return None
-    if value.a != tir.Load(stmt.buffer, stmt.indices) or not _stays(stmt, loop):
-        return None
-    uses = sum(load.buffer is stmt.buffer for load in find(loop.body, tir.Load))
-    uses += sum(store.buffer is stmt.buffer for store in find(loop.body, tir.Store))
-    return _LaneFold(stmt, value.b.fold, value.b.value) if uses == 2 else None
+    buffer = found.store.buffer
+    uses = sum(load.buffer is buffer for load in find(loop.body, tir.Load))
+    uses += sum(store.buffer is buffer for store in find(loop.body, tir.Store))
+    return found if uses == 2 else None
 
 
 def _stays(store: tir.Store, loop: tir.For) -> bool:

@@ -17,6 +17,15 @@ from typing import Final
 
 from tilewright.lower import forms
 from tilewright.lower.accesses import loads_in
+from tilewright.lower.counts import (
+    added_up,
+    at_most_once,
+    counted,
+    of_condition,
+    of_prefix,
+    repeated,
+    settled,
+)
 from tilewright.lower.forms import Form
 from tilewright.lower.place_threads import ALONE
 from tilewright.lower.quasi_linear import linearised
@@ -91,7 +100,7 @@ def _read_elsewhere(func: tir.Func) -> set[tuple[tir.Buffer, tir.Buffer]]:
 
 def _is_written_once(func: tir.Func, result: tir.Buffer) -> bool:
     stores = _stores(func.body, result)
-    return stores is not None and stores == _elements(result)
+    return stores is not None and settled(stores) == _elements(result)
 
 
 def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
@@ -101,7 +110,7 @@ def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
             if buffer is not result:
                 return {}
             moved_by_data = any(holds(index, tir.Load) for index in indices)
-            return None if moved_by_data else forms.constant(indices[0].dtype.lanes)
+            return None if moved_by_data else _lanes(indices[0])
         case tir.Seq(body=parts):
             return _sum(_stores(part, result) for part in parts)
         case tir.For(var=var, extent=extent, body=body):
@@ -112,7 +121,9 @@ def _stores(stmt: tir.Stmt, result: tir.Buffer) -> Form | None:
         case tir.If(cond=cond, then=then, otherwise=otherwise):
             found = _stores(then, result)
             other: Form | None = {} if otherwise is None else _stores(otherwise, result)
-            return found if found == other or (cond == ALONE and otherwise is None) else None
+            if found == other or (cond == ALONE and otherwise is None):
+                return found
+            return None if found is None or other is None else _stores_if(cond, found, other)
         case tir.Barrier() | tir.Prefetch():
             return {}
     return None
@@ -130,22 +141,53 @@ def _stores_between(
             …  # the small ones
     """
     match stmt:
-        case tir.Seq(body=parts):
-            return _sum(_stores_between(part, result, var, first, end) for part in parts)
-        case tir.Alloc(body=body):
-            return _stores_between(body, result, var, first, end)
         case tir.If(cond=tir.Lt(a=a, b=b), then=then, otherwise=otherwise) if a is var:
             border = forms.form_of(b)
             low = _stores_between(then, result, var, first, border)
             high = _stores_between(otherwise or tir.Seq(()), result, var, border, end)
             return _sum((low, high))
     found = _stores(stmt, result)
-    if not found:
-        return found
-    count = forms.expr_of(forms.minus(end, first))
-    if forms.mentions(found, var) or not _is_count(count):
+    if found is not None:
+        times = counted(forms.expr_of(forms.minus(end, first)))
+        found = found if at_most_once(times, found) else added_up(found, var, first, end)
+    return _stores_by_part(stmt, result, var, first, end) if found is None else found
+
+
+def _stores_by_part(
+    stmt: tir.Stmt, result: tir.Buffer, var: tir.Var, first: Form, end: Form
+) -> Form | None:
+    """The same, where the statement has parts of which each can be counted by itself."""
+    match stmt:
+        case tir.Seq(body=parts):
+            return _sum(_stores_between(part, result, var, first, end) for part in parts)
+        case tir.Alloc(body=body):
+            return _stores_between(body, result, var, first, end)
+    return None
+
+
+def _lanes(where: tir.Expr) -> Form:
+    """Elements that an index vector stands for."""
+    if type(where) is tir.Prefix:
+        return of_prefix(where.count, where.lanes)
+    return forms.constant(where.dtype.lanes)
+
+
+def _stores_if(cond: tir.Expr, found: Form, other: Form) -> Form | None:
+    """Elements that a condition writes, where it does so in one way or in another.
+
+    A full vector where all lanes hold, else the lanes that do: that is as many in either way.
+    """
+    holds_in = of_condition(cond)
+    if holds_in is None:
         return None
-    return forms.times(found, counted(count))
+    if not other:
+        return found if at_most_once(holds_in, found) else repeated(found, holds_in)
+    lanes = forms.const_of(found)
+    if lanes is None or not isinstance(cond, tir.Compare):
+        return None
+    last = forms.plus(forms.form_of(cond.b), forms.constant(lanes - (type(cond) is tir.Lt)))
+    count = forms.expr_of(forms.minus(last, forms.form_of(cond.a)))
+    return other if other == of_prefix(count, lanes) else None
 
 
 def _stores_by_case(loop: tir.For, result: tir.Buffer) -> Form | None:
@@ -198,57 +240,3 @@ def _sum(counts: Iterable[Form | None]) -> Form | None:
             return None
         total = forms.plus(total, count)
     return linearised(total)
-
-
-def _is_count(extent: tir.Expr) -> bool:
-    """Whether an extent is plainly not negative, as sizes and variables of loops are not."""
-    match extent:
-        case tir.Const(value=number):
-            return number >= 0
-        case tir.Var():
-            return True
-        case tir.Add(a=a, b=b) | tir.Mul(a=a, b=b) | tir.FloorDiv(a=a, b=b) | tir.Min(a=a, b=b):
-            return _is_count(a) and _is_count(b)
-        case tir.FloorMod(b=b):
-            return _is_count(b)
-        case tir.Max(a=a, b=b):
-            return _is_count(a) or _is_count(b)
-    return False
-
-
-def counted(expr: tir.Expr) -> Form:
-    """A form in which equal counts are equal: remainders are gone, quotients are reduced.
-
-    `n//8%4` is `n//8 - n//32*4`, and `n//4*4 + n%4` is `n`.
-    """
-    total: Form = {}
-    for key, k in forms.form_of(expr).items():
-        product = forms.constant(k)
-        for atom in key:
-            product = forms.times(product, _atom(atom))
-        total = forms.plus(total, product)
-    return linearised(total)
-
-
-def _atom(atom: tir.Expr) -> Form:
-    match atom:
-        case tir.FloorDiv(a=a, b=tir.Const(value=int(c))) if c > 0:
-            return _quotient(counted(a), c)
-        case tir.FloorMod(a=a, b=tir.Const(value=int(c))) if c > 0:
-            whole = counted(a)
-            return forms.minus(whole, forms.scaled(_quotient(whole, c), c))
-    return {(atom,): 1}
-
-
-def _quotient(form: Form, divisor: int) -> Form:
-    """`form // divisor`, where a quotient inside of it becomes one division with it."""
-    for key, k in form.items():
-        match key:
-            case (tir.FloorDiv(a=a, b=tir.Const(value=int(c))),) if k == 1:
-                rest = {other: n for other, n in form.items() if other != key}
-                return _quotient(forms.plus(counted(a), forms.scaled(rest, c)), c * divisor)
-    whole = {key: k // divisor for key, k in form.items() if k // divisor}
-    rest = {key: k % divisor for key, k in form.items() if k % divisor}
-    if forms.const_of(rest) is not None:  # less than the divisor
-        return whole
-    return forms.plus(whole, {(forms.expr_of(rest) // divisor,): 1})

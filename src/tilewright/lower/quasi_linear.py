@@ -20,7 +20,7 @@ from tilewright.lower import forms
 from tilewright.lower.forms import Factors, Form
 from tilewright.tensor import ir as tir
 
-__all__ = ["QuasiLinear", "linearised"]
+__all__ = ["QuasiLinear", "bounds_of", "function_of", "linearised"]
 
 MAX_PERIOD: Final = 1 << 14
 """Values of a function that are looked at; tiles of registers have periods of some hundreds."""
@@ -143,3 +143,23 @@ def _term(key: Factors, argument: Factors) -> QuasiLinear | None:
 def _key(factors: Factors) -> Factors:
     """Factors in the order of `forms.times`."""
     return tuple(sorted(factors, key=hash))
+
+
+def function_of(form: Form) -> QuasiLinear | None:
+    """A form of one product of sizes as a function of it; None if there are several."""
+    arguments = {a for key in form if key for a in (_arguments(key[0]) if len(key) == 1 else {key})}
+    return _function(form, arguments.pop()) if len(arguments) == 1 else None
+
+
+def bounds_of(form: Form) -> tuple[int, int] | None:
+    """The least and the greatest value of a form that comes and goes; None if it is none.
+
+    `(n + 7) // 8 - n // 8`, the tiles that are not full, is 0 or 1.
+    """
+    number = forms.const_of(form)
+    if number is not None:
+        return number, number
+    function = function_of(form)
+    if function is None or function.step:
+        return None
+    return int(function.values.min()), int(function.values.max())

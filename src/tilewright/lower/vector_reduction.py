@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tilewright.lower import fold
+from tilewright.lower.masked_values import MaskedValues
 from tilewright.lower.vector_values import CannotVectorize, VectorValues
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import fold_identity
@@ -74,6 +75,8 @@ def shared_store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:
             f"an iteration reads what another one writes to `{store.buffer.name}`"
         )
     last = chunks[-1]
+    if isinstance(last, MaskedValues):
+        raise CannotVectorize("a condition says which iteration is the last to store")
     at = fold.fold_binary(tir.Add, last.base, tir.Const(last.lanes - 1))
     return fold.substitute(store, {last.var: at})
 
@@ -83,11 +86,12 @@ def _folded(reduction: Reduction, chunks: list[VectorValues]) -> tir.Expr:
     as a tree, so that no long chain of dependent operations arises.
     """
     equal: dict[int, list[tir.Expr]] = {}
+    identity = fold_identity(FOLDS[reduction.kind], reduction.element.dtype)
     for chunk in chunks:
         if chunk.lanes == 1:
             value = fold.substitute(reduction.step, {chunk.var: chunk.base})
         else:
-            value = chunk.vector(reduction.step)
+            value = chunk.folded(reduction.step, identity)
         equal.setdefault(chunk.lanes, []).append(value)
     result: tir.Expr = reduction.element
     for lanes, values in equal.items():

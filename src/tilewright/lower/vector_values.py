@@ -149,6 +149,21 @@ class VectorValues:
         worst = tir.Const(self.lanes - 1 if step > 0 else 0)
         return fold.substitute(lane, {self.lane: worst})
 
+    def place(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
+        """Where a store goes."""
+        del buffer
+        return tuple([self.index(i) for i in indices])
+
+    def source(self, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
+        """Where a load comes from."""
+        del buffer
+        return tuple([self.index(i) for i in indices])
+
+    def folded(self, expr: tir.Expr, identity: tir.Expr) -> tir.Expr:
+        """A vector whose lanes are folded; `identity` is what changes nothing."""
+        del identity
+        return self.vector(expr)
+
     def start(self, here: tir.Expr, rest: forms.Form) -> tir.Expr:
         """The index of lane 0, with the terms in the order they had."""
         if is_linear(here):
@@ -159,7 +174,7 @@ class VectorValues:
         return type(expr)(self.vector(expr.a), self.vector(expr.b))
 
     def load(self, expr: tir.Load) -> tir.Expr:
-        return tir.Load(expr.buffer, tuple([self.index(i) for i in expr.indices]))
+        return tir.Load(expr.buffer, self.source(expr.buffer, expr.indices))
 
     def select(self, expr: tir.Select) -> tir.Expr:
         return tir.Select(

@@ -13,11 +13,13 @@ vector form stays a scalar loop, and a remark says why.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from tilewright.dtypes import index
 from tilewright.intrin.functions import EXPANSIONS
 from tilewright.lower import fold, forms
 from tilewright.lower.context import Context
+from tilewright.lower.masked_values import Masked, MaskedValues, has_fixed_loads, masked_by
 from tilewright.lower.vector_reduction import (
     PARTS,
     Reduction,
@@ -69,22 +71,22 @@ class _Vectorizer:
             if any(_is_vector(s) for s in walk_stmts(loop.body)):
                 raise CannotVectorize("another vector loop is inside")
             _require_separate(loop)
-            return _Chunks(loop, self.lanes(loop), around).statement()
+            return _Chunks(loop, self.width(loop), around).statement()
         except CannotVectorize as reason:
             self.context.remark(f"loop `{loop.var.name}` is not vectorised: {reason}")
             return self.statement(_scalar(loop), around)
 
-    def lanes(self, loop: tir.For) -> int:
+    def width(self, loop: tir.For) -> Width:
         """Elements of the widest type in the body that fit a vector register."""
-        widest, together = 1, 1
+        target, together = self.context.target, 1
         if any(call.name in EXPANSIONS for call in find(loop.body, tir.Call)):
             together = INTERLEAVED
-        for access in _accesses(loop.body):
-            widest = max(widest, access.buffer.dtype.size_bytes)
-        for cast in find(loop.body, tir.Cast):
-            if not cast.dtype.is_bool:
-                widest = max(widest, cast.dtype.size_bytes)
-        return self.context.target.lanes(widest) * together
+        sizes = {access.buffer.dtype.size_bytes for access in _accesses(loop.body)}
+        casts = {c.dtype.size_bytes for c in find(loop.body, tir.Cast) if not c.dtype.is_bool}
+        native = target.lanes(max(sizes | casts, default=1))
+        masks = [target.masks(size) for size in sizes] if native > 1 else [None]
+        free = all(mask is not None and mask.is_free for mask in masks)
+        return Width(native * together, native, None not in masks, free)
 
 
 def _accesses(node: Node) -> Iterator[tir.Load | tir.Store]:
@@ -117,17 +119,55 @@ def _require_separate(loop: tir.For) -> None:
             raise CannotVectorize(f"all iterations share an element of `{store.buffer.name}`")
 
 
+class Width(NamedTuple):
+    """Iterations that one statement takes at most, and those of a vector register.
+
+    Its lanes may be switched off if it has masks; if they are free, no test need avoid them.
+    """
+
+    lanes: int
+    native: int
+    has_masks: bool
+    free_masks: bool
+
+
 class _Chunks:
     """One vector loop, cut into chunks of at most `lanes` iterations."""
 
-    def __init__(self, loop: tir.For, lanes: int, around: Surroundings) -> None:
-        self.loop, self.lanes, self.around = loop, lanes, around
+    def __init__(self, loop: tir.For, width: Width, around: Surroundings) -> None:
+        self.loop, self.width, self.around = loop, width, around
+        self.lanes = width.lanes
 
     def statement(self) -> tir.Stmt:
         extent = tir.int_value(self.loop.extent)
+        ended = self.ended()
+        if ended is not None:
+            return ended
         if extent is not None and extent <= self.lanes * MAX_CHUNKS:
             return self.over(self.chunks(0, extent))
         return self.long_loop(extent)
+
+    def ended(self) -> tir.Stmt | None:
+        """The loop up to where the condition around its whole body ends it, in several vectors.
+
+        None if there is no such condition, or if registers need to know how long it is.
+        """
+        stmt, whole = self.loop.body, self.chunk(tir.Const(0), self.width.native)
+        short = (tir.int_value(self.loop.extent) or 0) <= self.width.native
+        if short or type(stmt) is not tir.If or stmt.otherwise is not None:
+            return None
+        found = masked_by(stmt.cond, whole) if whole.moves(stmt.cond) else None
+        in_registers = any(a.buffer.scope is tir.Scope.REGISTER for a in _accesses(stmt.then))
+        if found is None or found.others or in_registers or not self.width.has_masks:
+            return None
+        end = tir.maximum(tir.minimum(found.count, self.loop.extent), 0)
+        end = self.around.analyzer(1).simplify(end)
+        loop = self.loop.with_fields(extent=end, body=stmt.then)
+        chunks = _Chunks(loop, self.width, self.around)
+        if reduction_in(stmt.then, loop.var) is not None:
+            most = (tir.int_value(self.loop.extent) or 0) + 1
+            return chunks.rest(tir.Const(0), None, most)  # a few vectors have no need of parts
+        return chunks.long_loop(None)
 
     def long_loop(self, extent: int | None) -> tir.Stmt:
         """A loop over full vectors, then the rest."""
@@ -137,7 +177,7 @@ class _Chunks:
         full = self.loop.extent // self.lanes
         var = tir.Var(self.loop.var.name)
         body = self.within(var, full).over([(var * self.lanes, self.lanes)])
-        return fold.seq(tir.For(var, full, body), self.rest(full * self.lanes, extent))
+        return fold.seq(tir.For(var, full, body), self.rest(full * self.lanes, extent, self.lanes))
 
     def long_reduction(self, reduction: Reduction, extent: int | None) -> tir.Stmt:
         """The same, with partial results in registers."""
@@ -146,21 +186,43 @@ class _Chunks:
         var = tir.Var(self.loop.var.name)
         make = self.within(var, groups).chunk
         main = in_registers(reduction, var, groups, self.lanes, lambda base: make(base, self.lanes))
-        return fold.seq(main, self.rest(groups * length, extent))
+        return fold.seq(main, self.rest(groups * length, extent, length))
 
     def within(self, var: tir.Var, extent: tir.Expr) -> _Chunks:
         """The same loop, seen from inside a loop over its vectors."""
         around = self.around.within(tir.For(var, extent, fold.NOTHING))
-        return _Chunks(self.loop, self.lanes, around)
+        return _Chunks(self.loop, self.width, around)
 
-    def rest(self, start: tir.Expr, extent: int | None) -> tir.Stmt:
-        """The iterations from `start` on: fewer than the loop before takes at once."""
+    def rest(self, start: tir.Expr, extent: int | None, most: int) -> tir.Stmt:
+        """The iterations from `start` on: fewer than `most`, what the loop before takes at once."""
         done = tir.int_value(start)
         if extent is not None and done is not None:
             return _renewed(self.over(self.chunks(done, extent)))
+        if self.width.has_masks:
+            try:
+                return _renewed(self.masked_rest(start, most))
+            except CannotVectorize:
+                pass
         tail = tir.Var(self.loop.var.name)
         body = fold.copied(self.loop.body, {self.loop.var: start + tail})
         return tir.For(tail, forms.tidy(self.loop.extent - start), body)
+
+    def masked_rest(self, start: tir.Expr, most: int) -> tir.Stmt:
+        """Less than `most` iterations by single vectors; lanes behind the end are off."""
+        left = self.around.analyzer(1).simplify(forms.tidy(self.loop.extent - start))
+        lanes, var = self.width.native, tir.Var(self.loop.var.name)
+        if most <= lanes:
+            return self.masked(self.loop.body, self.chunk(start, lanes), left)
+        full = left // lanes
+        whole = self.within(var, full).over([(start + var * lanes, lanes)])
+        chunk = self.chunk(start + full * lanes, lanes)
+        last = self.masked(self.loop.body, chunk, forms.tidy(left - full * lanes))
+        return fold.seq(tir.For(var, full, whole), _renewed(last))
+
+    def masked(self, stmt: tir.Stmt, chunk: VectorValues, count: tir.Expr) -> tir.Stmt:
+        """A statement in the first `count` lanes of a chunk."""
+        made = self.vectors(stmt, [MaskedValues(chunk, count)])
+        return tir.If(tir.Lt(tir.Const(0), count), made) if has_fixed_loads(stmt, chunk) else made
 
     def chunk(self, base: tir.Expr, lanes: int) -> VectorValues:
         return VectorValues(self.loop.var, base, lanes, self.around)
@@ -210,6 +272,13 @@ class _Chunks:
         value = store.value
         assert isinstance(value, tir.Select)
         inside = _unclamped(value.if_true, value.cond)
+        if type(inside) is tir.Load and self.width.has_masks and chunk.lanes > 1:
+            found = masked_by(value.cond, chunk)
+            if found is not None and not found.others and chunk.moves(inside):
+                try:
+                    return self.filled(store, inside, value.if_false, chunk, found.count)
+                except CannotVectorize:
+                    pass
         everywhere = chunk.holds_everywhere(value.cond) if inside is not value.if_true else None
         if everywhere is None or chunk.lanes == 1:
             return _store(store, [chunk])
@@ -219,14 +288,46 @@ class _Chunks:
             _store(store, [chunk]),
         )
 
+    def filled(
+        self,
+        store: tir.Store,
+        inside: tir.Load,
+        outside: tir.Expr,
+        chunk: VectorValues,
+        count: tir.Expr,
+    ) -> tir.Stmt:
+        """Elements in the first lanes, and another value behind them: zero is there by itself."""
+        masked = MaskedValues(chunk, count)
+        value = masked.vector(inside)
+        if type(outside) is not tir.Const or outside.key() != tir.const(0, outside.dtype).key():
+            value = tir.Select(masked.mask(), value, chunk.vector(outside))
+        return tir.Store(store.buffer, chunk.place(store.buffer, store.indices), value)
+
     def guarded(self, stmt: tir.If, chunk: VectorValues) -> tir.Stmt:
         """A vector where the condition holds in all lanes of a chunk, else lane by lane."""
         everywhere = chunk.holds_everywhere(stmt.cond)
-        if everywhere is None or stmt.otherwise is not None:
+        if everywhere is None or stmt.otherwise is not None or isinstance(chunk, MaskedValues):
             raise CannotVectorize("a condition differs between iterations")
+        found = masked_by(stmt.cond, chunk) if self.width.has_masks and chunk.lanes > 1 else None
+        if found is not None:
+            try:
+                return self.kept(stmt, chunk, found, everywhere)
+            except CannotVectorize:
+                pass
         steps = (fold.fold_binary(tir.Add, chunk.base, tir.Const(n)) for n in range(chunk.lanes))
         alone = fold.seq(*(fold.copied(stmt, {chunk.var: step}) for step in steps))
         return tir.If(everywhere, self.vectors(stmt.then, [chunk]), alone)
+
+    def kept(
+        self, stmt: tir.If, chunk: VectorValues, found: Masked, everywhere: tir.Expr
+    ) -> tir.Stmt:
+        """The lanes for which a condition holds, where that is known to be the first ones."""
+        made = self.masked(stmt.then, chunk, found.count)
+        if not self.width.free_masks:
+            made = tir.If(everywhere, self.vectors(stmt.then, [chunk]), made)
+        for other in found.others:
+            made = tir.If(other, made)
+        return made
 
 
 def _renewed(stmt: tir.Stmt) -> tir.Stmt:
@@ -236,21 +337,24 @@ def _renewed(stmt: tir.Stmt) -> tir.Stmt:
 
 def _unclamped(value: tir.Expr, cond: tir.Expr) -> tir.Expr:
     """`value` where `cond` holds: minima and maxima of an index that it decides are gone."""
-    known = set(_conjuncts(cond))
+    known = [_not_above_zero(part) for part in _conjuncts(cond)]
 
     def change(part: Node) -> Node | None:
-        if type(part) is tir.Min or type(part) is tir.Max:
-            for bound, free in ((part.a, part.b), (part.b, part.a)):
-                limit = tir.int_value(bound)
-                if limit is None:
-                    continue
-                below = {tir.Lt(free, tir.Const(limit + 1)), tir.Le(free, bound)}
-                above = {tir.Le(bound, free), tir.Lt(tir.Const(limit - 1), free)}
-                if known & (below if type(part) is tir.Min else above):
-                    return free
+        if (type(part) is tir.Min or type(part) is tir.Max) and part.dtype == index:
+            for less, more in ((part.a, part.b), (part.b, part.a)):
+                if forms.minus(forms.form_of(less), forms.form_of(more)) in known:
+                    return less if type(part) is tir.Min else more
         return None
 
     return rewrite(value, change)
+
+
+def _not_above_zero(cond: tir.Expr) -> forms.Form | None:
+    """A form that is at most zero where a comparison of indices holds."""
+    if type(cond) not in (tir.Lt, tir.Le) or cond.a.dtype != index:  # type: ignore[attr-defined]
+        return None
+    distance = forms.minus(forms.form_of(cond.a), forms.form_of(cond.b))  # type: ignore[attr-defined]
+    return forms.plus(distance, forms.constant(1)) if type(cond) is tir.Lt else distance
 
 
 def _conjuncts(cond: tir.Expr) -> Iterator[tir.Expr]:
@@ -269,7 +373,7 @@ def _store(store: tir.Store, chunks: list[VectorValues]) -> tir.Stmt:
         if chunk.lanes == 1:
             parts.append(fold.substitute(store, {chunk.var: chunk.base}))
             continue
-        indices = tuple([chunk.index(i) for i in store.indices])
+        indices = chunk.place(store.buffer, store.indices)
         if indices[0].dtype.lanes == 1:
             raise CannotVectorize("several iterations store to one element")
         parts.append(tir.Store(store.buffer, indices, chunk.vector(store.value)))

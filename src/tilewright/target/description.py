@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from tilewright.errors import Code, TargetError
-from tilewright.target.isa import ARCHES
+from tilewright.target.isa import ARCHES, Masks
 from tilewright.target.machine import MachineModel, nominal
 
 __all__ = ["Bandwidth", "Cache", "Core", "Measured", "Rate", "Target"]
@@ -143,6 +143,10 @@ class Target:
     def lanes(self, element_bytes: int) -> int:
         """How many elements of this size one vector register holds."""
         return max(1, self.vector_bytes // element_bytes)
+
+    def masks(self, element_bytes: int) -> Masks | None:
+        """How vectors of elements of this size are accessed in part; None if not at all."""
+        return ARCHES[self.arch].masks_of(self.features, element_bytes)
 
     def cache(self, level: int) -> Cache:
         """The cache of this level; the last one stands in for a level that does not exist."""

@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["ARCHES", "Arch"]
+__all__ = ["ARCHES", "Arch", "Masks"]
+
+
+class Masks(NamedTuple):
+    """A feature by which vectors of elements of so many bytes and more are accessed in part.
+
+    It is free if a store under a mask costs no more than one without.
+    """
+
+    feature: str
+    least_bytes: int
+    is_free: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,8 @@ class Arch:
     """(bytes, registers) of the floating-point registers when there are no vectors."""
     fma: frozenset[str]
     """Features that bring a fused multiply-add."""
+    masks: tuple[Masks, ...]
+    """Ways to load and store a vector in part; the first one that serves counts."""
     kernel_names: Mapping[str, str]
     """The Linux kernel's name of a feature, where it differs from LLVM's."""
 
@@ -49,6 +62,11 @@ class Arch:
         found = (shape for feature, *shape in self.vectors if feature in features)
         size, registers = next(found, self.scalar)
         return size, registers
+
+    def masks_of(self, features: frozenset[str], element_bytes: int) -> Masks | None:
+        """How vectors of elements of this size are accessed in part; None if not at all."""
+        found = (m for m in self.masks if m.feature in features and element_bytes >= m.least_bytes)
+        return next(found, None)
 
     def has_fma(self, features: frozenset[str]) -> bool:
         return not self.fma.isdisjoint(features)
@@ -85,6 +103,8 @@ X86: Final = Arch(
     vectors=(("avx512f", 64, 32), ("avx", 32, 16), ("sse2", 16, 16)),
     scalar=(16, 16),
     fma=frozenset({"fma", "avx512f"}),
+    # `vmaskmov` of AVX loads as fast as any load, but Zen takes a dozen cycles and more to store.
+    masks=(Masks("avx512bw", 1), Masks("avx512f", 4), Masks("avx", 4, is_free=False)),
     kernel_names={
         "sse3": "pni",
         "sse4.1": "sse4_1",
@@ -126,6 +146,7 @@ AARCH64: Final = Arch(
     vectors=(("neon", 16, 32),),
     scalar=(8, 32),
     fma=frozenset({"fp-armv8"}),
+    masks=(),  # vectors are those of NEON, whatever SVE could do
     kernel_names={
         "fp-armv8": "fp",
         "neon": "asimd",
@@ -153,6 +174,7 @@ RISCV64: Final = Arch(
     vectors=(("zvl512b", 64, 32), ("zvl256b", 32, 32), ("v", 16, 32)),
     scalar=(8, 32),
     fma=frozenset({"f", "d"}),
+    masks=(Masks("v", 1),),
     kernel_names={},
 )
 

@@ -176,6 +176,14 @@ class Evaluator:
                 self._refuse(V202, buffer, where, expr)
             return memory.data[where]
 
+        def load_prefix() -> Any:
+            found = load()
+            lanes = np.zeros(expr.dtype.lanes, found.dtype)
+            lanes[: len(found)] = found
+            return lanes
+
+        if any(type(i) is tir.Prefix for i in expr.indices):
+            return load_prefix
         return load_one if expr.dtype.lanes == 1 else load
 
     def _call(self, expr: tir.Call) -> Thunk:
@@ -219,6 +227,11 @@ class Evaluator:
         base, stride = self.thunk(expr.base), self.thunk(expr.stride)
         steps = np.arange(expr.lanes, dtype=expr.base.dtype.numpy)
         return lambda: base() + stride() * steps
+
+    def _prefix(self, expr: tir.Prefix) -> Thunk:
+        """The indices of the lanes that are on, and no others."""
+        base, count, lanes = self.thunk(expr.base), self.thunk(expr.count), expr.lanes
+        return lambda: base() + np.arange(min(max(int(count()), 0), lanes))
 
     def _broadcast(self, expr: tir.Broadcast) -> Thunk:
         value, lanes = self.thunk(expr.value), expr.lanes
@@ -275,6 +288,7 @@ _THUNKS: Final[dict[type[tir.Expr], Callable[[Evaluator, Any], Thunk]]] = {
     tir.TileSize: Evaluator._tile,
     tir.Let: Evaluator._let,
     tir.Ramp: Evaluator._ramp,
+    tir.Prefix: Evaluator._prefix,
     tir.Broadcast: Evaluator._broadcast,
     tir.Reduce: Evaluator._reduce,
 }

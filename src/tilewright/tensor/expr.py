@@ -295,6 +295,23 @@ class Ramp(Expr):
 
 
 @node
+class Prefix(Expr):
+    """The index vector `base, base + 1, …` of which only the first `count` lanes are on.
+
+    It stands for the index of an access alone. Lanes that are off touch no memory: a load gives
+    zero there, a store writes nothing. `count` may be negative, or exceed the lanes.
+    """
+
+    base: Expr
+    count: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.base.dtype.vector(self.lanes)
+
+
+@node
 class Broadcast(Expr):
     """A vector of `lanes` equal values."""
 

@@ -126,7 +126,7 @@ class _Machine(Evaluator):
 
     def __init__(self, func: tir.Func, seed: int | None) -> None:
         super().__init__(func)
-        self._stores: dict[int, tuple[Any, Any]] = {}
+        self._stores: dict[int, tuple[Any, Any, bool]] = {}
         self.shuffle = None if seed is None else np.random.default_rng(seed)
 
     def shape(self, buffer: tir.Buffer) -> tuple[int, ...]:
@@ -162,16 +162,20 @@ class _Machine(Evaluator):
 
     def store(self, store: tir.Store) -> None:
         memory = self.memory[store.buffer]
-        position, evaluate = self._store_parts(store)
+        position, evaluate, is_prefix = self._store_parts(store)
         where, value = position(), evaluate()
+        if is_prefix:
+            value = value[: len(where[0])]
         memory.data[where] = value
         if memory.defined is not None:
             memory.defined[where] = True
 
-    def _store_parts(self, store: tir.Store) -> tuple[Any, Any]:
+    def _store_parts(self, store: tir.Store) -> tuple[Any, Any, bool]:
         parts = self._stores.get(id(store))
         if parts is None:
-            parts = self._stores[id(store)] = (self.position(store), self.thunk(store.value))
+            is_prefix = any(type(i) is tir.Prefix for i in store.indices)
+            parts = (self.position(store), self.thunk(store.value), is_prefix)
+            self._stores[id(store)] = parts
         return parts
 
     def alloc(self, alloc: tir.Alloc) -> None:

@@ -59,7 +59,7 @@ class Level(enum.Enum):
 
 
 # What only lowered programs may contain, and what none of them may.
-_LATE: Final = (tir.Let, tir.Ramp, tir.Broadcast, tir.Reduce)
+_LATE: Final = (tir.Let, tir.Ramp, tir.Prefix, tir.Broadcast, tir.Reduce)
 _EARLY: Final = (tir.TileStart, tir.TileSize)
 _LATE_LOOPS: Final = (tir.LoopKind.SERIAL, tir.LoopKind.PARALLEL)
 

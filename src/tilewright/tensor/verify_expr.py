@@ -95,7 +95,10 @@ class ExprChecker:
         self.visible.add(var)
 
     def index(self, expr: tir.Expr, buffer: tir.Buffer) -> None:
-        self.expr(expr)
+        if type(expr) is tir.Prefix:
+            _prefix(self, expr)
+        else:
+            self.expr(expr)
         if expr.dtype.scalar != index:
             facts = {"expected": index, "found": expr.dtype, "index": _text(expr)}
             self.refuse(V007, "convert it with `.to(i64)`", buffer=buffer.name, **facts)
@@ -278,6 +281,21 @@ def _ramp(check: ExprChecker, expr: tir.Ramp) -> None:
         check.refuse(V032, hint, operation="ramp", expected=expected, found=found)
 
 
+def _prefix(check: ExprChecker, expr: tir.Prefix) -> None:
+    check.expr(expr.base)
+    check.expr(expr.count)
+    if expr.base.dtype != index or expr.count.dtype != index or expr.lanes < 2:
+        found = f"{expr.base.dtype}, {expr.count.dtype}, {expr.lanes} lanes"
+        expected = "two indices and two lanes or more"
+        hint = "a prefix is an index whose first lanes are on: `prefix(i * 8, n - i * 8, 8)`"
+        check.refuse(V032, hint, operation="prefix", expected=expected, found=found)
+
+
+def _prefix_as_value(check: ExprChecker, expr: tir.Prefix) -> None:
+    found, hint = _text(expr), "count lanes with `ramp(0, 1, 8)`, and compare them with the bound"
+    check.refuse(V032, hint, operation="prefix", expected="the index of an access", found=found)
+
+
 def _broadcast(check: ExprChecker, expr: tir.Broadcast) -> None:
     check.expr(expr.value)
     if expr.value.dtype.lanes != 1 or expr.lanes < 2:
@@ -309,6 +327,7 @@ _RULES: Final[dict[type[tir.Expr], Callable[[ExprChecker, Any], None]]] = {
     tir.TileSize: _tile,
     tir.Let: _let,
     tir.Ramp: _ramp,
+    tir.Prefix: _prefix_as_value,
     tir.Broadcast: _broadcast,
     tir.Reduce: _reduce,
 }

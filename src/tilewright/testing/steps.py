@@ -124,6 +124,10 @@ def _split(draw: st.DrawFn, names: Names) -> Arguments:
     return {"loop": loop.var.name, "tiles": tuple(tiles)}
 
 
+def _split_guarded(draw: st.DrawFn, names: Names) -> Arguments:
+    return {"loop": _one(draw, names.loops), "tile": draw(st.integers(1, 8))}
+
+
 def _fuse(draw: st.DrawFn, names: Names) -> Arguments:
     loops = _chain(draw, names, 2).loops
     return {"loops": tuple(p.var.name for p in loops[: draw(st.integers(2, 3))])}
@@ -257,6 +261,7 @@ def _order(draw: st.DrawFn, names: Names) -> Arguments:
 
 _MAKERS: dict[str, Callable[[st.DrawFn, Names], Arguments]] = {
     "split": _split,
+    "split_guarded": _split_guarded,
     "fuse": _fuse,
     "reorder": _reorder,
     "vectorize": _innermost,

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.lowered import flat, function, ramp, run
+from tests.memory.guarded import at_edge
 from tilewright.dtypes import DTYPES, boolean, f32, i64
 from tilewright.llvm.emit import emit
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
-ROW = tir.Var("i")
+ROW, N = tir.Var("i"), tir.Var("n")
 
 
 def gathered(where, lanes, source, dtype=f32):
@@ -33,6 +34,26 @@ def test_strided_loads(stride, lanes, name):
     base = span - 1 if stride < 0 else 0
     found, _ = gathered(ramp(base, lanes, stride), lanes, source, dtype)
     assert (found == source[base + stride * np.arange(lanes)]).all()
+
+
+@pytest.mark.parametrize("count", [-(1 << 40), -1, 0, 1, 3, 7, 8, 9, 1 << 40])
+@pytest.mark.parametrize("name", ["f32", "i8", "f64", "f16", "bool"])
+def test_lanes_that_are_off_touch_nothing(count, name, level):
+    """Source and result end where a forbidden page begins, at the last lane that is on."""
+    dtype, on = DTYPES[name], min(max(count, 0), 8)
+    a, b, out = flat("a", N, dtype), flat("b", N, dtype), flat("out", 8, dtype)
+    some = tir.Prefix(tir.Const(0), N, 8)
+    body = [tir.Store(out, (ramp(0, 8),), tir.Load(a, (some,))), tir.Store(b, (some,), a_of(a, 8))]
+    source = at_edge(np.arange(1, on + 1).astype(dtype.numpy), "end")
+    result, loaded = at_edge(np.zeros(on, dtype.numpy), "end"), np.ones(8, dtype.numpy)
+    program = function([a, b, out], *body, sizes=(N,))
+    run(program, [source, result, loaded], [count], target=level)
+    assert loaded.tolist() == [*source.tolist(), *[0] * (8 - on)]
+    assert result.tolist() == source.tolist()
+
+
+def a_of(buffer, lanes):
+    return tir.Load(buffer, (tir.Prefix(tir.Const(0), N, lanes),))
 
 
 @pytest.mark.parametrize(("stride", "loads"), [(-1, 1), (2, 2), (3, 3), (4, 4)])

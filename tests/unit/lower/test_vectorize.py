@@ -145,6 +145,100 @@ def test_condition_that_differs_between_lanes(golden):
     assert golden == applied(vectorize, text)
 
 
+@pytest.mark.parametrize("n", [1, 8, 9, 31, 32, 33])
+def test_condition_that_ends_a_loop(golden, n):
+    """What a tile leaves over goes by single vectors, and the last of them in part."""
+    text = """
+        def scale(A: f32[n], C: f32[n]):
+            for i in range((n + 31) // 32):
+                for j in vectorized(32):
+                    if i * 32 + j < n:
+                        C[i * 32 + j] = A[i * 32 + j] * 2.0
+    """
+    made = applied(vectorize, text, remarks=[], size_values={"n": n})
+    assert n > 1 or golden == made
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 31, 32, 33])
+def test_condition_that_ends_a_reduction(golden, n):
+    text = """
+        def greatest(A: i32[n], C: i32[1]):
+            C[0] = i32(-1000)
+            for i in range((n + 31) // 32):
+                for j in vectorized(32):
+                    if i * 32 + j < n:
+                        C[0] = max(C[0], A[i * 32 + j])
+    """
+    made = applied(vectorize, text, remarks=[], size_values={"n": n})
+    assert n > 1 or golden == made
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 13, 16])
+def test_registers_that_are_stored_in_part(golden, n):
+    """The store asks whether all lanes are on: under a mask it takes longer, without AVX-512."""
+    text = """
+        def crop(A: f32[16], C: f32[n]):
+            T = alloc(f32[16], "register")
+            for j in vectorized(16):
+                T[j] = A[j] * 2.0
+            for j in vectorized(16):
+                if j < n:
+                    C[j] = T[j]
+    """
+    made = applied(vectorize, text, remarks=[], size_values={"n": n})
+    assert n > 1 or golden == made
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 13, 16])
+@pytest.mark.parametrize("outside", ["0.0", "1.0"])
+def test_border_behind_a_symbolic_end(golden, n, outside):
+    """Zero is what a load in part gives by itself."""
+    text = f"""
+        def pad(A: f32[n], C: f32[16]):
+            for j in vectorized(16):
+                C[j] = select(j < n, A[min(j, n - 1)], {outside})
+    """
+    made = applied(vectorize, text, remarks=[], size_values={"n": n})
+    assert n > 1 or golden == made
+
+
+@pytest.mark.parametrize("n", [1, 7, 9])
+def test_lanes_that_are_not_adjacent_have_no_mask(n):
+    text = """
+        def turned(A: f32[n], C: f32[n]):
+            for j in vectorized(16):
+                if j < n:
+                    C[j] = A[n - 1 - j]
+    """
+    made = applied(vectorize, text, size_values={"n": n})
+    assert "prefix" not in str(made)
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_an_element_for_all_lanes_is_there_if_one_lane_is_on(n):
+    text = """
+        def last(A: f32[n + 1], B: f32[n], C: f32[16]):
+            for j in vectorized(16):
+                C[j] = 0.0
+            for j in vectorized(8):
+                if j < n:
+                    C[j] = A[j] + B[n - 1]
+    """
+    made = applied(vectorize, text, remarks=[], size_values={"n": n})
+    assert "if 0 < n:" in str(made)
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_small_elements_have_no_masks_before_avx512(n):
+    text = """
+        def copy(A: i8[n], C: i8[n]):
+            for j in vectorized(32):
+                if j < n:
+                    C[j] = A[j]
+    """
+    assert "prefix" not in str(applied(vectorize, text, remarks=[], size_values={"n": n}))
+
+
 def test_let_with_a_vector(golden):
     text = """
         def square(A: f32[8], C: f32[8]):

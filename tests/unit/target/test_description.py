@@ -31,6 +31,21 @@ def test_json_roundtrip(name):
     assert again.fingerprint == target.fingerprint
 
 
+@pytest.mark.parametrize(
+    ("name", "small", "large", "is_free"),
+    [
+        ("x86-64-v2", False, False, False),
+        ("x86-64-v3", False, True, False),
+        ("x86-64-v4", True, True, True),
+        ("aarch64", False, False, False),
+    ],
+)
+def test_vectors_that_are_accessed_in_part(name, small, large, is_free):
+    bytes_, floats = (Target.named(name).masks(size) for size in (1, 4))
+    assert (bytes_ is not None, floats is not None) == (small, large)
+    assert floats is None or floats.is_free == is_free
+
+
 def test_fingerprints_differ_between_targets():
     products = [name for name in LLVM_CPU if name in SAME_CORE]
     targets = [Target.named(name) for name in names() if name not in {"host", *products}]

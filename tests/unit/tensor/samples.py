@@ -93,6 +93,7 @@ EXPRESSIONS: dict[str, tir.Expr] = {
     "tile_start(cover((6, 20), (4, 2)), i)": covers.start(covers.of((6, 20), (4, 2)), i),
     "tile_size(cover((8, n // 8), (1, n % 8)), i)": covers.size(covers.uniform(n, 8), i),
     "A[ramp(i * 8, 1, 8)]": A[tir.Ramp(i * 8, tir.Const(1), 8)],
+    "A[prefix(i * 8, i, 8)]": A[tir.Prefix(i * 8, i, 8)],
     "broadcast(x, 4) * broadcast(y, 4)": tir.Broadcast(x, 4) * tir.Broadcast(y, 4),
     "reduce_add(broadcast(x, 4))": tir.Reduce(tir.Fold.ADD, tir.Broadcast(x, 4)),
     "reduce_max(A[ramp(0, 2, 4)])": tir.Reduce(

@@ -193,6 +193,20 @@ def test_gather_scatter_and_masks():
     assert found[9] == 9
 
 
+@pytest.mark.parametrize("n", [-2, 0, 3, 8, 11])
+def test_lanes_that_are_off_give_zero_and_store_nothing(n):
+    text = """
+    def f(A: f32[8], n: i64[1], B: f32[8], C: f32[8]):
+        B[ramp(0, 1, 8)] = A[prefix(0, n[0], 8)]
+        C[ramp(0, 1, 8)] = broadcast(-1.0, 8)
+        C[prefix(0, n[0], 8)] = A[ramp(0, 1, 8)]
+    """
+    a, on = np.arange(1, 9, dtype=np.float32), np.arange(8) < n
+    found = run(text, A=a, n=np.array([n]))
+    np.testing.assert_array_equal(found["B"], np.where(on, a, 0))
+    np.testing.assert_array_equal(found["C"], np.where(on, a, -1))
+
+
 def test_parallel_loops_may_run_in_any_order():
     racing = """
     def f(A: f32[64], B: f32[1]):

@@ -297,6 +297,14 @@ NOT_LOWERED = {
         "V032",
         program(tir.Store(B, (zero,), tir.Reduce(tir.Fold.ADD, tir.Ramp(half, half, 4))), (B,)),
     ),
+    "prefix of one lane": (
+        "V032",
+        program(tir.Store(B, (tir.Prefix(zero, zero, 1),), half), (B,)),
+    ),
+    "prefix as a value": (
+        "V032",
+        program(tir.Store(B, (RAMP,), tir.Cast(f32.vector(4), tir.Prefix(zero, zero, 4))), (B,)),
+    ),
     "broadcast of a vector": (
         "V032",
         program(tir.Store(B, (RAMP,), tir.Broadcast(VECTOR, 2)), (B,)),

@@ -15,7 +15,7 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.regions import sizes
 from tilewright.tensor.visit import free_vars, replace_node, substitute
 
-__all__ = ["Tiles", "split"]
+__all__ = ["Tiles", "is_multiple", "require_one_extent", "require_tiles", "split"]
 
 Tiles = int | tuple[int, ...] | tuple[tuple[int, int], ...]
 """A tile size, tile sizes from large to small, or (tile size, number of tiles) pairs in order."""
@@ -31,7 +31,8 @@ def split(func: tir.Func, loop: tir.For, tiles: Tiles) -> Edit:
 
     A tile size that does not divide the extent leaves one shorter tile at the end, or tiles of one
     where the extent is symbolic. A list of sizes takes as many of each as fit in what is left: `n`
-    by [8, 4, 1]. The new loops are called `i_0` (tiles) and `i_1` (inside a tile).
+    by [8, 4, 1], or `n * 4` by [8, 4]. The new loops are called `i_0` (tiles) and `i_1` (inside a
+    tile).
 
     Before:  for i in range(128): S(i)
     After:   for t in range(22): for j in range(size(t)): S(start(t) + j)     (20×6 + 2×4)
@@ -54,12 +55,7 @@ def _tiling(
 ) -> tuple[tir.Expr, tir.Expr, tir.Expr]:
     """The number of tiles, where tile number `tile` starts, and how long it is."""
     lengths = tuple(_numbers(tiles))
-    if not lengths or min(lengths) < 1:
-        facts = {"expected": "positive tile sizes and counts", "found": tiles}
-        hint = (
-            "give a tile size of 1 or more, or (tile size, number of tiles) pairs of such numbers"
-        )
-        raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
+    require_tiles(func, loop, tiles, lengths)
     extent = tir.int_value(loop.extent)
     if isinstance(tiles, int):
         if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
@@ -74,6 +70,22 @@ def _tiling(
     return covers.count(cover), covers.start(cover, tile), covers.size(cover, tile)
 
 
+def require_tiles(func: tir.Func, loop: tir.For, tiles: Tiles, lengths: tuple[int, ...]) -> None:
+    """S103: there are tiles, and none is empty."""
+    if not lengths or min(lengths) < 1:
+        facts = {"expected": "positive tile sizes and counts", "found": tiles}
+        hint = (
+            "give a tile size of 1 or more, or (tile size, number of tiles) pairs of such numbers"
+        )
+        raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
+
+
+def require_one_extent(func: tir.Func, loop: tir.For, size: int) -> None:
+    """S104: the extent is a number or a size."""
+    if not free_vars(loop.extent) <= set(sizes(func)):
+        raise _differs(func, loop, size)
+
+
 def _numbers(tiles: Tiles) -> Iterator[int]:
     for part in (tiles,) if isinstance(tiles, int) else tiles:
         yield from (part,) if isinstance(part, int) else part
@@ -86,12 +98,20 @@ def _descending(func: tir.Func, loop: tir.For, lengths: tuple[int, ...]) -> tir.
         facts = {"expected": "tile sizes from large to small", "found": lengths}
         hint = f"say {sorted(set(lengths), reverse=True)}"
         raise ScheduleError(S103, facts, program=func, marks={"loop": loop}, hint=hint)
-    if extent is None and not free_vars(loop.extent) <= set(sizes(func)):
-        raise _differs(func, loop, lengths[0])
+    require_one_extent(func, loop, lengths[0])
     cover = _tidy(covers.descending(loop.extent, lengths))
-    if lengths[-1] != 1 and (extent is None or covers.total(cover) != loop.extent):
+    if extent is None:
+        fills = is_multiple(loop.extent, lengths[-1])
+    else:
+        fills = covers.total(cover) == loop.extent
+    if not fills:
         raise _does_not_fill(func, loop, cover)
     return cover
+
+
+def is_multiple(extent: tir.Expr, size: int) -> bool:
+    """Whether tiles of this size surely fill the extent: `(n + 7) // 8 * 8` by 8."""
+    return size == 1 or Analyzer().prove((extent % size).eq(0)) is True
 
 
 def _tidy(cover: tir.Cover) -> tir.Cover:
@@ -148,7 +168,9 @@ def _does_not_fill(func: tir.Func, loop: tir.For, cover: tir.Cover) -> ScheduleE
     if extent is None or filled is None:
         found = " and ".join(str(length) for length, _ in cover.segments)
         facts = {"expected": "tiles that fill any extent", "found": f"tiles of {found}"}
-        hint = "give one tile size, or sizes from large to small that end with 1"
+        hint = (
+            "give one tile size, or sizes from large to small whose last fills any rest, as 1 does"
+        )
     else:
         rest = extent - filled
         parts = [f"{tir.int_value(n)}×{length}" for length, n in cover.segments]

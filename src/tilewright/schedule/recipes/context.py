@@ -7,11 +7,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tilewright.dtypes import index
+from tilewright.schedule.primitives.split import is_multiple
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.functions import is_function
-from tilewright.tensor.visit import free_vars, walk
+from tilewright.tensor.visit import find, free_vars, walk
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
@@ -29,6 +30,7 @@ __all__ = [
     "parallelize",
     "share_loop",
     "split_for_vectors",
+    "tile_sizes",
     "vector_tail",
     "work_of",
 ]
@@ -43,6 +45,9 @@ equally busy; more iterations than that cost one thread time.
 PLANNED_THREADS = 2
 """Threads at most that the model of the machine divides the work by: it chooses register tiles,
 blocks and layouts, and what many threads prefer (small tiles) would slow few of them down."""
+
+# Up to so many vectors side by side, what is left over of columns has a tile of its own width.
+_EXACT_VECTORS = 4
 
 
 @dataclass(frozen=True)
@@ -117,15 +122,46 @@ def vector_tail(context: Context, loop: str, lanes: int, vectors: int) -> tuple[
     if extent is not None and extent <= width:
         context.schedule.vectorize(loop)
         return None, loop
-    outer, inner = split_for_vectors(context, loop, lanes, vectors)
+    if extent is None and _has_masks(context, loop):
+        outer, inner = map(str, context.schedule.split_guarded(loop, width))
+    else:
+        outer, inner = split_for_vectors(context, loop, lanes, vectors)
     context.schedule.vectorize(inner)
     return outer, inner
 
 
+def _has_masks(context: Context, loop: str) -> bool:
+    """Whether vectors of all that is accessed in a loop can be loaded and stored in part."""
+    node = context.schedule.loop(loop)
+    accessed = {load.buffer for load in find(node, tir.Load)}
+    accessed |= {store.buffer for store in find(node, tir.Store)}
+    return all(context.target.masks(buffer.dtype.size_bytes) for buffer in accessed)
+
+
 def split_for_vectors(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str, str]:
-    """Tiles of so many vectors; what a symbolic extent leaves over goes by single vectors first."""
+    """Tiles of so many vectors; what a symbolic extent leaves over goes by single vectors first.
+
+    If it is whole vectors for sure, one tile takes all that are left over.
+    """
     tiles: int | list[int] = lanes * vectors
-    if extent_of(context, loop) is None:
+    extent = context.schedule.loop(loop).extent
+    if tir.int_value(extent) is None and is_multiple(extent, lanes):
+        tiles = [lanes * n for n in tile_sizes(vectors, _EXACT_VECTORS)]
+    elif tir.int_value(extent) is None:
         tiles = sorted({lanes * vectors, lanes, 1}, reverse=True)
     outer, inner = context.schedule.split(loop, tiles)
     return str(outer), str(inner)
+
+
+def tile_sizes(largest: int, exact: int) -> tuple[int, ...]:
+    """Tile sizes that cover any extent: the largest, and fewer the smaller they are.
+
+    Every size is a micro-kernel of its own to compile. Up to `exact`, what is left over has a tile
+    of its own size; of larger ones it takes two or three.
+    """
+    if largest <= exact:
+        return tuple(range(largest, 0, -1))
+    sizes = [largest]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // 2))
+    return tuple(sizes)

@@ -92,6 +92,7 @@ CALLS: Final[dict[str, Rule]] = {
     "cast": _with_dtype(tir.Cast),
     "reinterpret": _with_dtype(tir.Reinterpret),
     "ramp": _with_lanes(tir.Ramp, 3),
+    "prefix": _with_lanes(tir.Prefix, 3),
     "broadcast": _with_lanes(tir.Broadcast, 2),
     "tile_start": _with_cover(tir.TileStart),
     "tile_size": _with_cover(tir.TileSize),

@@ -43,7 +43,8 @@ PRECEDENCE: Final[dict[type[tir.Binary], int]] = {
 
 # Words that mean something other than a function call; such a function prints as `call("min", …)`.
 RESERVED_CALLS: Final = frozenset(
-    {"min", "max", "select", "cast", "reinterpret", "neg", "let", "ramp", "broadcast", "call"}
+    {"min", "max", "select", "cast", "reinterpret", "neg", "let", "ramp", "prefix"}
+    | {"broadcast", "call"}
     | {"tile_start", "tile_size", "cover", "block", "alloc", "init", "reads", "writes", "where"}
     | {"notes", "barrier", "expr", "layout", "range", "S", "R"}
     | {"parallel", "vectorized", "unrolled"}
@@ -244,6 +245,7 @@ _RENDER: Final[dict[type[tir.Expr], Callable[..., tuple[str, int]]]] = {
     tir.Select: _call("select", "cond", "if_true", "if_false"),
     tir.Reinterpret: _call("reinterpret", "dtype", "value"),
     tir.Ramp: _call("ramp", "base", "stride", "lanes"),
+    tir.Prefix: _call("prefix", "base", "count", "lanes"),
     tir.Broadcast: _call("broadcast", "value", "lanes"),
     tir.TileStart: _call("tile_start", "cover", "tile"),
     tir.TileSize: _call("tile_size", "cover", "tile"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.nests import is_bounded
+from tilewright.schedule.recipes.context import Context, extent_of, lanes_of, vector_tail
 from tilewright.schedule.recipes.contraction.roles import names_of, vector_iterator
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.tensor import ir as tir
@@ -39,17 +40,19 @@ def pad_columns(
     *,
     is_constant: bool,
 ) -> str | None:
-    """Let zeros stand behind the last column, so that every vector is full."""
+    """Let zeros stand behind the last column, so that every vector is full.
+
+    Columns that no vector fills would go one by one, each with the walk of a whole panel.
+    """
     s = context.schedule
     right = roles.right.buffer
     columns = tir.int_value(right.shape[dimension])
-    if columns is None:
-        return epilogue
-    missing = -columns % point.tile_columns
-    if missing and is_constant:
-        s.layout_pad(right.name, dim=dimension, before=0, after=missing)
-    if columns % point.lanes == 0:
-        return epilogue
+    if columns is not None:
+        missing = -columns % point.tile_columns
+        if missing and is_constant:
+            s.layout_pad(right.name, dim=dimension, before=0, after=missing)
+        if columns % point.lanes == 0:
+            return epilogue
     column = vector_iterator(roles)
     multiples = [point.lanes if p == column else 1 for p in range(len(roles.block.iters))]
     crop = names_of(s.pad_einsum(block, padding=multiples))[-1]
@@ -101,4 +104,7 @@ def finish_packing(context: Context, packed: str, made: object, width: int | Non
         _, column = s.split(column, width)
         s.layout_split(buffer, dim=rank - 1, factor=width)
         s.layout_reorder(buffer, order=[*range(rank - 2), rank - 1, rank - 2, rank])
-    s.vectorize(column)
+    if is_bounded(s.loop(column).extent):
+        s.vectorize(column)
+    else:  # a transposed operand, along a symbolic reduction
+        vector_tail(context, column, lanes_of(context, packed), 1)

@@ -13,6 +13,7 @@ from tilewright.schedule.recipes.context import (
     extent_of,
     share_loop,
     split_for_vectors,
+    tile_sizes,
 )
 from tilewright.schedule.recipes.contraction.digits import column_loop
 from tilewright.schedule.recipes.contraction.packing import finish_packing
@@ -266,7 +267,7 @@ def split_tile(
         return _Split((), (), ()), columns
     extent = extent_of(context, loops.row)
     if extent is None:
-        tiles, row = s.split(loops.row, _row_tiles(point.tile_rows))
+        tiles, row = s.split(loops.row, tile_sizes(point.tile_rows, MAX_EXACT_TILES))
         return _Split((), (tiles,), (row,)), columns
     tiles, row = s.split(loops.row, even(extent, point.tile_rows))
     count = math.ceil(extent / point.tile_rows)
@@ -280,20 +281,6 @@ def even(extent: int, largest: int) -> tuple[tuple[int, int | None], ...]:
     """Tiles of at most so many, as equal as possible: (size, how many of them)."""
     segments = covers.uneven(extent, largest).segments
     return tuple((size, tir.int_value(count)) for size, count in segments)
-
-
-def _row_tiles(tile: int) -> tuple[int, ...]:
-    """Tile sizes that cover any number of rows: the full one, and fewer the smaller they are.
-
-    Every size is a micro-kernel of its own to compile; rows that are left over after full tiles
-    then take two or three of them instead of one.
-    """
-    if tile <= MAX_EXACT_TILES:
-        return tuple(range(tile, 0, -1))
-    sizes = [tile]
-    while sizes[-1] > 1:
-        sizes.append(-(-sizes[-1] // 2))
-    return tuple(sizes)
 
 
 def finish_tile(context: Context, block: str, rows: int) -> None:
