@@ -18,6 +18,7 @@ from tilewright.errors import Code, UserError
 __all__ = [
     "cache_dir",
     "cache_limit",
+    "child_environment",
     "data_dir",
     "data_folders",
     "host_target",
@@ -110,6 +111,15 @@ def host_target(environment: Mapping[str, str] | None = None) -> str | None:
     """The target that stands for this machine, by TILEWRIGHT_TARGET; None: the machine itself."""
     variables = os.environ if environment is None else environment
     return variables.get("TILEWRIGHT_TARGET")
+
+
+def child_environment(
+    package_folder: Path, environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Variables for a process of our own that is to import the package from the same folder."""
+    variables = os.environ if environment is None else environment
+    paths = [str(package_folder), *filter(None, [variables.get("PYTHONPATH")])]
+    return {**variables, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _parse_threads(variable: str, value: str, number: str) -> int:

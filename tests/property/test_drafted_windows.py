@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ import tilewright as tw
 from tests.examples import examples
 from tests.levels import targets
 from tests.windows import Windows, convolved, transposed, windows, windows_of
-from tilewright.schedule.recipes import tile_blocks
+from tilewright.target import Target
+from tilewright.target.machine import nominal
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
 from tilewright.tensor.library.convolve import convolve
@@ -181,7 +183,7 @@ def test_winograd(
     expected = convolved(x, weights, w, groups)
     with pytest.MonkeyPatch.context() as patch:
         if in_blocks:
-            patch.setattr(tile_blocks, "_WORTH", math.inf)
+            patch.setattr(Target, "machine", property(_with_free_blocks))
         check(
             data,
             lambda t: convolve_winograd(*t, tiles, w.pads, groups),
@@ -209,3 +211,9 @@ def test_pooling(w: Windows, channels: int, *, average: bool, data: st.DataObjec
         return pool(*inputs, tir.Fold.MAX, w.kernel, *w.geometry)
 
     check(data, made, [placeholder("X", x.shape)], [x], expected)
+
+
+def _with_free_blocks(target):
+    """The model of a machine on which blocks of tiles always pay."""
+    model = nominal(target)
+    return replace(model, transforms=replace(model.transforms, blocks_worth=math.inf))

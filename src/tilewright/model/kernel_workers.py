@@ -9,7 +9,6 @@ bytes. A helper that cannot be had, or dies, is no error: its share is compiled 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Final
 
 from tilewright.model.kernel_store import decode
 from tilewright.model.kernels import KernelTask, name_of
+from tilewright.options import child_environment
 from tilewright.pipeline import Compiled
 from tilewright.runtime.pool import usable_cpus
 from tilewright.target import Target
@@ -39,13 +39,12 @@ class KernelWorker:
     """A process that compiles one kernel after another."""
 
     def __init__(self, target: Target) -> None:
-        paths = [str(PACKAGE_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tilewright.model.kernel_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env=child_environment(PACKAGE_FOLDER),
         )
         self._send(target.to_dict())
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tilewright.errors import UserError
 from tilewright.schedule.recipes.context import (
     PLANNED_THREADS,
     Context,
@@ -241,18 +242,24 @@ def _lacks_shares(context: Context, around: Sequence[str], tiles: Sequence[str])
     return prod(extent or 1 for extent in extents[: len(around)]) < context.threads
 
 
-def _share(context: Context, around: list[str]) -> tuple[str, str]:
+def _share(context: Context, around: list[str], most: int | None = None) -> tuple[str, str]:
     """The loop for the threads, fused from no more loops than they need, and the innermost one.
 
     A loop that stays by itself is cut where its last panel is narrower; a fused one cannot be.
     """
     iterations, count = 1, 0
-    while count < len(around) and iterations < 4 * context.threads:
+    most = len(around) if most is None else most
+    while count < most and iterations < 4 * context.threads:
         iterations *= extent_of(context, around[count]) or 4 * context.threads
         count += 1
     if context.threads == 1 or count == 1:
         return around[0], around[-1]
-    shared = str(context.schedule.fuse(*around[:count]))
+    before = context.schedule.copy()
+    try:
+        shared = str(context.schedule.fuse(*around[:count]))
+    except UserError:  # of an unknown number of tiles it cannot be told which one it is
+        context.schedule.restore(before)
+        return _share(context, around, count - 1)
     return shared, shared if count == len(around) else around[-1]
 
 
