@@ -48,7 +48,7 @@ def settled(form: Form) -> Form:
         for atom in key:
             product = forms.times(product, _settled_atom(atom))
         total = forms.plus(total, product)
-    return linearised(total)
+    return linearised(total, with_maxima=True)
 
 
 def _settled_atom(atom: tir.Expr) -> Form:
@@ -70,7 +70,8 @@ def added_up(found: Form, var: tir.Var, first: Form, end: Form) -> Form | None:
     moving = {key: k for key, k in found.items() if forms.mentions({key: k}, var)}
     fixed = {key: k for key, k in found.items() if key not in moving}
     times = forms.expr_of(forms.minus(end, first))
-    if fixed and not is_count(times):
+    least, _ = bounds_of(counted(times)) or (-1, 0)
+    if least < 0 and not is_count(times):
         return None
     total = repeated(fixed, counted(times))
     following = forms.plus(forms.form_of(var), forms.constant(1))
@@ -90,8 +91,8 @@ def repeated(found: Form, times: Form) -> Form:
     """`times · found`."""
     often = settled(times)
     once, rest = _if_at_all(found, often)
-    is_known = bounds_of(often) is not None
-    return forms.plus(once, forms.times(rest, often if is_known else times))
+    is_open = any(_maxima(key) for key in often)  # terms of neighbours may cancel these
+    return forms.plus(once, forms.times(rest, times if is_open else often))
 
 
 def _if_at_all(found: Form, times: Form) -> tuple[Form, Form]:

@@ -67,6 +67,10 @@ class QuasiLinear:
         whole = self.over(period)
         return QuasiLinear(whole.step // divisor, whole.values // divisor)
 
+    def positive(self) -> QuasiLinear | None:
+        """`max(self, 0)`, of a function that comes and goes; None if it grows."""
+        return None if self.step else QuasiLinear(0, self.values.clip(min=0))
+
     def line(self) -> tuple[int, int] | None:
         """(a, b) if the function is `a·t + b`."""
         a, rest = divmod(self.step, self.period)
@@ -75,10 +79,13 @@ class QuasiLinear:
         return (a, b) if is_line else None
 
 
-def linearised(form: Form) -> Form:
-    """The form with quotients of one product of sizes replaced where their sum is linear in it."""
+def linearised(form: Form, *, with_maxima: bool = False) -> Form:
+    """The form with quotients of one product of sizes replaced where their sum is linear in it.
+
+    Maxima of them, too, `with_maxima`: they are no longer recognised by what they cancel then.
+    """
     total = dict(form)
-    for (argument, cofactor), terms in _families(form).items():
+    for (argument, cofactor), terms in _families(form, with_maxima=with_maxima).items():
         function = _function(terms, argument)
         if function is None or (line := function.line()) is None:
             continue
@@ -90,11 +97,13 @@ def linearised(form: Form) -> Form:
     return total
 
 
-def _families(form: Form) -> dict[tuple[Factors, Factors], Form]:
+def _families(form: Form, *, with_maxima: bool) -> dict[tuple[Factors, Factors], Form]:
     """Terms with one quotient, by the product of sizes it is of and what it is multiplied by."""
     found: dict[tuple[Factors, Factors], Form] = {}
     for key, k in form.items():
         quotients = [atom for atom in key if not isinstance(atom, tir.Var)]
+        if not with_maxima and any(type(atom) is tir.Max for atom in quotients):
+            continue
         if len(quotients) != 1 or len(arguments := _arguments(quotients[0])) != 1:
             continue
         cofactor = tuple(atom for atom in key if atom is not quotients[0])
@@ -105,11 +114,13 @@ def _families(form: Form) -> dict[tuple[Factors, Factors], Form]:
 def _arguments(atom: tir.Expr) -> set[Factors]:
     """Products of variables, and anything else that is no quotient by a number, inside of one."""
     match atom:
-        case tir.FloorDiv(a=a, b=tir.Const(value=int(c))) if c > 0:
+        case (
+            tir.FloorDiv(a=a, b=tir.Const(value=int(c))) | tir.Max(a=a, b=tir.Const(value=int(c)))
+        ) if (c > 0) is (type(atom) is tir.FloorDiv):
             inner: set[Factors] = set()
             for key in forms.form_of(a):
                 match key:
-                    case (tir.FloorDiv() as quotient,):
+                    case (tir.FloorDiv() | tir.Max() as quotient,):
                         inner |= _arguments(quotient)
                     case (_, *_):
                         inner.add(key)
@@ -137,6 +148,9 @@ def _term(key: Factors, argument: Factors) -> QuasiLinear | None:
         case (tir.FloorDiv(a=a, b=tir.Const(value=int(c))),):
             inner = _function(forms.form_of(a), argument)
             return inner.quotient(c) if inner is not None else None
+        case (tir.Max(a=a, b=tir.Const(value=0)),):
+            inner = _function(forms.form_of(a), argument)
+            return inner.positive() if inner is not None else None
     return None
 
 

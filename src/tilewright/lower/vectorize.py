@@ -6,8 +6,9 @@
 
 Each statement is cut into chunks by itself (inner loops stay around all chunks of their body),
 which is the order in which vector hardware would run it. The last chunks get narrower, by powers of
-two. A reduction folds its lanes: `s = s + A[j]` becomes `s = s + Reduce(add, …)`. A body without a
-vector form stays a scalar loop, and a remark says why.
+two; where a symbolic size says how many iterations there are, the last one is a vector in part, if
+the target has such. A reduction folds its lanes: `s = s + A[j]` becomes `s = s + Reduce(add, …)`. A
+body without a vector form stays a scalar loop, and a remark says why.
 """
 
 from __future__ import annotations
@@ -130,6 +131,10 @@ class Width(NamedTuple):
     has_masks: bool
     free_masks: bool
 
+    def masks_pay(self, *, folds: bool) -> bool:
+        """Whether narrower vectors would be slower: nothing is stored under a mask by a fold."""
+        return self.has_masks and (self.free_masks or folds)
+
 
 class _Chunks:
     """One vector loop, cut into chunks of at most `lanes` iterations."""
@@ -158,7 +163,7 @@ class _Chunks:
             return None
         found = masked_by(stmt.cond, whole) if whole.moves(stmt.cond) else None
         in_registers = any(a.buffer.scope is tir.Scope.REGISTER for a in _accesses(stmt.then))
-        if found is None or found.others or in_registers or not self.width.has_masks:
+        if found is None or found.others or in_registers:
             return None
         end = tir.maximum(tir.minimum(found.count, self.loop.extent), 0)
         end = self.around.analyzer(1).simplify(end)
@@ -198,26 +203,42 @@ class _Chunks:
         done = tir.int_value(start)
         if extent is not None and done is not None:
             return _renewed(self.over(self.chunks(done, extent)))
-        if self.width.has_masks:
-            try:
-                return _renewed(self.masked_rest(start, most))
-            except CannotVectorize:
-                pass
+        try:
+            return self.partial_rest(start, most)
+        except CannotVectorize:
+            pass
         tail = tir.Var(self.loop.var.name)
         body = fold.copied(self.loop.body, {self.loop.var: start + tail})
         return tir.For(tail, forms.tidy(self.loop.extent - start), body)
 
-    def masked_rest(self, start: tir.Expr, most: int) -> tir.Stmt:
-        """Less than `most` iterations by single vectors; lanes behind the end are off."""
+    def partial_rest(self, start: tir.Expr, most: int) -> tir.Stmt:
+        """Less than `most` iterations by single vectors, of which the last is not full."""
         left = self.around.analyzer(1).simplify(forms.tidy(self.loop.extent - start))
         lanes, var = self.width.native, tir.Var(self.loop.var.name)
+        folds = reduction_in(self.loop.body, self.loop.var) is not None
+        last = self.last_masked if self.width.masks_pay(folds=folds) else self.last_halved
         if most <= lanes:
-            return self.masked(self.loop.body, self.chunk(start, lanes), left)
+            return last(start, left)
         full = left // lanes
         whole = self.within(var, full).over([(start + var * lanes, lanes)])
-        chunk = self.chunk(start + full * lanes, lanes)
-        last = self.masked(self.loop.body, chunk, forms.tidy(left - full * lanes))
-        return fold.seq(tir.For(var, full, whole), _renewed(last))
+        rest = last(start + full * lanes, forms.tidy(left - full * lanes))
+        return fold.seq(tir.For(var, full, whole), rest)
+
+    def last_masked(self, start: tir.Expr, left: tir.Expr) -> tir.Stmt:
+        """The last iterations as a vector whose lanes behind the end are off."""
+        chunk = self.chunk(start, self.width.native)
+        return _renewed(self.masked(self.loop.body, chunk, left))
+
+    def last_halved(self, start: tir.Expr, left: tir.Expr) -> tir.Stmt:
+        """The last iterations by vectors of half the lanes, a quarter, and so on, where needed."""
+        lanes, parts = self.width.native // 2, list[tir.Stmt]()
+        while lanes:
+            base = start + left // (2 * lanes) * (2 * lanes)
+            part = _renewed(self.over([(base, lanes)]))
+            some = self.around.analyzer(1).simplify(left % (2 * lanes))
+            parts.append(tir.If(tir.Le(tir.Const(lanes), some), part))
+            lanes //= 2
+        return fold.seq(*parts)
 
     def masked(self, stmt: tir.Stmt, chunk: VectorValues, count: tir.Expr) -> tir.Stmt:
         """A statement in the first `count` lanes of a chunk."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, note
@@ -12,13 +14,15 @@ from tests.lowered import flat, ramp
 from tilewright.dtypes import f32
 from tilewright.graph.sizes import evaluate_size
 from tilewright.lower import forms, lower
-from tilewright.lower.counts import counted
-from tilewright.lower.in_place import in_place
+from tilewright.lower.counts import counted, settled
+from tilewright.lower.in_place import _stores, in_place
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor import library
 from tilewright.tensor.build import compute, func, placeholder, reduce_axis, seq, size, sum_over
+from tilewright.tensor.evaluate import Memory
+from tilewright.tensor.interpret import _Machine
 from tilewright.tensor.parser import parse
 from tilewright.tensor.visit import free_vars
 
@@ -180,6 +184,38 @@ def test_every_vector_width_and_tiling(name, rows, columns, threads):
     target = Target.named(name)
     assert drafted(added(rows, columns), threads, target) == ((0, 2), (1, 2))
     assert drafted(product_and_summand(rows, columns), threads, target) == ((2, 3),)
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("make", [added, product_and_summand])
+def test_lanes_that_are_on_are_counted(name, make):
+    """As many elements are written as the count says, for every size, and none of them twice."""
+    target = Target.named(name)
+    made = lower(draft(make(M, N), target, 2, frozenset()).func, target).func
+    result = made.params[-1]
+    stores = settled(_stores(made.body, result))
+    for m, n in ((1, 1), (2, 8), (3, 13), (5, 16), (4, 21), (7, 37)):
+        written = Counter(_written(made, result, {M: m, N: n}))
+        assert evaluate_size(forms.expr_of(stores), {M: m, N: n}) == written.total() == m * n
+        assert max(written.values()) == 1
+
+
+def _written(func: tir.Func, result: tir.Buffer, sizes: dict[tir.Var, int]) -> list[int]:
+    """The places of a result that a program writes, in order."""
+    places: list[int] = []
+
+    class Watched(np.ndarray):
+        def __setitem__(self, where, value):
+            places.extend(np.atleast_1d(where[0]).tolist())
+            super().__setitem__(where, value)
+
+    machine = _Machine(func, None)
+    machine.values.update({var: np.int64(value) for var, value in sizes.items()})
+    for param in func.params:
+        data = np.ones(machine.shape(param), param.dtype.numpy)
+        machine.memory[param] = Memory(data.view(Watched) if param is result else data, None)
+    machine.run(func.body)
+    return places
 
 
 def test_a_map_that_reads_one_input_backwards():

@@ -17,9 +17,10 @@ __all__ = ["split_guarded"]
 def split_guarded(func: tir.Func, loop: tir.For, tile: int) -> Edit:
     """Cut one loop into tiles of one size; a predicate keeps the last one inside of the extent.
 
-    For vectors along a symbolic size, on a machine that switches lanes off: `split` would leave
-    tiles of one, which have no lanes. Where the tiles fill the extent for sure, there is no
-    predicate. The new loops are called `i_0` (tiles) and `i_1` (inside a tile).
+    For vectors along a symbolic size: `split` would leave tiles of one, which have no lanes, while
+    lowering ends a loop whose body has a condition with vectors in part, or with narrower ones.
+    Where the tiles fill the extent for sure, there is no predicate. The new loops are called `i_0`
+    (tiles) and `i_1` (inside a tile).
 
     Before:  for i in range(n): S(i)
     After:   for t in range((n + 7) // 8): for j in range(8): S(t*8 + j) where t*8 + j < n

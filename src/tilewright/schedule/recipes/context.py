@@ -12,7 +12,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.functions import is_function
-from tilewright.tensor.visit import find, free_vars, walk
+from tilewright.tensor.visit import free_vars, walk
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
@@ -122,20 +122,12 @@ def vector_tail(context: Context, loop: str, lanes: int, vectors: int) -> tuple[
     if extent is not None and extent <= width:
         context.schedule.vectorize(loop)
         return None, loop
-    if extent is None and _has_masks(context, loop):
+    if extent is None:
         outer, inner = map(str, context.schedule.split_guarded(loop, width))
     else:
         outer, inner = split_for_vectors(context, loop, lanes, vectors)
     context.schedule.vectorize(inner)
     return outer, inner
-
-
-def _has_masks(context: Context, loop: str) -> bool:
-    """Whether vectors of all that is accessed in a loop can be loaded and stored in part."""
-    node = context.schedule.loop(loop)
-    accessed = {load.buffer for load in find(node, tir.Load)}
-    accessed |= {store.buffer for store in find(node, tir.Store)}
-    return all(context.target.masks(buffer.dtype.size_bytes) for buffer in accessed)
 
 
 def split_for_vectors(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str, str]:
