@@ -21,7 +21,7 @@ from tilewright.target import MachineModel, Target
 
 __all__ = ["load", "path_of", "store"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 def path_of(target: Target, folder: Path | None = None) -> Path:
