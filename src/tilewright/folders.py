@@ -8,10 +8,13 @@ then, and whatever is in it is reached through its descriptor.
 from __future__ import annotations
 
 import errno
+import json
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_private", "make_folder", "open_folder"]
+__all__ = ["is_private", "make_folder", "open_folder", "replace_json"]
 
 
 def make_folder(path: Path) -> None:
@@ -49,3 +52,17 @@ def open_folder(path: str | Path, within: int | None = None) -> int:
 def is_private(state: os.stat_result) -> bool:
     """Whether a file or folder is ours, and nobody else may write it."""
     return state.st_uid == os.geteuid() and not state.st_mode & 0o022
+
+
+def replace_json(path: Path, data: object) -> None:
+    """Write a file in one step, its folder included: a reader sees the old one or the new one."""
+    make_folder(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

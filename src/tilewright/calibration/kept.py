@@ -8,15 +8,12 @@ another process calibrates, sees the old one or the new one. What cannot be read
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tilewright import options
 from tilewright.errors import TargetError
-from tilewright.folders import make_folder
+from tilewright.folders import replace_json
 from tilewright.target import MachineModel, Target
 
 __all__ = ["load", "path_of", "store"]
@@ -44,20 +41,11 @@ def load(target: Target, folder: Path | None = None) -> MachineModel | None:
 def store(target: Target, model: MachineModel, folder: Path | None = None) -> Path:
     """Keep a model; its file."""
     path = path_of(target, folder)
-    make_folder(path.parent)
     data = {
         "format": FORMAT,
         "fingerprint": target.fingerprint,
         "machine": str(target),
         "model": model.to_dict(),
     }
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    replace_json(path, data)
     return path

@@ -6,17 +6,14 @@ read, or that belongs to something else, counts as not there: the numbers can be
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from tilewright import options
 from tilewright.errors import TargetError
-from tilewright.folders import make_folder
+from tilewright.folders import replace_json
 from tilewright.target.description import Measured, Target
 
 __all__ = ["load", "store"]
@@ -43,20 +40,11 @@ def load(target: Target, folder: Path | None = None) -> Measured | None:
 def store(target: Target, measured: Measured, folder: Path | None = None) -> Path:
     """Keep the numbers for later; returns the file."""
     path = path_of(target, folder)
-    make_folder(path.parent)
     data = {
         "format": FORMAT,
         "fingerprint": target.fingerprint,
         "target": str(target),
         "measured": asdict(measured),
     }
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1)
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+    replace_json(path, data)
     return path
