@@ -8,7 +8,7 @@ parameters come from the model of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from tilewright.errors import UserError
@@ -21,6 +21,7 @@ from tilewright.schedule.recipes.contraction.split import split_reduction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.lines import schedule_lines
+from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
 from tilewright.schedule.recipes.sliding import runs_along_lines
 from tilewright.schedule.recipes.tile_blocks import (
@@ -47,16 +48,20 @@ def draft(
     threads: int = 1,
     constants: Iterable[str] = (),
     loops: ContractionPoint | WindowPlan | None = None,
+    points: Mapping[str, object] | None = None,
+    decisions: list[Decision] | None = None,
 ) -> Schedule:
     """A schedule for `func`; parameters named in `constants` may get a layout of their own.
 
-    `loops`, from `plans` or `window_plans`, take the place of what the model would choose for a
-    contraction or for a window.
+    `loops` is a point for a contraction or a window, `points` are points by the last block of a
+    group; they take the place of what the machine model would choose. What was decided for each
+    group is appended to `decisions`.
     """
     schedule = Schedule(func)
     if _is_empty(func):
         return schedule
-    context = Context(schedule, target, threads, frozenset(constants), loops)
+    decided = [] if decisions is None else decisions
+    context = Context(schedule, target, threads, frozenset(constants), loops, points or {}, decided)
     done = schedule_attentions(context)
     _together(schedule, lambda: inline_producers(schedule, done))
     groups = groups_of(schedule, done)
@@ -110,11 +115,12 @@ def _schedule_group(context: Context, group: Group) -> None:
 
 def _try(context: Context, group: Group) -> UserError | None:
     """Apply the recipe; a step that is refused leaves everything as it was before."""
-    before = context.schedule.copy()
+    before, decided = context.schedule.copy(), len(context.decisions)
     try:
         _together(context.schedule, lambda: _recipe(context, group))
     except UserError as problem:
         context.schedule.restore(before)
+        del context.decisions[decided:]
         return problem
     return None
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tilewright.dtypes import index
 from tilewright.schedule.primitives.split import is_multiple
@@ -16,6 +17,7 @@ from tilewright.tensor.visit import free_vars, walk
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
+    from tilewright.schedule.recipes.recipe import Decision
     from tilewright.schedule.recipes.window_plan import WindowPlan
 
     Plan = ContractionPoint | WindowPlan
@@ -46,6 +48,8 @@ PLANNED_THREADS = 2
 """Threads at most that the model of the machine divides the work by: it chooses register tiles,
 blocks and layouts, and what many threads prefer (small tiles) would slow few of them down."""
 
+P = TypeVar("P")
+
 # Up to so many vectors side by side, what is left over of columns has a tile of its own width.
 _EXACT_VECTORS = 4
 
@@ -54,8 +58,9 @@ _EXACT_VECTORS = 4
 class Context:
     """A schedule in the making, the machine, and the names of constant parameters.
 
-    `loops` are parameters for the contraction or the window that were chosen elsewhere; without
-    them, the recipe asks its model.
+    `loops` is a point for the contraction or the window that was chosen elsewhere, `points` are
+    points for groups by the name of their last block; without them, a recipe drafts one. What was
+    decided for each group is added to `decisions`.
     """
 
     schedule: Schedule
@@ -63,6 +68,18 @@ class Context:
     threads: int
     constants: frozenset[str]
     loops: Plan | None = None
+    points: Mapping[str, object] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list, compare=False)
+
+    def point_of(self, block: str, kind: type[P]) -> P | None:
+        """The point that was given for a group, by the name of its last block or by its kind."""
+        found = self.points.get(block, self.loops)
+        return found if isinstance(found, kind) else None
+
+    def decide(self, decision: Decision) -> None:
+        """Note what was decided for a group; what an attempt before this one decided is void."""
+        self.decisions[:] = [d for d in self.decisions if d.blocks != decision.blocks]
+        self.decisions.append(decision)
 
 
 def lanes_of(context: Context, block: str) -> int:
