@@ -22,6 +22,7 @@ from tilewright.layouts.costs import (
     Machine,
     direct_cycles,
     direct_product,
+    kept_cycles,
     winograd_cycles,
     winograd_product,
 )
@@ -73,9 +74,13 @@ class Algorithm:
         """What computes results of fewer places."""
         return Algorithm(self.below)
 
+    def price(self, cycles: float, conv: ConvShape, machine: Machine) -> float:
+        """What it is compared with others by: time, rounding, and the memory of its weights."""
+        return cycles * self.margin + kept_cycles(self.product(conv, machine), machine)
+
     @property
     def margin(self) -> float:
-        """What its cost is multiplied by when it is compared with others: it rounds more."""
+        """What its cycles are multiplied by when it is compared with others: it rounds more."""
         size = 0 if self.tiles is None else max(f.tile for f in self.tiles.filters)
         return _MARGIN.get(size, _MARGIN[_LARGEST_TILE])
 

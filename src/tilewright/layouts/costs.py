@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil, prod
-from typing import Protocol
+from typing import Final, Protocol
 
 from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.schedule.recipes.contraction.cycles import draft_contraction
@@ -18,6 +18,7 @@ from tilewright.target import MachineModel, Target
 from tilewright.tensor.library.tiles import Tiles
 
 __all__ = [
+    "PRICE_OF_WEIGHTS",
     "ConvShape",
     "Machine",
     "bordered_cycles",
@@ -26,10 +27,17 @@ __all__ = [
     "depthwise_cycles",
     "direct_cycles",
     "direct_product",
+    "far_part",
+    "kept_cycles",
     "laid_out_cycles",
     "winograd_cycles",
     "winograd_product",
 ]
+
+
+PRICE_OF_WEIGHTS: Final = 0.75
+"""Part of the time to read weights from memory that a layer pays for having them. A policy, not a
+figure of the machine: how much time may be lost to save memory."""
 
 
 class Priced(Protocol):
@@ -43,10 +51,11 @@ class Priced(Protocol):
 
 @dataclass(frozen=True)
 class Machine:
-    """A target, and how many threads share the work."""
+    """A target, how many threads share the work, and what part of all weights no cache holds."""
 
     target: Target
     threads: int
+    far_weights: float = 0.0
 
     @property
     def model(self) -> MachineModel:
@@ -136,6 +145,24 @@ def _between_cycles(between: float, weights: float, machine: Machine) -> float:
     again = (passes - 1) * weights / target.machine.home_of(weights).read * costs.weights_exposed
     in_blocks = 2 * between / target.machine.level(2).read + again
     return min(at_once, in_blocks) / machine.threads
+
+
+def kept_cycles(product: ContractionShape, machine: Machine) -> float:
+    """The price of constant weights: each run reads them once, and they take memory all the time.
+
+    All weights of a model together are seldom in a cache, whatever those of one layer are.
+    Arithmetic hides most of the reading, so this is more than the time it takes: the rest pays for
+    the memory. Without it, layers take tiles with twice the weights for a few percent of time.
+    """
+    price = PRICE_OF_WEIGHTS * machine.far_weights
+    weights = product.batch * product.reduce * product.columns * product.element_bytes
+    return price * weights / machine.model.memory.read / machine.threads
+
+
+def far_part(size: float, target: Target) -> float:
+    """Of so many bytes that every run reads, the part that does not stay in the last cache."""
+    cache = max(c.share_bytes for c in target.caches)
+    return max(0.0, 1.0 - cache / size) if size else 0.0
 
 
 def laid_out_cycles(

@@ -30,6 +30,7 @@ from tilewright.layouts.costs import (
     bytes_per_store,
     converted_cycles,
     depthwise_cycles,
+    far_part,
     laid_out_cycles,
 )
 from tilewright.layouts.flatten import is_free_order
@@ -123,6 +124,10 @@ class Site:
 
 def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     """All sites in the order of the graph."""
+    weights = sum(array.nbytes for array in graph.constants.values())
+    machine = settings.machine
+    machine = replace(machine, far_weights=far_part(weights, machine.target))
+    settings = replace(settings, machine=machine)
     groups = group_nodes(graph)
     consumers = graph.consumers()
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
@@ -313,7 +318,8 @@ def _spreading(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> S
         ways = [(DIRECT, 0.0)]
     else:
         found = algorithms_of(op, held, strict=settings.strict)
-        ways = [(a, a.cycles(shape, settings.machine) * a.margin) for a in found]
+        machine = settings.machine
+        ways = [(a, a.price(a.cycles(shape, machine), shape, machine)) for a in found]
     forms = [f for f in (LAST, FIRST) if f.misfit(x.shape) is None]
     every = tuple(Alternative(f, LAST, *way) for way in ways for f in forms)
     return Site(plain.nodes, plain.results, (x,), (), every, plain.group, shape)
@@ -343,7 +349,8 @@ def _conv_alternatives(
             for target in results:
                 cycles = laid_out_cycles(algorithm, shape, source, target, machine)
                 if cycles is not None:
-                    yield Alternative(wanted, target, algorithm, cycles * algorithm.margin)
+                    price = algorithm.price(cycles, shape, machine)
+                    yield Alternative(wanted, target, algorithm, price)
 
 
 def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:

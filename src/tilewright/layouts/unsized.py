@@ -39,7 +39,7 @@ def unsized_ways(
 
     def cycles(algorithm: Algorithm, space: Sequence[int]) -> float:
         conv = shape_with(op, weights, space)
-        return algorithm.cycles(conv, machine) * algorithm.margin
+        return algorithm.price(algorithm.cycles(conv, machine), conv, machine)
 
     usual = list(_usual_spaces(result))
     known = {a: [cycles(a, space) for space in usual] for a in every}

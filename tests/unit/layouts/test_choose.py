@@ -13,12 +13,13 @@ from tilewright.graph.interpret import interpret
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.window import Conv, ConvTranspose
 from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed, WinogradWeights
-from tilewright.layouts.algorithms import algorithms_of
+from tilewright.layouts.algorithms import Algorithm, algorithms_of
 from tilewright.layouts.choose import choose
-from tilewright.layouts.costs import Machine
+from tilewright.layouts.costs import PRICE_OF_WEIGHTS, ConvShape, Machine, far_part
 from tilewright.layouts.sites import Settings
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.library.tiles import Tiles
 
 MACHINE = Machine(Target.named("x86-64-v3"), 1)
 
@@ -53,10 +54,27 @@ def test_large_images_have_large_tiles():
     assert chosen(network(56, 64, 64)) == 4
 
 
-def test_many_weights_for_few_places_have_tiles_along_one_dimension():
+def test_many_weights_for_few_places_have_small_tiles():
     *_, node = choose(network(7, 256, 256), Settings(MACHINE)).graph.nodes
     assert isinstance(node.op, WinogradConv)
-    assert node.op.results == (0, 4)
+    assert node.op.results == (2, 2)
+
+
+def test_weights_have_a_price_where_no_cache_holds_them_all():
+    """The same layer takes fewer weights in a model whose weights leave the cache."""
+    graph = network(14, 256, 256)
+    (name,) = [value for value in graph.constants if value.name == "w"]
+    own = graph.constants[name].nbytes
+    caches = [c.share_bytes for c in MACHINE.target.caches]
+    assert far_part(own, MACHINE.target) == max(0.0, 1 - max(caches) / own)
+    conv = ConvShape(1, (14, 14), 256, 256, (3, 3))
+    large, small = (Algorithm(Tiles((3, 3), (m, m))) for m in (4, 2))
+    near, far = MACHINE, dataclasses.replace(MACHINE, far_weights=1.0)
+    paid = [a.price(0.0, conv, far) - a.price(0.0, conv, near) for a in (large, small)]
+    assert paid[0] / paid[1] == pytest.approx(36 / 16)  # elements of their tiles
+    assert paid[1] == pytest.approx(
+        PRICE_OF_WEIGHTS * 16 * 256 * 256 * 4 / MACHINE.model.memory.read
+    )
 
 
 def test_few_channels_of_large_images_have_the_largest_tiles():
@@ -83,7 +101,7 @@ def test_the_winner_changes_with_the_cache():
         *_, node = choose(graph, Settings(machine)).graph.nodes
         assert isinstance(node.op, WinogradConv)
         results.append(node.op.results)
-    assert results == [(0, 4), (4, 4)]
+    assert results == [(2, 2), (4, 4)]
 
 
 def test_strict_accuracy_keeps_to_the_direct_algorithm():
