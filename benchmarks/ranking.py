@@ -76,7 +76,8 @@ def spearman(a: NDArray[Any], b: NDArray[Any]) -> float:
     ranks = [_ranks(np.asarray(side, float)) for side in (a, b)]
     if any(np.ptp(r) == 0 for r in ranks):
         return math.nan
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, second = ranks
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
