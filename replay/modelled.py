@@ -53,6 +53,8 @@ def model_stages(make: Callable[[], onnx.ModelProto], target: Any) -> dict[str, 
 def _assembled(chosen: Any, target: Any, kernels: _Kernels) -> Any:
     """The model with kernels that have no code."""
     checks = {name: getattr(chosen, name) for name in ("equal", "guards") if hasattr(chosen, name)}
+    if hasattr(chosen.choice, "groups"):
+        checks["groups"] = chosen.choice.groups
     with _replaced(
         {
             "assemble.compile_tasks": kernels.compile_tasks,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.graphs import RandomGraph
 from tilewright.dtypes import f16, f32
 from tilewright.graph import Builder, Graph, Value, verify_graph
+from tilewright.graph.groups import Group
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.sizes import count, fixed
 from tilewright.model.assemble import Assembled, assemble
@@ -58,10 +59,12 @@ def with_layouts(graph: Graph, layouts: Mapping[str, Steps]) -> Graph:
     return verify_graph(graph.with_nodes(nodes))
 
 
-def compiled(graph: Graph, threads: int = 1) -> tuple[Module, Assembled]:
-    """A graph as it is, compiled for this machine."""
+def compiled(
+    graph: Graph, threads: int = 1, groups: Sequence[Group] | None = None
+) -> tuple[Module, Assembled]:
+    """A graph as it is, compiled for this machine; `groups` are its kernels, if they are known."""
     target = Target.host()
-    made = assemble(graph, target, threads)
+    made = assemble(graph, target, threads, groups=groups)
     return Module.of(made, parts_of(made, target, {}), threads, graph), made
 
 

@@ -13,10 +13,10 @@ from tilewright.errors import TilewrightError
 from tilewright.explain import EXAMPLES
 from tilewright.explain.run import PRELUDE, error_of, run_right
 
-OUTSIDE_OF_STEPS = {"S003", "S004", "S440"}
+OUTSIDE_OF_STEPS = {"S003", "S004", "S006", "S440"}
 """Errors about traces and of recipes: there is no step, or it is not the one that failed."""
 
-WITHOUT_PROGRAM = {"S002", "S003", "S004", "S420"}
+WITHOUT_PROGRAM = {"S002", "S003", "S004", "S006", "S420"}
 """Errors about the words of a step alone."""
 
 

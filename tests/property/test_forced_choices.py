@@ -12,7 +12,8 @@ from tests.examples import examples
 from tests.graphs import RandomGraph
 from tests.laid_out import compiled, images
 from tilewright.graph import interpret, verify_graph
-from tilewright.graph.groups import group_nodes
+from tilewright.graph.grouping import group_nodes
+from tilewright.graph.groups import Group
 from tilewright.graph.ir import Graph
 from tilewright.graph.ops.winograd import WinogradConv, WinogradTransposed
 from tilewright.graph.passes.pipeline import optimise
@@ -49,23 +50,24 @@ def drawn(data: st.DataObject, site: Site) -> Alternative:
     return points[data.draw(st.integers(0, len(points) - 1), label="loops")]
 
 
-def forced(data: st.DataObject, graph: Graph) -> Graph:
-    """The graph with an alternative for each site that nobody would choose."""
+def forced(data: st.DataObject, graph: Graph) -> tuple[Graph, list[Group]]:
+    """The graph with an alternative for each site that nobody would choose, and its kernels."""
     chosen = [(site, drawn(data, site)) for site in sites_of(graph, SETTINGS)]
-    made, conversions = apply(graph, chosen)
-    for conversion in conversions:
+    applied = apply(graph, chosen)
+    for conversion in applied.conversions:
         assert conversion.before != conversion.after
-    return verify_graph(flatten_as_stored(made))
+    made = verify_graph(flatten_as_stored(applied.graph))
+    return made, group_nodes(made, applied.kernels)
 
 
 @given(random=images(), data=st.data(), seed=st.integers(0, 9), threads=st.sampled_from([1, 2]))
 @examples(20)
 def test_networks_with_forced_choices(random: RandomGraph, data, seed, threads):
-    graph = forced(data, optimise(random.graph))
+    graph, groups = forced(data, optimise(random.graph))
     note(str(graph))
     feeds = random.feeds(seed)
     expected = interpret(random.graph, feeds)
-    module, _ = compiled(graph, threads)
+    module, _ = compiled(graph, threads, groups)
     tiled = WinogradConv | WinogradTransposed
     rounding = 1e-3 if any(isinstance(n.op, tiled) for n in graph.nodes) else 1e-5
     for got, want in zip(module.run(feeds), expected, strict=True):
@@ -91,10 +93,11 @@ def test_no_kernel_of_a_network_is_left_unscheduled(random: RandomGraph, threads
     """A recipe that gives up leaves code that is right, and slower by far."""
     target = Target.host()
     settings = Settings(Machine(target, threads), fixed=form)
-    graph = choose(optimise(random.graph), settings).graph
+    choice = choose(optimise(random.graph), settings)
+    graph = choice.graph
     note(str(graph))
     consumers = graph.consumers()
-    for group in group_nodes(graph):
+    for group in choice.groups:
         task = task_of(group, group.outputs(graph, consumers), graph.constants, threads)
         drafted = draft(task.program, target, threads, task.constants, task.loops)
         alone = [r for r in drafted.remarks if "not scheduled together" not in r]

@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.graphs import RandomGraph, graphs
 from tests.levels import targets
 from tilewright.graph import interpret, verify_graph
-from tilewright.graph.groups import group_nodes
+from tilewright.graph.grouping import group_nodes
 from tilewright.graph.ops.op import Role
 from tilewright.graph.passes.pipeline import GRAPH_PASSES, optimise
 from tilewright.graph.passes.rewrite import rewrite_graph

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
@@ -11,11 +13,33 @@ from tests.feature_maps import graph as feature_maps
 from tests.feature_maps import settings as settings_of
 from tests.graphs import graphs
 from tests.laid_out import images
+from tilewright.graph.groups import is_view
+from tilewright.graph.ir import Node
 from tilewright.graph.passes.pipeline import optimise
-from tilewright.layouts.choose import choose
-from tilewright.layouts.regrouped import not_as_priced
+from tilewright.layouts.choose import Choice, choose
 
 LAYOUTS = ["auto", "nhwc", "nchw", "nchw8c", "nchw4c"]
+
+Names = frozenset[str]
+
+
+def not_as_priced(choice: Choice) -> list[Names]:
+    """Kernels that are no site, by the names of the values that they compute.
+
+    A kernel is one site, without what has become a view, and with conversions of what it reads or
+    writes. A conversion that joins the kernel in front of it is written at once in the form that is
+    wanted, and costs less than it was priced at.
+    """
+    views = made_by(node for node in choice.graph.nodes if is_view(node))
+    priced = {made_by(site.nodes) - views for site, _ in choice.sites}
+    known = frozenset(name for site in priced for name in site)
+    kernels = [made_by(group.nodes) & known for group in choice.groups]
+    assert sum(map(len, kernels)) == len(frozenset().union(*kernels)), "nothing runs twice"
+    return [kernel for kernel in kernels if kernel and kernel not in priced]
+
+
+def made_by(nodes: Iterable[Node]) -> Names:
+    return frozenset(value.name for node in nodes for value in node.outputs)
 
 
 @pytest.mark.parametrize("batch", [1, "batch"])

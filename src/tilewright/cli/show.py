@@ -19,6 +19,8 @@ from tilewright.model.compiler import AUTO
 from tilewright.pipeline import KERNEL_STAGES, MODEL_STAGES, Artefact, Pipeline, Stage
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
+from tilewright.schedule.points import decision_data
+from tilewright.schedule.source import POINTS_FORMAT, Points
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor import library
@@ -78,7 +80,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--trace",
         default="draft",
-        help="programs: draft, none, or a file with a trace; models: write a Chrome trace here",
+        help="programs: draft, none, or a file with a trace or points; "
+        "models: write a Chrome trace here",
     )
     parser.add_argument("--steps", action="store_true", help="print the trace as Python instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -139,7 +142,9 @@ def _print(pipeline: Pipeline, artefact: Artefact, arguments: argparse.Namespace
     elif arguments.json:
         text = None if arguments.folder else artefact.text
         times = {"time_s": pipeline.report.seconds} if arguments.times else {}
-        say_json({"stage": artefact.stage, "text": text, **times})
+        machine, made = pipeline.target.machine, pipeline.report.decisions
+        decided = {"decisions": [decision_data(own, machine) for own in made]} if made else {}
+        say_json({"stage": artefact.stage, **decided, "text": text, **times})
     else:
         if arguments.steps:
             say(trace.as_python())
@@ -192,8 +197,12 @@ def _read(path: Path) -> str:
         raise UserError(K012, {"path": path, "problem": reason}, hint=hint) from None
 
 
-def _trace(text: str) -> Trace | str:
-    return text if text in ("draft", "none") else Trace.from_json(_read(Path(text)))
+def _trace(text: str) -> Trace | Points | str:
+    """What a program is scheduled by; a file has a trace, or points."""
+    if text in ("draft", "none"):
+        return text
+    data = _read(Path(text))
+    return Points.from_json(data) if POINTS_FORMAT in data else Trace.from_json(data)
 
 
 def _ready(name: str, sizes: str) -> tir.Func:

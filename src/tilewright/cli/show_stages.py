@@ -16,11 +16,13 @@ from tilewright.model.listing import labels_of
 from tilewright.pipeline import KERNEL_STAGES, MODEL_STAGES, Artefact, ModelPipeline, Report
 from tilewright.pipeline.model import PlannedModel
 from tilewright.pipeline.stage import stage_named
+from tilewright.schedule.points import decision_data, decision_text
 
 if TYPE_CHECKING:
     from tilewright.frontend.onnx.settled import Settled
     from tilewright.model.kernel_plan import Planned
     from tilewright.model.sources import Source
+    from tilewright.schedule.recipes.recipe import Decision
 
 __all__ = ["is_about_kernels", "is_about_stages", "model_at_stage", "print_kernels"]
 __all__ += ["print_stage", "print_times"]
@@ -73,10 +75,14 @@ def print_kernels(model: PlannedModel, how: Compiling, arguments: argparse.Names
     every = labels_of(planned)
     kernels = []
     for number, task in _wanted(planned, arguments.kernel).items():
-        text, labels = _text(number, task, how, until, arguments), list(every[number])
-        kernels.append({"kernel": number, "labels": labels, "text": text})
+        labels = list(every[number])
+        text, decisions = _text(number, task, how, until, arguments)
+        facts = [decision_data(own, how.target.machine) for own in decisions]
+        kernels.append({"kernel": number, "labels": labels, "decisions": facts, "text": text})
         if not arguments.json and text is not None:
-            say(f"{kernel_title(number, labels)}\n{text}\n")
+            notes = [decision_text(own, how.target.machine) for own in decisions]
+            lines = [kernel_title(number, labels), *("\n".join(notes).splitlines())]
+            say("\n# ".join(lines) + f"\n{text}\n")
     if arguments.json:
         say_json({"stage": until, "kernels": kernels})
     return 0
@@ -98,13 +104,13 @@ def print_times(model: PlannedModel, how: Compiling, arguments: argparse.Namespa
 
 def _text(
     number: int, task: KernelTask, how: Compiling, until: str, arguments: argparse.Namespace
-) -> str | None:
-    """A kernel at a stage; None if it is in a file now."""
+) -> tuple[str | None, tuple[Decision, ...]]:
+    """A kernel at a stage (None if it is in a file now), and what was decided for its groups."""
     folder = arguments.folder
     observers = [stage_writer(folder / f"kernel_{number}", KERNEL_STAGES)] if folder else []
     path = pipeline_of(task, how.target, how.schedules, observers)
     artefact = path.run(task.program.with_fields(name=f"kernel_{number}"), until)
-    return None if folder else artefact.text
+    return None if folder else artefact.text, path.report.decisions
 
 
 def _wanted(planned: Planned, wanted: int | None) -> dict[int, KernelTask]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.graph.ir import Array, Graph, Node, TensorType, Value, array_type
@@ -16,7 +16,7 @@ from tilewright.layouts.sites import Alternative, Site
 from tilewright.tensor.library.tile_weights import short_windows, spread_windows, tile_matrix
 from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 
-__all__ = ["Conversion", "apply"]
+__all__ = ["Applied", "Conversion", "apply"]
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,24 @@ class Conversion:
     reader: str
 
 
-def apply(
-    graph: Graph, chosen: Sequence[tuple[Site, Alternative]]
-) -> tuple[Graph, list[Conversion]]:
-    """The graph as it was chosen, and the conversions that it needs."""
-    return _Applied(graph, chosen).run()
+@dataclass(frozen=True)
+class Applied:
+    """A graph as it was chosen, and the conversions that it needs.
+
+    `kernels` numbers the sites that are kernels, by the values that their nodes compute.
+    """
+
+    graph: Graph
+    conversions: tuple[Conversion, ...]
+    kernels: Mapping[Value, int]
 
 
-class _Applied:
+def apply(graph: Graph, chosen: Sequence[tuple[Site, Alternative]]) -> Applied:
+    """The graph with the alternatives of all its sites."""
+    return _Writer(graph, chosen).run()
+
+
+class _Writer:
     """Values of the new graph, in the forms in which they are there."""
 
     def __init__(self, graph: Graph, chosen: Sequence[tuple[Site, Alternative]]) -> None:
@@ -46,8 +56,10 @@ class _Applied:
         self.nodes: list[Node] = []
         self.constants: dict[Value, Array] = dict(graph.constants)
         self.conversions: list[Conversion] = []
+        self.numbers = {site: k for k, (site, _) in enumerate(chosen) if site.group is not None}
+        self.kernels: dict[Value, int] = {}
 
-    def run(self) -> tuple[Graph, list[Conversion]]:
+    def run(self) -> Applied:
         for site, alternative in self.chosen:
             self.forms.update(dict.fromkeys(site.results, alternative.result))
         for value in (*self.graph.inputs, *self.graph.constants):
@@ -64,7 +76,7 @@ class _Applied:
             self.constants,
             self.graph.output_names,
         )
-        return made.with_nodes(made.nodes), self.conversions
+        return Applied(made.with_nodes(made.nodes), tuple(self.conversions), self.kernels)
 
     def _add(self, node: Node, site: Site, alternative: Alternative) -> None:
         inputs = [self._read(value, node, site, alternative) for value in node.inputs]
@@ -72,6 +84,8 @@ class _Applied:
         if isinstance(op, Conv | ConvTranspose) and alternative.algorithm.tiles is not None:
             op, inputs = self._by(alternative.algorithm, op, inputs)
         outputs = tuple(self._written(value) for value in node.outputs)
+        if site in self.numbers:
+            self.kernels.update(dict.fromkeys(outputs, self.numbers[site]))
         loops = alternative.loops if isinstance(node.op, Conv | Pool) else None
         self.nodes.append(Node(op, tuple(inputs), outputs, node.label, loops))
 

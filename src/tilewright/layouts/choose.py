@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.graph.grouping import group_nodes
+from tilewright.graph.groups import Group
 from tilewright.graph.ir import Graph, Value
 from tilewright.graph.verify import verify_graph
 from tilewright.layouts.apply import Conversion, apply
@@ -29,10 +31,12 @@ __all__ = ["Choice", "choose", "decide"]
 class Choice:
     """A graph with its layouts, and how it came to them.
 
-    `sites` have their alternatives; `conversions` say between whom and why.
+    `groups` are its kernels: the sites as they were priced, and conversions that joined them or run
+    alone. `sites` have their alternatives; `conversions` say between whom and why.
     """
 
     graph: Graph
+    groups: tuple[Group, ...]
     sites: tuple[tuple[Site, Alternative], ...]
     conversions: tuple[Conversion, ...]
     cycles: float
@@ -42,9 +46,11 @@ class Choice:
 def choose(graph: Graph, settings: Settings) -> Choice:
     """The graph with an algorithm for each convolution and a layout for each value."""
     chosen, solution = decide(graph, settings)
-    made, conversions = apply(graph, chosen)
-    made = verify_graph(flatten_as_stored(made))
-    return Choice(made, tuple(chosen), tuple(conversions), solution.cost, solution.exact)
+    applied = apply(graph, chosen)
+    made = verify_graph(flatten_as_stored(applied.graph))
+    groups = tuple(group_nodes(made, applied.kernels))
+    how = tuple(chosen), applied.conversions, solution.cost, solution.exact
+    return Choice(made, groups, *how)
 
 
 def decide(graph: Graph, settings: Settings) -> tuple[list[tuple[Site, Alternative]], Solution]:

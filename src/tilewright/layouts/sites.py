@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from tilewright.graph.groups import Group, group_nodes, is_view
+from tilewright.graph.grouping import group_nodes
+from tilewright.graph.groups import Group, is_view
 from tilewright.graph.ir import Array, Graph, Node, Value
 from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tilewright.graph.groups import Group
 from tilewright.graph.guards import Guard
 from tilewright.graph.ir import Array, Graph, Meeting, Value
 from tilewright.graph.ops.host import Host
@@ -82,9 +83,11 @@ def assemble(
     equal: Collection[Meeting] = (),
     guards: Sequence[Guard] = (),
     schedules: ScheduleSource = DRAFT,
+    groups: Sequence[Group] | None = None,
 ) -> Assembled:
     """Plan a graph, compile its kernels and link them: three stages in one."""
-    kernels = compile_kernels(plan_kernels(graph, threads), target, store, progress, schedules)
+    planned = plan_kernels(graph, threads, groups)
+    kernels = compile_kernels(planned, target, store, progress, schedules)
     return link_program(kernels, in_place=in_place, equal=equal, guards=guards)
 
 

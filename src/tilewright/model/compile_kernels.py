@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from tilewright.model.kernel_store import KernelStore
 from tilewright.model.kernel_workers import KernelWorker, kernel_workers
 from tilewright.model.kernels import KernelTask, compile_task
 from tilewright.pipeline import Compiled
-from tilewright.schedule.source import DRAFT, ScheduleSource
+from tilewright.schedule.source import DRAFT, ScheduleSource, points_from
 from tilewright.target import Target
 
 __all__ = ["Count", "Kernels", "compile_kernels", "compile_tasks"]
@@ -93,7 +93,8 @@ def _compiled(
     tasks: Sequence[KernelTask], target: Target, schedules: ScheduleSource
 ) -> Iterator[tuple[KernelTask, Compiled]]:
     """Kernels, by the threads of this process and, if there are many, by other processes."""
-    helped = len(tasks) if schedules is DRAFT else 0
+    points = {task.key: points_from(schedules, task.workload(target)) for task in tasks}
+    helped = sum(own is not None for own in points.values())
     with kernel_workers(target, helped) as workers:
         # Beside others, one thread of this process: more would wait for Python's lock.
         own = 1 if workers else os.cpu_count() or 1
@@ -104,8 +105,12 @@ def _compiled(
         def make(task: KernelTask) -> Compiled:
             worker = idle.get()
             try:
-                kernel = None if worker is None else worker.compiled(task)
-                return kernel or compile_task(task, target, schedules)
+                known = points[task.key]
+                if worker is not None and known is not None:
+                    kernel = worker.compiled(replace(task, points=known))
+                    if kernel is not None:
+                        return kernel
+                return compile_task(task, target, schedules)
             finally:
                 idle.put(worker)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.graph.groups import Group
@@ -38,9 +38,9 @@ class Planned:
         return plan_text(self)
 
 
-def plan_kernels(graph: Graph, threads: int) -> Planned:
-    """The steps of a graph, and the tensor programs of its kernels."""
-    plan = plan_graph(graph)
+def plan_kernels(graph: Graph, threads: int, groups: Sequence[Group] | None = None) -> Planned:
+    """The steps of a graph, and the tensor programs of its kernels: of `groups`, if given."""
+    plan = plan_graph(graph, groups)
     tasks = {
         step: task_of(step.group, step.outputs, plan.constants, _threads_for(step.group, threads))
         for step in plan.steps

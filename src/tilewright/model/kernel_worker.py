@@ -18,15 +18,13 @@ from typing import Any
 from tilewright.errors import TilewrightError
 from tilewright.model.kernel_store import encode
 from tilewright.pipeline import Pipeline
-from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.points import point_of, points_of
 from tilewright.target import Target
 from tilewright.tensor.parser import parse
 
-__all__ = ["LENGTH", "POINTS", "main"]
+__all__ = ["LENGTH", "main"]
 
 LENGTH = struct.Struct("<Q")
-POINTS = {kind.__name__: kind for kind in (ContractionPoint, WindowPlan)}
 
 
 def main() -> None:
@@ -41,9 +39,10 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], target: Target) -> bytes:
-    point = request["point"]
-    loops = None if point is None else POINTS[point[0]](**point[1])
-    pipeline = Pipeline(target, request["threads"], "draft", request["constants"], loops=loops)
+    loops = None if request["loops"] is None else point_of(request["loops"])
+    about = target, request["threads"], "draft", request["constants"]
+    points = points_of(request["points"])
+    pipeline = Pipeline(*about, loops=loops, points=points, of_model=True)  # type: ignore[arg-type]
     try:
         return encode(pipeline.compiled(parse(request["program"]))) or b""
     except TilewrightError:

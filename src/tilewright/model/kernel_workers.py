@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from tilewright.model.kernels import KernelTask, name_of
 from tilewright.options import child_environment
 from tilewright.pipeline import Compiled
 from tilewright.runtime.pool import usable_cpus
+from tilewright.schedule.points import data_of
 from tilewright.target import Target
 
 __all__ = ["FEWEST_KERNELS", "KernelWorker", "kernel_workers"]
@@ -52,12 +52,12 @@ class KernelWorker:
         """The kernel of a task; None if the process cannot make it, or is gone."""
         from tilewright.model.kernel_worker import LENGTH
 
-        point = task.loops
         request = {
             "program": str(task.program.with_fields(name=name_of(task))),
             "threads": task.threads,
             "constants": sorted(task.constants),
-            "point": None if point is None else [type(point).__name__, asdict(point)],
+            "loops": None if task.loops is None else data_of(task.loops),
+            "points": {block: data_of(point) for block, point in task.points.items()},
         }
         try:
             self._send(request)

@@ -6,7 +6,7 @@ Equal groups share a kernel: programs are compared by structure, not by names.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from tilewright.dtypes import u8
@@ -44,7 +44,8 @@ __all__ = [
 class KernelTask:
     """A kernel to be made: its program, the values behind its parameters, and its key.
 
-    `sizes` are what the sizes of the program, in its order, are in the graph.
+    `sizes` are what the sizes of the program, in its order, are in the graph. `loops` and `points`
+    are decisions that were taken already (`schedule/source.py`), and part of the key.
     """
 
     program: tir.Func
@@ -54,10 +55,19 @@ class KernelTask:
     threads: int
     key: str
     loops: ContractionPoint | WindowPlan | None = None
+    points: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def workload(self, target: Target) -> Workload:
         """What a schedule is asked for."""
-        return Workload(self.program, target, self.threads, self.constants, self.loops)
+        about = self.threads, self.constants, self.loops, self.points
+        return Workload(self.program, target, *about)
+
+    def with_points(self, points: Mapping[str, object]) -> KernelTask:
+        """The kernel with points for groups of its program, by their last blocks."""
+        known = {**self.points, **points}
+        words = [f"{block}={known[block]}" for block in sorted(known)]
+        plain = self.key.partition("+")[0]
+        return replace(self, points=known, key="+".join([plain, *words]))
 
 
 def task_of(
@@ -127,7 +137,7 @@ def pipeline_of(
 ) -> Pipeline:
     """The path on which a task becomes a kernel."""
     about = task.threads, schedules, task.constants, observers
-    return Pipeline(target, *about, loops=task.loops, of_model=True)
+    return Pipeline(target, *about, loops=task.loops, points=task.points, of_model=True)
 
 
 def compile_task(task: KernelTask, target: Target, schedules: ScheduleSource = DRAFT) -> Compiled:

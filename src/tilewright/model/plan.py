@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tilewright.graph.groups import Group, group_nodes, is_constant, is_view
+from tilewright.graph.grouping import group_nodes
+from tilewright.graph.groups import Group, is_constant, is_view
 from tilewright.graph.ir import Graph, Node, Value
 from tilewright.graph.ops import Concat, Remap
 from tilewright.graph.ops.by_size import BySize
@@ -44,17 +45,18 @@ MAX_ROWS: Final = 4096
 """Iterations that there is room for, of a loop that may end earlier and collects."""
 
 
-def plan_graph(graph: Graph) -> Plan:
-    """The plan of a whole model."""
+def plan_graph(graph: Graph, groups: Sequence[Group] | None = None) -> Plan:
+    """The plan of a whole model; without `groups`, its kernels are found here."""
     plan = Plan()
     for value in graph.inputs:
         for var in variables(value.shape):
             plan.segments[var] = 0
-    _plan_into(plan, graph)
+    _plan_into(plan, graph, groups)
     return plan
 
 
-def _plan_into(plan: Plan, graph: Graph) -> None:
+def _plan_into(plan: Plan, graph: Graph, groups: Sequence[Group] | None = None) -> None:
+    """Plan a graph; those of branches and loops have no layouts to choose and are grouped here."""
     plan.constants.update(graph.constants)
     for node in graph.nodes:
         if is_constant(node, graph):
@@ -72,7 +74,7 @@ def _plan_into(plan: Plan, graph: Graph) -> None:
         plan.named.update(join.named)
     told_late = {v for n, _ in plan.nodes if isinstance(n.op, Host) for v in n.outputs}
     cuts = cuts_of(graph, plan.root, plan.constants.keys() | told_late)
-    for group in group_nodes(graph):
+    for group in group_nodes(graph) if groups is None else groups:
         (first, *others) = group.nodes
         match first.op:
             case Concat() if first in joins:

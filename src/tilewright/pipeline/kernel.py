@@ -17,7 +17,7 @@ gives: object code with its interface.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,9 +95,9 @@ class Pipeline:
     `trace` is the schedule: a `Trace`, "draft" (the analytic draft), "none", or whatever else knows
     one (`schedule/source.py`). `constants` names the parameters whose arrays are known ahead, so
     that their layout may be chosen. `loops` are those of a contraction or a window, if they are
-    settled. A kernel
-    `of_model` is called with memory instead of arrays: only constants are packed for it, and its
-    results may be written over inputs where the program allows it.
+    settled, `points` those of groups by their last block. A kernel `of_model` is called with memory
+    instead of arrays: only constants are packed for it, and its results may be written over inputs
+    where the program allows it.
     """
 
     def __init__(
@@ -109,13 +109,14 @@ class Pipeline:
         observers: Sequence[Observer] = (),
         *,
         loops: ContractionPoint | WindowPlan | None = None,
+        points: Mapping[str, object] | None = None,
         of_model: bool = False,
     ) -> None:
         source = source_of(trace)
         require_threads(threads)
         self.target, self.threads, self.source = target, threads, source
         self.constants, self.observers = frozenset(constants), tuple(observers)
-        self.loops, self.of_model = loops, of_model
+        self.loops, self.points, self.of_model = loops, points or {}, of_model
         self.report = Report()
         self._known: _Known | None = None
         self._interface: Interface | None = None
@@ -191,9 +192,10 @@ class Pipeline:
         return value
 
     def _schedule(self, func: tir.Func) -> tir.Func:
-        about = self.target, self.threads, self.constants, self.loops
+        about = self.target, self.threads, self.constants, self.loops, self.points
         schedule = self.source.schedule(Workload(func, *about))
         self.report.trace = schedule.trace
+        self.report.decisions = tuple(schedule.decisions)
         self.report.remarks = tuple(schedule.remarks)
         return schedule.func
 

@@ -172,7 +172,8 @@ class ModelPipeline:
         from tilewright.model.kernel_plan import plan_kernels
         from tilewright.schedule.recipes.context import NOMINAL_THREADS
 
-        return PlannedModel(chosen, plan_kernels(chosen.choice.graph, NOMINAL_THREADS))
+        choice = chosen.choice
+        return PlannedModel(chosen, plan_kernels(choice.graph, NOMINAL_THREADS, choice.groups))
 
     def _kernels(self, model: PlannedModel) -> CompiledModel:
         from tilewright.model.compile_kernels import compile_kernels

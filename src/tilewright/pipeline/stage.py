@@ -15,6 +15,7 @@ from tilewright.errors import Code, UserError
 
 if TYPE_CHECKING:
     from tilewright.schedule import Trace
+    from tilewright.schedule.recipes.recipe import Decision
 
 __all__ = ["Artefact", "Observer", "Progress", "Reached", "Report", "Stage", "Tell"]
 __all__ += ["dump_to", "stage_named"]
@@ -53,11 +54,12 @@ Observer: TypeAlias = Callable[[Artefact], None]
 
 @dataclass
 class Report:
-    """How something came about: seconds by stage, the trace of a kernel, what was not granted."""
+    """How something came about: seconds by stage; trace and decisions of a kernel, remarks."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     trace: Trace | None = None
     remarks: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def total_seconds(self) -> float:

@@ -55,12 +55,13 @@ def draft(
 
     `loops` is a point for a contraction or a window, `points` are points by the last block of a
     group; they take the place of what the machine model would choose. What was decided for each
-    group is appended to `decisions`.
+    group is in the list `decisions`, and in that of the schedule.
     """
     schedule = Schedule(func)
     if _is_empty(func):
         return schedule
-    decided = [] if decisions is None else decisions
+    decided = schedule.decisions if decisions is None else decisions
+    schedule.decisions = decided
     context = Context(schedule, target, threads, frozenset(constants), loops, points or {}, decided)
     done = schedule_attentions(context)
     _together(schedule, lambda: inline_producers(schedule, done))

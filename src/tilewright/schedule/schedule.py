@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import UserError
 from tilewright.schedule.handles import names_of, uniquely_named
@@ -19,6 +19,9 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.validate import ValidationCache, validate
 from tilewright.tensor.verify import verify
 from tilewright.tensor.visit import enclosing
+
+if TYPE_CHECKING:
+    from tilewright.schedule.recipes.recipe import Decision
 
 __all__ = ["Schedule"]
 
@@ -37,6 +40,8 @@ class Schedule:
         self._steps: list[Step] = []
         self.remarks: list[str] = []
         """Where a recipe gave up, for whoever wonders why a kernel is slow."""
+        self.decisions: list[Decision] = []
+        """The points that recipes have followed, group by group."""
         self._together = False
         for step in trace or ():
             self.apply(step)
@@ -94,6 +99,7 @@ class Schedule:
         other = object.__new__(Schedule)
         other.func, other._steps, other._cache = self.func, list(self._steps), self._cache
         other.remarks, other._together = list(self.remarks), False
+        other.decisions = list(self.decisions)
         return other
 
     def restore(self, other: Schedule) -> None:

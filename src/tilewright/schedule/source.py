@@ -1,9 +1,9 @@
 """Where a kernel gets its schedule from: the seam between the path and whatever knows schedules.
 
 The path asks a `ScheduleSource` and nothing else, for `tw.build` and for the kernels of models
-alike. `Draft` is the analytic draft, which needs no measurement; `Fixed` is a trace that somebody
-has; `Unscheduled` leaves a program as it is written. Records of measurements are another source:
-what it has no record of, it leaves to the draft.
+alike. `Draft` is the analytic draft, which needs no measurement; `Points` is the draft with points
+that somebody has; `Fixed` is a trace; `Unscheduled` leaves a program as it is written. Records of
+measurements are another source: what it has no record of, it leaves to the draft.
 
 What a source knows is part of the keys of caches: whoever adds a source gives it digests that
 change whenever its answers do.
@@ -11,12 +11,15 @@ change whenever its answers do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from tilewright.errors import Code, UserError
+from tilewright.errors import Code, ScheduleError, UserError
 from tilewright.schedule.draft import draft
+from tilewright.schedule.points import data_of, points_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.target import Target
@@ -26,9 +29,14 @@ if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
     from tilewright.schedule.recipes.window_plan import WindowPlan
 
-__all__ = ["DRAFT", "Draft", "Fixed", "ScheduleSource", "Unscheduled", "Workload", "source_of"]
+__all__ = ["DRAFT", "POINTS_FORMAT", "Draft", "Fixed", "Points", "ScheduleSource", "Unscheduled"]
+__all__ += ["Workload", "points_from", "source_of"]
 
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
+S006 = Code("S006", "the text has no points of recipes")
+
+POINTS_FORMAT: Final = "tilewright-points-1"
+"""What files with points say that they are."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Workload:
 
     Parameters named in `constants` have arrays that are known ahead. `loops` are those that the
     choice of layouts has settled, for a contraction or a window; None leaves them to the source.
+    `points` are those of groups by their last block: whoever knows some fills them in.
     """
 
     program: tir.Func
@@ -44,6 +53,7 @@ class Workload:
     threads: int = 1
     constants: frozenset[str] = frozenset()
     loops: ContractionPoint | WindowPlan | None = None
+    points: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @runtime_checkable
@@ -73,7 +83,7 @@ class Draft:
 
     def schedule(self, workload: Workload) -> Schedule:
         w = workload
-        return draft(w.program, w.target, w.threads, w.constants, w.loops)
+        return draft(w.program, w.target, w.threads, w.constants, w.loops, w.points)
 
 
 @dataclass(frozen=True)
@@ -108,8 +118,59 @@ class Fixed:
         return Schedule(workload.program, self.trace)
 
 
+@dataclass(frozen=True)
+class Points:
+    """The points of one program by the last blocks of its groups; other groups are drafted."""
+
+    points: Mapping[str, object] = field(hash=False)
+
+    @property
+    def digest(self) -> str:
+        return blake2b(self.to_json().encode(), digest_size=16).hexdigest()
+
+    def digest_of(self, workload: Workload) -> str:
+        del workload
+        return self.digest
+
+    def schedule(self, workload: Workload) -> Schedule:
+        return DRAFT.schedule(replace(workload, points=self.points_of(workload)))
+
+    def points_of(self, workload: Workload) -> Mapping[str, object]:
+        """All points of a workload: those that it had, and ours."""
+        return {**workload.points, **self.points}
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        points = {block: data_of(point) for block, point in sorted(self.points.items())}
+        return json.dumps({"format": POINTS_FORMAT, "points": points}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Points:
+        """The inverse of `to_json`; refuses anything else with S006."""
+        try:
+            data = json.loads(text)
+            if data["format"] != POINTS_FORMAT:
+                raise ValueError(f"format {data['format']!r}")
+            return cls(points_of(data["points"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            facts = {"expected": POINTS_FORMAT, "found": f"{type(error).__name__}: {error}"}
+            hint = "points are written by `Points.to_json`"
+            raise ScheduleError(S006, facts, hint=hint) from None
+
+
 DRAFT: Final = Draft()
 _BY_NAME: Final[dict[str, ScheduleSource]] = {"draft": DRAFT, "none": Unscheduled()}
+
+
+def points_from(source: ScheduleSource, workload: Workload) -> Mapping[str, object] | None:
+    """The points by which any process drafts what a source would give; None if it has others.
+
+    A source that knows points alone says so by a method `points_of`, as `Points` does.
+    """
+    if source is DRAFT:
+        return workload.points
+    known = getattr(source, "points_of", None)
+    return None if known is None else known(workload)
 
 
 def source_of(trace: object) -> ScheduleSource:
@@ -122,5 +183,5 @@ def source_of(trace: object) -> ScheduleSource:
         return trace
     shown = str(trace)
     shown = shown if len(shown) < 40 else f"{shown[:40]}…"
-    hint = 'give a `Trace` (`Trace.from_json` reads one), "draft" or "none"'
+    hint = 'give a `Trace` (`Trace.from_json` reads one), `Points`, "draft" or "none"'
     raise UserError(K003, {"trace": shown}, hint=hint)

@@ -69,7 +69,7 @@ def test_attributes_of_operators_count():
 
 
 def test_rows_of_any_kind_share_a_kernel():
-    from tilewright.graph.groups import group_nodes
+    from tilewright.graph.grouping import group_nodes
 
     tasks = []
     for rows in (ROWS, BATCH * 12, BATCH):

@@ -9,7 +9,8 @@ from tests.laid_out import HALO, NCHW, blocked, with_layouts
 from tests.rewriting import operators
 from tilewright.dtypes import f32, i64
 from tilewright.graph import Builder, Graph, Value
-from tilewright.graph.groups import MAX_INPUTS, MAX_NODES, group_nodes, is_view
+from tilewright.graph.grouping import MAX_INPUTS, MAX_NODES, group_nodes
+from tilewright.graph.groups import is_view
 from tilewright.graph.ops import Reduce
 from tilewright.graph.ops.window import Conv, Pool
 from tilewright.graph.passes.pipeline import optimise

@@ -95,7 +95,7 @@ def test_every_number_of_sums_is_another_kernel_with_the_same_result(form):
     for plan in window_plans(SETTINGS.machine.target):
         fixed = Settings(Machine(Target.host(), 1), fixed=form)
         chosen = [(s, replace(a, loops=plan)) for s, a in decide(graph, fixed)[0]]
-        module, assembled = compiled(apply(graph, chosen)[0])
+        module, assembled = compiled(apply(graph, chosen).graph)
         np.testing.assert_array_equal(module.run(feeds)[0], wanted)
         programs.add(len(assembled.code))
     assert len(programs) >= 3

@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 import tilewright as tw
 from tests.small import make
 from tilewright.model import compile_kernels, kernel_workers
+from tilewright.model.compiler import compile_parts
 from tilewright.model.kernel_workers import KernelWorker
 from tilewright.model.kernels import compile_task
 from tilewright.target import Target
@@ -52,6 +53,17 @@ def test_a_worker_makes_the_same_kernels(tasks):
         assert len(tasks) > 6
         for task in tasks:
             assert worker.compiled(task) == compile_task(task, target)
+    finally:
+        worker.close()
+
+
+def test_a_worker_knows_what_may_be_written_in_place():
+    nodes = [helper.make_node("Sigmoid", ["x"], ["y"])]
+    made = compile_parts(make(nodes, [("x", [64])], [("y", [64])]), Target.host(), 1, None, print)
+    (task,) = made.made.tasks
+    worker = KernelWorker(Target.host())
+    try:
+        assert worker.compiled(task).interface.in_place == ((0, 1),)
     finally:
         worker.close()
 

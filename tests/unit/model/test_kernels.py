@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.dtypes import f32, f64
 from tilewright.graph import Builder
-from tilewright.graph.groups import group_nodes
+from tilewright.graph.grouping import group_nodes
 from tilewright.model.compile_kernels import compile_tasks
 from tilewright.model.kernels import KernelTask, compile_task, task_of
 from tilewright.target import Target

@@ -8,7 +8,8 @@ import pytest
 from tests.laid_out import HALO, NCHW, Steps, blocked, compiled, with_layouts
 from tilewright.dtypes import f32
 from tilewright.graph import Builder, Graph, interpret
-from tilewright.graph.groups import group_nodes, is_view
+from tilewright.graph.grouping import group_nodes
+from tilewright.graph.groups import is_view
 from tilewright.graph.ops.window import Conv
 from tilewright.model.kernels import task_of
 from tilewright.model.sizing import SizeTable

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +20,19 @@ from tilewright.pipeline import Pipeline
 from tilewright.runtime.cache import Cache, default_caches
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.draft import draft
-from tilewright.schedule.source import DRAFT, Draft, Fixed, Unscheduled, Workload, source_of
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
+from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.source import (
+    DRAFT,
+    POINTS_FORMAT,
+    Draft,
+    Fixed,
+    Points,
+    Unscheduled,
+    Workload,
+    points_from,
+    source_of,
+)
 from tilewright.target import Target
 from tilewright.tensor import library
 from tilewright.tensor.regions import sizes
@@ -86,6 +101,61 @@ def test_digests_tell_sources_apart():
     assert len({source.digest for source in found}) == len(found)
     assert all(source.digest_of(workload) == source.digest for source in found)
     assert DRAFT.digest == "", "what the compiler decides alone is in every key already"
+
+
+POINT = ContractionPoint(6, 2, 8, 3, 16, 0)
+
+
+def test_points_go_to_json_and_back():
+    points = Points({"C": POINT, "pool": WindowPlan(3)})
+    assert Points.from_json(points.to_json()) == points
+    assert points.digest != Points({"C": replace(POINT, tile_rows=4)}).digest
+    assert source_of(points) is points
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        ["contraction.space.ContractionPoint", {"tile_rows": 6}],
+        ["contraction.space.ContractionPoint", {**asdict(POINT), "lanes": "8"}],
+        ["contraction.space.lru_cache", {}],
+        ["nowhere.Point", {}],
+        ["contraction.space.ContractionPoint"],
+        {},
+    ],
+    ids=str,
+)
+def test_points_reject_anything_else(points):
+    text = json.dumps({"format": POINTS_FORMAT, "points": {"C": points}})
+    with raises_code("S006"):
+        Points.from_json(text)
+
+
+def test_points_reach_the_draft(monkeypatch):
+    """Of the source, of the task, or of both, on whatever way a kernel is compiled."""
+    seen = []
+
+    def watched(*args):
+        seen.append(args[-1])
+        return draft(*args)
+
+    monkeypatch.setattr("tilewright.schedule.source.draft", watched)
+    source, task = Points({"C": POINT}), task_of()
+    Pipeline(HOST, trace=source).run(PRODUCT, until="scheduled")
+    compile_task(task.with_points({"D": POINT}), HOST)
+    compile_task(task.with_points({"D": POINT}), HOST, source)
+    assert seen == [{"C": POINT}, {"D": POINT}, {"C": POINT, "D": POINT}]
+
+
+def test_points_are_part_of_the_key_of_a_kernel():
+    task = task_of()
+    given = task.with_points({"C": POINT})
+    assert len({task.key, given.key, task.with_points({"D": POINT}).key}) == 3
+    assert given.with_points({"C": POINT}).key == given.key
+    workload = given.workload(HOST)
+    assert points_from(DRAFT, workload) == {"C": POINT}
+    assert points_from(Points({"D": POINT}), workload) == {"C": POINT, "D": POINT}
+    assert points_from(Unscheduled(), workload) is None
 
 
 def test_build_asks_a_source(rng):

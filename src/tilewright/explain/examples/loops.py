@@ -58,6 +58,14 @@ EXAMPLES = (
         """,
     ),
     example(
+        "S006",
+        """The text does not hold points. `Points.from_json` reads what `Points.to_json` has
+        written: for the last block of each group, the kind of its point and all decisions.""",
+        given="from tilewright.schedule.source import Points",
+        wrong="""Points.from_json('{"C": [6, 2]}')""",
+        right="Points.from_json(Points({}).to_json())",
+    ),
+    example(
         "S005",
         """A step that takes a loop or a block got a name that both a loop and a block have. A block
         is usually called like the buffer that it computes; one of the two needs another name.""",
