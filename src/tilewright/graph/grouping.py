@@ -139,6 +139,8 @@ def _map_may_join(node: Node, group: Group, readers: Sequence[Node]) -> bool:
             return _fits_rows(node.output.shape, group)
         case GroupKind.ANCHOR:
             shape = node.output.shape
+            if group.begins_with(node, Role.MOVE) and not group.is_epilogue(node):
+                return False  # what is moved is not written first if it is computed with elsewhere
             return same_shape(shape, group.shape) and all(r.op.role is Role.MAP for r in readers)
     if any(n.op.role is Role.MOVE for n in group.nodes) and group.is_epilogue(node):
         return False  # it costs nothing in the registers of its anchor

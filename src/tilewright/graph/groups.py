@@ -72,15 +72,19 @@ class Group:
 
     def is_epilogue(self, node: Node) -> bool:
         """Whether a chain of maps that ends with this one is all that reads an anchor's result."""
+        return self.begins_with(node, Role.ANCHOR)
+
+    def begins_with(self, node: Node, role: Role) -> bool:
+        """Whether a chain of maps that ends with this one is all that reads such a result."""
         for value in dict.fromkeys(node.inputs):
             producer = self.producers.get(value)
             if producer is None or not same_shape(value.shape, node.output.shape):
                 continue
             if len(self.consumers.get(value, ())) != 1:
                 continue
-            if producer.op.role is Role.ANCHOR:
+            if producer.op.role is role:
                 return True
-            if producer.op.role is Role.MAP and self.is_epilogue(producer):
+            if producer.op.role is Role.MAP and self.begins_with(producer, role):
                 return True
         return False
 

@@ -308,3 +308,16 @@ def test_a_reshape_is_a_view_if_elements_lie_alike(name):
     y = b.reshape(x, (N, 5, 6, *parts))
     graph = with_layouts(b.graph([relu(b, y)]), {x.name: before, y.name: after})
     assert is_view(graph.nodes[1]) == (name == "channels are cut as they are stored")
+
+
+def test_what_moves_is_computed_with_before_a_product_adds_it():
+    """Two shifted images that a product adds: one kernel of maps, not one for each shift."""
+    b = Builder("network")
+    x, y = b.input("x", f32, (1, 4, 4, 4)), b.input("y", f32, (1, 2, 2, 4))
+    wide = [
+        b.remap(y, (1, 4, 4, 4), lambda n, h, w, c, s=s: (n, h // 2, (w // 2 + s) % 2, c))
+        for s in (0, 1)
+    ]
+    total = add(b, add(b, *wide), conv(b, x))
+    graph = b.graph([relu(b, total)], ["r"])
+    assert groups(graph) == ["map: remap remap map", "anchor: conv map map"]

@@ -20,6 +20,7 @@ from tilewright.graph.passes.scales import fold_scales
 from tilewright.graph.passes.shuffles import sink_shuffles
 from tilewright.graph.passes.transposed_products import transposed_products
 from tilewright.graph.passes.transposes import sink_transposes
+from tilewright.graph.passes.upsampling import multiply_before_upsampling
 from tilewright.graph.verify import verify_graph
 
 __all__ = ["GRAPH_PASSES", "optimise"]
@@ -31,6 +32,7 @@ GRAPH_PASSES: Final[tuple[Rule, ...]] = (
     sink_transposes,  # channels-last networks, letters of products
     sink_reshapes,  # epilogues in the shape of their product
     reduce_global_pools,
+    multiply_before_upsampling,  # once channels are last
     pointwise_products,  # behind the transposes: its reshapes would stop them
     transposed_products,  # for the same reason
     fold_scales,  # batch normalisations, once they stand behind their weights
@@ -40,8 +42,9 @@ GRAPH_PASSES: Final[tuple[Rule, ...]] = (
 Watch = Callable[[str, Graph], None]
 
 
-ROUNDING_WEIGHTS: Final[tuple[Rule, ...]] = (fold_scales,)
-"""What rounds weights once more: exact products and sums would not stay exact."""
+ROUNDING_OTHERWISE: Final[tuple[Rule, ...]] = (fold_scales, multiply_before_upsampling)
+"""What rounds weights once more, or sums before they are weighted: exact products and sums would
+not stay exact."""
 
 
 def _with_inner(graph: Graph, watch: Watch | None, *, strict: bool) -> Graph:
@@ -65,7 +68,7 @@ def optimise(graph: Graph, watch: Watch | None = None, *, strict: bool = False) 
     If `strict`, weights stay as they are given, but for their order.
     """
     graph = _with_inner(graph, watch, strict=strict)
-    rules = [rule for rule in GRAPH_PASSES if not (strict and rule in ROUNDING_WEIGHTS)]
+    rules = [rule for rule in GRAPH_PASSES if not (strict and rule in ROUNDING_OTHERWISE)]
     for _ in range(4):
         before = len(graph.nodes), [str(n.op) for n in graph.nodes]
         for rule in rules:

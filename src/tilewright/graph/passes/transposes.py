@@ -16,6 +16,7 @@ from tilewright.graph.ir import Node, Shape, Value
 from tilewright.graph.ops import (
     Concat,
     Contract,
+    Gather,
     Map,
     Reduce,
     Remap,
@@ -23,10 +24,11 @@ from tilewright.graph.ops import (
     Transpose,
     axis,
 )
+from tilewright.graph.ops.gather import picked
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.sizes import count, dims_equal, fixed, product
 from tilewright.tensor import ir as tir
-from tilewright.tensor.visit import substitute
+from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = ["matching_runs", "sink_transposes"]
 
@@ -49,6 +51,8 @@ def sink_transposes(b: Rewriter, node: Node, inputs: tuple[Value, ...]) -> Value
             return _through_concat(b, node.op, inputs)
         case Remap():
             return _through_remap(b, node.op, inputs[0])
+        case Gather():
+            return _through_gather(b, node.op, inputs)
         case Reshape():
             return _through_reshape(b, node.op, inputs[0])
         case Contract():
@@ -184,6 +188,25 @@ def _through_remap(b: Rewriter, op: Remap, x: Value) -> Value | None:
     return b.transpose(b.add(Remap(shape, indices, inside, op.fill, op.spread), source), order)
 
 
+def _through_gather(b: Rewriter, op: Gather, inputs: Sequence[Value]) -> Value | None:
+    """As `_through_remap`; what is picked from another tensor may move along one dimension."""
+    found = _source(b, inputs[0])
+    if found is None or len(op.shape) != inputs[0].rank:
+        return None
+    order, source = found
+    for d, place in enumerate(op.places):
+        own = [where for n, (_, where) in enumerate(op.reads) if picked(n) in free_vars(place)]
+        used = [place, *(at for where in own for at in where)]
+        if any(not _only_own(index, d) for index in used):
+            return None
+    back = inverse(order)
+    names = {axis(d): axis(order[d]) for d in range(len(order))}
+    places = tuple(substitute(op.places[back[k]], names) for k in range(len(order)))
+    shape = tuple(op.shape[back[k]] for k in range(len(order)))
+    reads = tuple((n, tuple(substitute(at, names) for at in where)) for n, where in op.reads)
+    return b.transpose(b.add(Gather(shape, reads, places), source, *inputs[1:]), order)
+
+
 def _through_reshape(b: Rewriter, op: Reshape, x: Value) -> Value | None:
     """A reshape that splits and joins dimensions in runs that the transpose keeps together.
 
@@ -268,8 +291,6 @@ def _same_product(before: Shape, left: list[int], after: Shape, right: list[int]
 
 
 def _only_own(index: tir.Expr, position: int) -> bool:
-    from tilewright.tensor.visit import free_vars
-
     axes = {axis(k): k for k in range(12)}
     return all(axes.get(v, position) == position for v in free_vars(index) if v in axes)
 
