@@ -86,7 +86,7 @@ class Cycles:
 class Shares:
     """Parts of a whole, in quarters and never nothing; the nominal part if that is near."""
 
-    near: float = 0.2
+    near: float = 0.25
 
     def value(self, measured: float, nominal: float) -> float:
         if abs(measured - nominal) <= self.near:
@@ -112,9 +112,9 @@ _GRIDS: Final[dict[str, Grid]] = {
     "barrier_cycles": Multiples(8.0),
     "step_cycles": Multiples(4.0),
     "scattered": Multiples(4.0),
-    "tile4_cycles": Multiples(2.0),
-    "tile6_cycles": Multiples(2.0),
-    "tile8_cycles": Multiples(2.0),
+    "tile4_cycles": Multiples(2.5),
+    "tile6_cycles": Multiples(2.5),
+    "tile8_cycles": Multiples(2.5),
     "near_bytes": Multiples(2.0),
     "far_bytes": Multiples(2.0),
 }

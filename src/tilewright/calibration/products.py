@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.build import build
-from tilewright.calibration.measure import Probe
+from tilewright.calibration.measure import TURNS, Probe
 from tilewright.calibration.streams import Memory, rotating
 from tilewright.runtime import Kernel
 from tilewright.runtime.arrays import PackedArray
@@ -170,7 +170,7 @@ def _between(
         for panel in islice(panels, times):
             kernel(left, panel, result)
 
-    return Probe(run, count)
+    return Probe(run, count, turns=2 * TURNS)  # what must come back into a cache takes a few turns
 
 
 def refilled(target: Target) -> tuple[int, int, int]:
