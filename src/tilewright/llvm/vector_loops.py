@@ -21,7 +21,7 @@ from tilewright.target import Target
 from tilewright.target.machine import nominal
 from tilewright.target.rates import TYPE_BYTES, VectorRate
 
-__all__ = ["CHAIN", "SHUFFLES", "compile_vector_loops"]
+__all__ = ["CHAIN", "SHUFFLES", "compile_vector_loops", "vector_loops"]
 
 CHAIN: Final = " chain"
 """At the end of the name of a loop whose instructions wait for each other."""
@@ -69,6 +69,17 @@ def compile_vector_loops(target: Target) -> dict[str, InstructionLoop]:
     A unit is one vector, or one tensor instruction.
     """
     binding.initialize_native_asmparser()
+    text, symbols = vector_loops(target)
+    code = load(text, target)
+    types = ctypes.c_int64, ctypes.c_void_p
+    return {
+        name: InstructionLoop(name, Function(code, symbol, *types))
+        for name, symbol in symbols.items()
+    }
+
+
+def vector_loops(target: Target) -> tuple[str, dict[str, str]]:
+    """LLVM text of all loops that a target has, and the symbol of each."""
     module = ir.Module("tilewright_vectors")
     module.triple = target.triple
     symbols = {}
@@ -78,19 +89,18 @@ def compile_vector_loops(target: Target) -> dict[str, InstructionLoop]:
             symbol = f"loop_{number}_{accumulators}"
             symbols[name + suffix] = symbol
             _emit(module, symbol, vector, step, accumulators)
-    code = load(str(module), target)
-    types = ctypes.c_int64, ctypes.c_void_p
-    return {
-        name: InstructionLoop(name, Function(code, symbol, *types))
-        for name, symbol in symbols.items()
-    }
+    return str(module), symbols
 
 
 def _kinds(module: ir.Module, target: Target) -> Iterator[tuple[str, ir.VectorType, Step, int]]:
     """Name, vector, step, and registers that it can use."""
     model, registers = nominal(target), target.vector_registers
     for rate in model.vectors:
-        yield rate.name, *_multiply_adds(module, rate, fused=target.fma), registers
+        # Without vectors, each lane has a register of its own.
+        pieces = (
+            max(1, rate.vector_bytes // TYPE_BYTES[rate.dtype]) if rate.vector_bytes < 16 else 1
+        )
+        yield rate.name, *_multiply_adds(module, rate, fused=target.fma), registers // pieces
     sequences = {i.name: _TENSOR.get(i.name) for i in model.instructions}
     for name, assembly in {**sequences, SHUFFLES: _shuffle(target)}.items():
         if assembly is not None:
