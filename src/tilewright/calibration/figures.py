@@ -1,88 +1,173 @@
 """From seconds to a machine model: what the best times of probes say about the machine.
 
 Cycles come from a chain of additions, so that a frequency that nobody announces (boost, a virtual
-machine) is the one that code really runs at.
+machine) is the one that code really runs at. Figures are found one group after another, each from
+the cycles of some probes; one whose probe is missing stays nominal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from tilewright.calibration.grid import on_grid
-from tilewright.calibration.probes import LONG, SHORT, TILE, conflict_rows
-from tilewright.target import Level, MachineModel, Target
+from tilewright.calibration.grid import rounded
+from tilewright.calibration.kernels import STEP, meeting_counts
+from tilewright.calibration.products import (
+    LONG,
+    SHORT,
+    TILE,
+    conflict_rows,
+    panel_tile,
+    refilled,
+    streamed,
+    updated,
+)
+from tilewright.llvm.vector_loops import CHAIN, SHUFFLES
+from tilewright.target import MachineModel, Target
 from tilewright.target.machine import CALIBRATED, nominal
 
 __all__ = ["model_of"]
 
-_PORTS: Final = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Instructions of a kind that a core may start per cycle: whole ports, or halves of them."""
+Figure = tuple[str, float]
+
+_LEAST_TILE: Final = 16.0
+"""Cycles of a register tile beside its steps: the probe has neither an epilogue nor the first
+misses of a tile. With the 2 cycles that it takes on Zen 4 tiles became small, and MobileNet 6 %
+slower."""
+
+_HINDERED: Final = 0.6
+"""Of what one core reads alone: cores that read more each do not get in each other's way. Between
+the two, neighbours on a shared machine make more of a difference."""
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """A target, its nominal model, and the cycles of one unit of each probe."""
+
+    target: Target
+    base: MachineModel
+    cycles: Mapping[str, float]
+
+    def has(self, *names: str) -> bool:
+        return all(name in self.cycles for name in names)
+
+    def read(self, level: str) -> float:
+        """Bytes per cycle from a level, on one core."""
+        return 1 / self.cycles[f"{level} one"]
 
 
 def model_of(target: Target, seconds: Mapping[str, float]) -> MachineModel:
     """The calibrated model, from the seconds of one unit of each probe."""
-    base = nominal(target)
     cycle = seconds["addition chain"]
-
-    def per_cycle(name: str) -> float:
-        return cycle / seconds[name]
-
-    stores = _ports(per_cycle("vector stores"))
-    levels = tuple(_level(level, target, seconds, cycle) for level in base.levels)
-    first = min(levels[0].read, target.vector_bytes * 4.0) / target.vector_bytes
-    return replace(
-        base,
-        source=CALIBRATED,
-        ghz=on_grid(1e-9 / cycle, base.ghz),
-        fma_per_cycle=_ports(per_cycle("multiply-adds")),
-        fma_latency=float(max(1, round(seconds["multiply-add chain"] / cycle))),
-        element_loads=_ports(per_cycle("element loads")),
-        vector_loads=_ports(first),
-        vector_stores=stores,
-        levels=levels,
-        conflict_cycles=_conflicts(target, seconds, cycle, base),
-        tile_cycles=_overhead(seconds, cycle, math.prod(TILE) / stores),
-    )
+    base = nominal(target)
+    machine = _Machine(target, base, {name: s / cycle for name, s in seconds.items()})
+    values = {"ghz": 1e-9 / cycle}
+    for figures in _FIGURES:
+        values |= dict(figures(machine))
+    return base.with_figures(rounded(values, base), CALIBRATED)
 
 
-def _ports(rate: float) -> float:
-    return min(_PORTS, key=lambda ports: abs(ports - rate) / ports)
+def _arithmetic(m: _Machine) -> Iterator[Figure]:
+    """Rates and latencies of what computes in registers."""
+    names = [v.name for v in m.base.vectors] + [i.name for i in m.base.instructions]
+    for name in names:
+        if m.has(name, name + CHAIN):
+            yield f"{name}.per_cycle", 1 / m.cycles[name]
+            yield f"{name}.latency", m.cycles[name + CHAIN]
+    full = f"f32x{m.target.lanes(4)}"
+    if m.has(full, full + CHAIN):
+        yield "fma_per_cycle", 1 / m.cycles[full]
+        yield "fma_latency", m.cycles[full + CHAIN]
+    if m.has(SHUFFLES):
+        yield "shuffles", 1 / m.cycles[SHUFFLES]
 
 
-def _level(level: Level, target: Target, seconds: Mapping[str, float], cycle: float) -> Level:
-    """Bytes per cycle of a level, for one core and for each of all."""
-    alone = cycle / seconds[f"{level.name} one"]
-    together = cycle / seconds[f"{level.name} all"] / target.cores
-    return replace(
-        level,
-        read=on_grid(alone, level.read),
-        read_all=on_grid(min(alone, together), level.read_all),
-    )
+def _ports(m: _Machine) -> Iterator[Figure]:
+    """Loads and stores in the first cache."""
+    vector = m.target.vector_bytes
+    yield "element_loads", 1 / m.cycles["element loads"]
+    yield "vector_stores", 1 / m.cycles["vector stores"]
+    yield "vector_loads", min(m.read(m.base.levels[0].name), vector * 4.0) / vector
 
 
-def _conflicts(
-    target: Target, seconds: Mapping[str, float], cycle: float, base: MachineModel
-) -> float:
-    """What lines beyond the ways of a set cost; the nominal figure if there were too few."""
-    first = target.cache(1)
-    beyond = conflict_rows(target) - first.ways
-    if beyond < 4:
-        return base.conflict_cycles
-    steps = first.size_bytes // first.ways // 4
-    more = (seconds["shared sets"] - seconds["own sets"]) / cycle / steps
-    return on_grid(max(0.01, more / beyond**2), base.conflict_cycles)
+def _levels(m: _Machine) -> Iterator[Figure]:
+    """Bytes per cycle of each level, for one core and for each of all."""
+    threads = max(meeting_counts(m.target), default=1)
+    for level in m.base.levels:
+        alone = m.read(level.name)
+        yield f"{level.name}.read", alone
+        each = 1 / m.cycles[f"{level.name} all"] / threads if threads > 1 else alone
+        yield f"{level.name}.read_all", each if each < _HINDERED * alone else alone
 
 
-def _overhead(seconds: Mapping[str, float], cycle: float, stores: float) -> float:
-    """Cycles of a register tile beside its steps and its stores, as a power of two.
+def _hidden(m: _Machine) -> Iterator[Figure]:
+    """What arithmetic does not hide of a stream from each level, and of refills.
 
-    Never less than 16: the probe has neither an epilogue nor the first misses of a tile. With the 2
-    cycles that it takes on Zen 4 tiles became small, and MobileNet 6 % slower.
+    A stream that takes longer than the arithmetic beside it says nothing about that.
     """
-    short, long = (seconds[name] / cycle for name in ("short tiles", "long tiles"))
-    per_step = (long - short) / (LONG - SHORT)
-    rest = short - SHORT * per_step - stores
-    return float(2 ** round(math.log2(max(16.0, rest))))
+    _, columns, steps = streamed(m.target)
+    second = m.base.level(2).name
+    pairs = [(second, "panel from L1", "panel from L2")]
+    pairs += [(v.name, "panels from L2", f"panels from {v.name}") for v in m.base.levels[2:]]
+    for level, near, far in pairs:
+        stream = 4 * columns * steps / m.read(level)
+        if m.has(near, far) and stream < m.cycles[near]:
+            yield f"{level}.exposed", _share((m.cycles[far] - m.cycles[near]) / stream)
+    rows, _, steps = refilled(m.target)
+    refill = 4 * rows * steps / m.read(second)
+    more = m.cycles["rows from L2"] - m.cycles["rows from L1"]
+    yield "refill_exposed", _share(more / refill)
+    home = m.base.level(3).name
+    more = m.cycles["fetched far"] - m.cycles["fetched near"]
+    yield "fetched_exposed", _share(more * m.read(home))
+
+
+def _share(part: float) -> float:
+    return min(1.0, max(0.0, part))
+
+
+def _tiles(m: _Machine) -> Iterator[Figure]:
+    """Starting a register tile, rows that share sets, and sums that go to memory and back."""
+    short, long = (m.cycles[name] for name in ("short tiles", "long tiles"))
+    stores = math.prod(TILE) * m.cycles["vector stores"]
+    rest = short - SHORT * (long - short) / (LONG - SHORT) - stores
+    yield "tile_cycles", max(_LEAST_TILE, rest)
+    first = m.target.cache(1)
+    beyond = conflict_rows(m.target) - first.ways
+    if beyond >= 4:
+        steps = first.size_bytes // first.ways // 4
+        more = (m.cycles["shared sets"] - m.cycles["own sets"]) / steps
+        yield "conflict_cycles", max(0.01, more / beyond**2)
+    rows, columns, tiles = updated(m.target)
+    size, home = 4 * rows * columns, m.base.level(3).name
+    more = (
+        m.cycles["sums twice"] - m.cycles["sums once"] - 2 * tiles * math.prod(panel_tile(m.target))
+    )
+    yield "scattered", max(1.0, more / (2 * size / m.read(home)))
+
+
+def _kernels(m: _Machine) -> Iterator[Figure]:
+    """A step, a meeting, a transform, copies."""
+    yield "step_cycles", max(1.0, m.cycles[STEP])
+    alone = m.cycles.get("meeting of 1", 0.0)
+    for threads in meeting_counts(m.target)[1:]:
+        if m.has(f"meeting of {threads}"):  # the last one is that of all
+            over = m.cycles[f"meeting of {threads}"] - alone / threads
+            yield "barrier_cycles", max(1.0, over * threads / (threads - 1))
+    slower = m.cycles["transform"] / m.base.transforms.tile6_cycles
+    for name in ("tile4_cycles", "tile6_cycles", "tile8_cycles"):  # the same kind of code
+        yield f"transforms.{name}", slower * m.base.figure(f"transforms.{name}")
+    yield "copies.near_bytes", 1 / m.cycles["copy near"]
+    yield "copies.far_bytes", 1 / m.cycles["copy far"]
+
+
+_FIGURES: Final[tuple[Callable[[_Machine], Iterator[Figure]], ...]] = (
+    _arithmetic,
+    _ports,
+    _levels,
+    _hidden,
+    _tiles,
+    _kernels,
+)

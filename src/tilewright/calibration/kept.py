@@ -2,29 +2,52 @@
 
 A file is named by the processor and by what the nominal model rests on, so that a disk that moves
 to another machine brings no wrong numbers. Files are replaced in one step: whoever reads, while
-another process calibrates, sees the old one or the new one. What cannot be read is measured anew.
+another process calibrates, sees the old one or the new one. What cannot be read, or was written by
+an older version with fewer figures, is measured anew; processes that would do so at the same time
+wait for the first one, instead of disturbing it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from tilewright import options
 from tilewright.errors import TargetError
-from tilewright.folders import replace_json
+from tilewright.folders import make_folder, replace_json
 from tilewright.target import MachineModel, Target
 
-__all__ = ["load", "path_of", "store"]
+__all__ = ["alone", "load", "path_of", "store"]
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 
 def path_of(target: Target, folder: Path | None = None) -> Path:
     """The file of this machine's model."""
     name = f"{target.cpu}-{target.cores}-{target.fingerprint}.json"
     return (folder or options.data_dir()) / "machines" / name
+
+
+@contextmanager
+def alone(target: Target, folder: Path | None = None) -> Iterator[None]:
+    """While no other process is here; at once where the folder cannot be written."""
+    place = path_of(target, folder).parent
+    try:
+        make_folder(place)
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def load(target: Target, folder: Path | None = None) -> MachineModel | None:

@@ -59,8 +59,8 @@ class Machine:
 
     @property
     def model(self) -> MachineModel:
-        """What things cost there."""
-        return self.target.machine
+        """What things cost there for each of the threads."""
+        return self.target.machine.shared_by(self.threads)
 
 
 @dataclass(frozen=True)
@@ -138,12 +138,12 @@ def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> Contrac
 def _between_cycles(between: float, weights: float, machine: Machine) -> float:
     """What moves between the stages: all at once, or in blocks that read the weights again."""
     target = machine.target
-    at_once = 2 * between / target.machine.home_of(between).read
+    at_once = 2 * between / machine.model.home_of(between).read
     costs = machine.model.transforms
     near = costs.near_share * target.cache(2).share_bytes
     passes = max(1, ceil(between / near))
-    again = (passes - 1) * weights / target.machine.home_of(weights).read * costs.weights_exposed
-    in_blocks = 2 * between / target.machine.level(2).read + again
+    again = (passes - 1) * weights / machine.model.home_of(weights).read * costs.weights_exposed
+    in_blocks = 2 * between / machine.model.level(2).read + again
     return min(at_once, in_blocks) / machine.threads
 
 
@@ -241,13 +241,12 @@ def converted_cycles(size: float, machine: Machine) -> float:
     near = size <= target.cache(2).share_bytes
     costs = machine.model.copies
     best = costs.near_bytes if near else costs.far_bytes
-    return 2 * size / min(best, target.machine.home_of(size).read) / machine.threads
+    return 2 * size / min(best, machine.model.home_of(size).read) / machine.threads
 
 
 def bordered_cycles(size: float, machine: Machine) -> float:
     """Copying so many bytes into the middle of zeros."""
-    target = machine.target
-    return 2 * size / target.machine.home_of(2 * size).read / machine.threads
+    return 2 * size / machine.model.home_of(2 * size).read / machine.threads
 
 
 def bytes_per_store(machine: Machine) -> float:

@@ -23,7 +23,7 @@ from tilewright.llvm.probes import STREAMS, Probes, Stream, compile_probes
 from tilewright.target import Bandwidth, Cache, Measured, Rate, Target
 from tilewright.target import measured as stored
 
-__all__ = ["FmaPeak", "MemoryStream", "Team", "calibrated", "measure", "touched_bytes"]
+__all__ = ["PAGE_BYTES", "FmaPeak", "MemoryStream", "Team", "calibrated", "measure"]
 
 RUN_SECONDS: Final = 0.004
 REPETITIONS: Final = 5
@@ -56,7 +56,7 @@ def measure(target: Target) -> Measured:
     """Measure `target`, which must be able to run here."""
     probes = compile_probes(target)
     counts = sorted({1, target.cores})
-    memory = touched_bytes(target, counts)
+    memory = _touched_bytes(target, counts)
     with ExitStack() as stack:
         teams = [stack.enter_context(Team(n)) for n in counts]
         peak = _rate(FmaPeak(target, probes, team).best() for team in teams)
@@ -89,7 +89,7 @@ def _working_set(target: Target, cache: Cache | None, threads: int) -> int:
     return max(MIN_DRAM_BYTES, min(4 * total, MAX_DRAM_BYTES), 2 * total) // threads
 
 
-def touched_bytes(target: Target, counts: Sequence[int]) -> Bytes:
+def _touched_bytes(target: Target, counts: Sequence[int]) -> Bytes:
     """Memory for a stream beyond the caches, aligned to pages and already mapped."""
     size = max(n * (_working_set(target, None, n) + 4 * GAP_BYTES) for n in counts)
     memory = np.ones(size + PAGE_BYTES, "u1")
@@ -113,7 +113,7 @@ class MemoryStream:
     ) -> None:
         size = _working_set(target, cache, team.threads)
         each = size // stream.arrays // probes.step_bytes * probes.step_bytes
-        self._memory = memory if memory is not None else touched_bytes(target, [team.threads])
+        self._memory = memory if memory is not None else _touched_bytes(target, [team.threads])
         # A stream may touch a few bytes of an array that it does not walk: the gaps are for it.
         span = stream.arrays * each + 4 * GAP_BYTES
         starts = [int(self._memory.ctypes.data) + thread * span for thread in range(team.threads)]

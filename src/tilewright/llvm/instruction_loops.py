@@ -1,8 +1,7 @@
 """Loops of one kind of instruction, as LLVM IR: how long each takes says what a core can do.
 
-Beside those of `probes` (multiply-adds side by side, streams over memory): a chain
-of additions, each of which takes one cycle on every processor there is, so that it tells the
-frequency; a chain of multiply-adds, for their latency; loads of single elements; stores.
+A chain of additions, each of which takes one cycle on every processor there is, so that it tells
+the frequency; loads of single elements; stores. Arithmetic is in `vector_loops`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 from llvmlite import binding, ir
 
 from tilewright.llvm.jit import Function, load
-from tilewright.llvm.probes import I64, PTR, close_loop, declare_fma, open_loop
+from tilewright.llvm.probes import I64, PTR, close_loop, open_loop
 from tilewright.target import Target
 
 __all__ = ["InstructionLoop", "compile_loops"]
@@ -46,7 +45,6 @@ def compile_loops(target: Target) -> dict[str, InstructionLoop]:
     module.triple = target.triple
     bodies = {
         "addition chain": _additions,
-        "multiply-add chain": _multiply_adds,
         "element loads": _element_loads,
         "vector stores": _vector_stores,
     }
@@ -78,27 +76,6 @@ def _additions(module: ir.Module, name: str, target: Target) -> None:
     first.add_incoming(value, body)
     close_loop(builder, body, index, turns)
     builder.store(value, memory)
-    builder.ret_void()
-
-
-def _multiply_adds(module: ir.Module, name: str, target: Target) -> None:
-    builder, turns, memory = _begin(module, name)
-    vector = ir.VectorType(ir.FloatType(), target.lanes(4))
-    start = builder.load(memory, typ=vector, align=4)
-    factor = ir.Constant(vector, [0.5] * vector.count)
-    before = builder.block
-    body, index = open_loop(builder)
-    value = first = builder.phi(vector)
-    fuse = declare_fma(module, vector) if target.fma else None
-    for _ in range(STEPS):
-        if fuse is not None:
-            value = builder.call(fuse, [value, factor, factor])
-        else:
-            value = builder.fadd(builder.fmul(value, factor), factor)
-    first.add_incoming(start, before)
-    first.add_incoming(value, body)
-    close_loop(builder, body, index, turns)
-    builder.store(value, memory, align=4)
     builder.ret_void()
 
 

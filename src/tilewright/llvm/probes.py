@@ -7,21 +7,24 @@ full vector in a register, nothing is unrolled, vectorised or simplified behind 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
 
-from tilewright.llvm.jit import Function, load
+from tilewright.abi import CONTEXT
+from tilewright.llvm.jit import Function, MachineCode, load
 from tilewright.target import Target
 
 __all__ = [
     "STREAMS",
     "Probes",
     "Stream",
+    "Walk",
     "close_loop",
     "compile_probes",
+    "compile_walks",
     "declare_fma",
     "fma_accumulators",
     "open_loop",
@@ -83,6 +86,41 @@ def compile_probes(target: Target) -> Probes:
         streams={s.name: Function(code, s.name, *walk) for s in STREAMS},
         step_bytes=UNROLL * target.vector_bytes,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Reading `bytes` so many times, each thread in a part of its own, `span` bytes apart."""
+
+    bytes: int
+    span: int
+    repeats: int
+
+
+def compile_walks(target: Target, walks: Mapping[str, Walk]) -> MachineCode:
+    """Kernels of the runtime's kind by the names of walks, on one array for all threads."""
+    module = ir.Module("tilewright_walks")
+    module.triple = target.triple
+    _emit_stream(module, target, next(s for s in STREAMS if s.name == "read"))
+    for name, walk in walks.items():
+        _emit_walk(module, name, walk)
+    return load(str(module), target)
+
+
+def _emit_walk(module: ir.Module, name: str, walk: Walk) -> None:
+    kind = ir.FunctionType(ir.IntType(32), [PTR] * 3)
+    function = ir.Function(module, kind, name)
+    buffers, _, context = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    byte = ir.IntType(8)
+    place = builder.gep(context, [I64(CONTEXT["thread"].offset)], source_etype=byte)
+    thread = builder.zext(builder.load(place, typ=ir.IntType(32)), I64)
+    base = builder.load(buffers, typ=PTR)
+    start = builder.gep(base, [builder.mul(thread, I64(walk.span))], source_etype=byte)
+    end = builder.gep(start, [I64(walk.bytes)], source_etype=byte)
+    read = module.get_global("read")
+    builder.call(read, [I64(walk.repeats), I64(walk.bytes), start, end, end])
+    builder.ret(ir.IntType(32)(0))
 
 
 def open_loop(builder: ir.IRBuilder) -> tuple[ir.Block, ir.PhiInstr]:

@@ -94,7 +94,8 @@ def compile_model(
     if dims:
         model = with_dims(model, dims)
     tell = progress or (lambda _: None)
-    machine = with_machine_model(machine, lambda: tell(Progress("measure this machine, once")))
+    measuring = (lambda: tell(Progress("measure this machine, once"))) if progress else None
+    machine = with_machine_model(machine, measuring)
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     if machine.missing_on(Target.host()):
         caches = None  # what it keeps is loaded, which code for others cannot be

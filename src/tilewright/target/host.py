@@ -20,9 +20,9 @@ from tilewright.errors import TargetError, UserError
 from tilewright.options import O001, host_target
 from tilewright.target.description import Cache, Target
 from tilewright.target.isa import ARCHES, X86, Arch
-from tilewright.target.known import Known, closest, find, level_of
+from tilewright.target.known import KNOWN, Known, closest, find, level_of
 
-__all__ = ["detect", "host", "present", "stand_in", "this_machine"]
+__all__ = ["detect", "host", "present", "stand_in", "this_machine", "without_row"]
 
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 _VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd", "HygonGenuine": "amd", "0x61": "apple"}
@@ -80,6 +80,13 @@ def stand_in(name: str, machine: Target) -> Target:
         threads_per_core=machine.threads_per_core,
         frequency_ghz=machine.frequency_ghz,
     )
+
+
+def without_row(target: Target) -> Target:
+    """The same machine, if its processor were not in the table: the closest row takes its place."""
+    row = KNOWN[target.core_of]
+    other = closest(row.arch, target.features, row.vendor, without=row.cpu)
+    return replace(target, core=other.core, core_of=other.cpu, measured=None, model=None)
 
 
 @functools.cache

@@ -215,12 +215,13 @@ def level_of(arch: Arch, features: frozenset[str]) -> Known:
     return next((row for row in reversed(rows) if row.features <= features), rows[0])
 
 
-def closest(arch: Arch, features: frozenset[str], vendor: str) -> Known:
+def closest(arch: Arch, features: frozenset[str], vendor: str, without: str = "") -> Known:
     """The row of this vendor whose features differ least, the newest of equal ones.
 
-    An unknown vendor has no row but that of the instruction-set level.
+    An unknown vendor has no row but that of the instruction-set level. One row may be left out.
     """
     level = level_of(arch, features)
     rows = [row for row in KNOWN.values() if row.arch is arch and vendor and row.vendor == vendor]
+    rows = [row for row in rows if row.cpu != without]
     relevant = features & arch.needs.keys()
     return min(reversed(rows), key=lambda row: len(row.features ^ relevant), default=level)

@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -29,6 +29,13 @@ from tilewright.target.costs import (
     CopyCosts,
     TransformCosts,
     WindowCosts,
+)
+from tilewright.target.rates import (
+    InstructionRate,
+    Level,
+    VectorRate,
+    instruction_rates,
+    vector_rates,
 )
 
 if TYPE_CHECKING:
@@ -50,22 +57,14 @@ NOMINAL, CALIBRATED, FITTED = "nominal", "calibrated", "fitted"
 SOURCES: Final = (NOMINAL, CALIBRATED, FITTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A level of memory as one core sees it."""
+_WORDS: Final = {"name", "dtype", "size_bytes"}
+_MAY_BE_ZERO: Final = {"exposed", "refill_exposed", "fetched_exposed", "conflict_cycles"} | {
+    "setup_cycles"
+}
 
-    name: str
-    size_bytes: int
-    """What one core may count on when all of them are busy; 0 for main memory, which has no end."""
-    ways: int
-    line_bytes: int
-    read: float
-    """Bytes per cycle that one core reads, alone."""
-    read_all: float
-    """The same while all cores do so: what remains for each of them."""
-    exposed: float
-    """Part of the time of a stream that arithmetic does not hide, prefetching by hardware
-    included."""
+
+LISTS: Final = {"levels": Level, "vectors": VectorRate, "instructions": InstructionRate}
+"""Parts of which there are several, each with a name."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,8 @@ class MachineModel:
     vector_loads: float
     """Loads per cycle of full vectors from the first cache."""
     vector_stores: float
+    shuffles: float
+    """Per cycle: full vectors made of the lanes of two others."""
     levels: tuple[Level, ...]
     """From the first cache to main memory, which is the last."""
     page_bytes: int
@@ -100,9 +101,17 @@ class MachineModel:
     """To start and leave the loop of a register tile: a mispredicted branch, addresses."""
     barrier_cycles: float
     """Work of one thread from which on waking others pays."""
+    step_cycles: float
+    """To call a kernel: what a step of a model costs beside its work, on one thread."""
     spare_share: float
     """Weight of arithmetic that memory hides: of two points that wait alike, the idler is
     better."""
+    vectors: tuple[VectorRate, ...] = ()
+    """Multiply-adds by type and width."""
+    instructions: tuple[InstructionRate, ...] = ()
+    """Tensor instructions that there are."""
+    measured: tuple[str, ...] = ()
+    """Names of the figures that are not nominal: `fma_latency`, `L2.read`, `f32x8.per_cycle`."""
     attention: AttentionCosts = field(default_factory=AttentionCosts)
     transforms: TransformCosts = field(default_factory=TransformCosts)
     convolutions: ConvolutionCosts = field(default_factory=ConvolutionCosts)
@@ -122,6 +131,24 @@ class MachineModel:
         """The fastest level that holds so much, beside as much of something else."""
         caches = self.levels[:-1]
         return next((c for c in caches if size_bytes <= 0.5 * c.size_bytes), self.memory)
+
+    def vector(self, dtype: str, vector_bytes: int) -> VectorRate | None:
+        """Multiply-adds of a type in vectors of a width; None where there are none."""
+        found = (v for v in self.vectors if (v.dtype, v.vector_bytes) == (dtype, vector_bytes))
+        return next(found, None)
+
+    def instruction(self, name: str) -> InstructionRate | None:
+        """What a tensor instruction costs; None where it does not exist."""
+        return next((i for i in self.instructions if i.name == name), None)
+
+    def shared_by(self, threads: int) -> MachineModel:
+        """The machine as each of so many threads sees it: others read at the same time."""
+        return self if threads <= 1 else self._shared
+
+    @cached_property
+    def _shared(self) -> MachineModel:
+        levels = tuple(replace(level, read=level.read_all) for level in self.levels)
+        return replace(self, levels=levels)
 
     def conflicts(self, pitch_bytes: int, most: int) -> list[float]:
         """Cycles of a step that reads one element of each of 0, 1, … `most` rows so far apart.
@@ -151,6 +178,31 @@ class MachineModel:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def figure(self, name: str) -> float:
+        """The figure of this name: `fma_latency`, `L2.read`, `transforms.tile6_cycles`."""
+        owner, _, own = name.rpartition(".")
+        return float(getattr(self._owner(owner), own))
+
+    def with_figures(self, values: Mapping[str, float], source: str) -> Self:
+        """The same with other figures, which were measured."""
+        changes: dict[str, dict[str, float]] = {}
+        for name, value in values.items():
+            owner, _, own = name.rpartition(".")
+            changes.setdefault(owner, {})[own] = value
+        new: dict[str, Any] = {**changes.pop("", {})}
+        new |= {n: replace(self._owner(n), **changes.pop(n)) for n in PARTS if n in changes}
+        for group in ("levels", "vectors", "instructions"):
+            items = getattr(self, group)
+            new[group] = tuple(replace(item, **changes.get(item.name, {})) for item in items)
+        return replace(self, **new, source=source, measured=tuple(sorted(values)))
+
+    def _owner(self, name: str) -> Any:
+        """What has figures under this name: the model, a part, a level, an instruction."""
+        if not name or name in PARTS:
+            return getattr(self, name) if name else self
+        items: list[Any] = [*self.levels, *self.vectors, *self.instructions]
+        return next(item for item in items if item.name == name)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
@@ -160,7 +212,9 @@ class MachineModel:
         """The inverse of `to_dict`; T010 on anything else."""
         try:
             values = {f.name: data[f.name] for f in fields(cls)}
-            values["levels"] = tuple(Level(**item) for item in data["levels"])
+            for name, item_kind in LISTS.items():
+                values[name] = tuple(item_kind(**item) for item in data[name])
+            values["measured"] = tuple(map(str, data["measured"]))
             values |= {name: kind(**data[name]) for name, kind in PARTS.items()}
         except (KeyError, TypeError) as problem:
             missing = f"no entry {problem}" if isinstance(problem, KeyError) else problem
@@ -175,17 +229,16 @@ class MachineModel:
         if len(self.levels) < 2:
             raise unusable_model("it has no cache, or no memory")
         numbers = {f.name: getattr(self, f.name) for f in fields(self)}
-        del numbers["source"], numbers["levels"]
+        del numbers["source"], numbers["measured"]
         for part in PARTS:
             own = asdict(numbers.pop(part))
             numbers |= {f"{part} {name}": value for name, value in own.items()}
-        for level in self.levels:
-            own = asdict(level)
-            del own["name"], own["size_bytes"]
-            numbers |= {f"{level.name} {name}": value for name, value in own.items()}
-        may_be_zero = {"exposed", "refill_exposed", "fetched_exposed", "conflict_cycles"}
+        for group in LISTS:
+            for item in numbers.pop(group):
+                own = {n: v for n, v in asdict(item).items() if n not in _WORDS}
+                numbers |= {f"{item.name} {name}": value for name, value in own.items()}
         for name, value in numbers.items():
-            least = 0.0 if name.rpartition(" ")[2] in may_be_zero else 1e-9
+            least = 0.0 if name.rpartition(" ")[2] in _MAY_BE_ZERO else 1e-9
             if type(value) not in (int, float) or not least <= value < math.inf:
                 raise unusable_model(f"{name} is {value!r}")
 
@@ -219,6 +272,7 @@ def nominal(target: Target) -> MachineModel:
         element_loads=core.load_ports,
         vector_loads=core.load_ports / slots,
         vector_stores=core.store_ports / max(1.0, vector / core.store_bytes),
+        shuffles=max(0.5, target.fma_per_cycle / 2),
         levels=(*levels, memory),
         page_bytes=4096,
         conflict_cycles=0.3,
@@ -228,7 +282,10 @@ def nominal(target: Target) -> MachineModel:
         scattered=6.0,
         tile_cycles=24.0,
         barrier_cycles=15_000.0,
+        step_cycles=60.0,
         spare_share=0.02,
+        vectors=vector_rates(target),
+        instructions=instruction_rates(target),
     )
 
 

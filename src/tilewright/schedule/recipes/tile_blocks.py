@@ -147,7 +147,7 @@ def _cycles(
     context: Context, roles: Contraction, block: tuple[int, int], tiles: tuple[int, int]
 ) -> float:
     """Time to move data, products and weights with blocks of this size."""
-    machine = context.target.machine
+    machine = context.target.machine.shared_by(context.threads)
     between = sum(_bytes(b) for b in (roles.left.buffer, roles.block.writes[0].buffer))
     weights = _bytes(roles.right.buffer)
     inside = between * math.prod(block) / math.prod(tiles)

@@ -24,13 +24,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.build import Reduction, Shape, Tensor, compute, reduce_axis, select, sum_over
+from tilewright.tensor.build import (
+    Reduction,
+    Shape,
+    Tensor,
+    compute,
+    placeholder,
+    reduce_axis,
+    select,
+    sum_over,
+)
 from tilewright.tensor.library.convolve import SPACE, WINDOW, Geometry, known_size
 from tilewright.tensor.library.dims import padded, with_names
 from tilewright.tensor.library.minimal_filters import Elements
 from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
-__all__ = ["convolve_spread", "convolve_winograd"]
+__all__ = ["convolve_spread", "convolve_winograd", "transformed_data"]
 
 Where = Sequence[tir.Expr]
 
@@ -81,6 +90,13 @@ def convolve_spread(
         behind.append(max(0, most if missing is None else missing))
     source = _bordered(x, before, behind, name)
     return _Stages(source, transformed, tiles, space, groups, name).result()
+
+
+def transformed_data(x: Tensor, tiles: Tiles, space: Where, name: str = "Y") -> Tensor:
+    """The first stage alone: V of channels-last data that have their border already."""
+    sizes = [line.filter.tile for line in tiles.lines.values()]
+    weights = placeholder("U", (*sizes, x.shape[-1], x.shape[-1]), x.dtype)  # of no consequence
+    return _Stages(x, weights, tiles, space, 1, name).data()
 
 
 def _missing(x: Tensor, d: int, before: int, space: Where, line: Line) -> int | None:
@@ -194,7 +210,7 @@ class _Stages:
         shape: Shape = (*self.outer_shape, *counts, *tile, *self.inner_shape)
         return compute(f"{self.name}_rows", shape, with_names(names, value))
 
-    def _data(self) -> Tensor:
+    def data(self) -> Tensor:
         """V, by way of R if there are two dimensions; plain ones as far as windows reach."""
         counts = [self.source.shape[len(self.outer) + d] for d in range(self.rank)]
         for d in self.lines:
@@ -245,7 +261,7 @@ class _Stages:
 
     def result(self) -> Tensor:
         """Y, by way of S if there are two dimensions."""
-        products, depth = self._products(self._data()), len(self.outer)
+        products, depth = self._products(self.data()), len(self.outer)
         sums = self._sums(products) if len(self.lines) == 2 else None
         last, line = list(self.lines.items())[-1]
 

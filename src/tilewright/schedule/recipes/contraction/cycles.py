@@ -38,6 +38,7 @@ def contraction_cycles(
     shape: ContractionShape, machine: MachineModel, table: Table[ContractionPoint]
 ) -> Costs:
     """Cycles until the last thread is done, for every row of a table."""
+    machine = machine.shared_by(shape.threads)
     threads = np.where(table["parallel"] != 0, float(shape.threads), 1.0)
     compute = _arithmetic(shape, machine, table, threads)
     traffic = _traffic(shape, machine, table)

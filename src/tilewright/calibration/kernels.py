@@ -1,0 +1,131 @@
+"""Whole kernels: calling one, meeting of threads, transforms of Winograd, copies across."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import cycle, islice
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.build import build
+from tilewright.calibration.measure import Probe
+from tilewright.calibration.streams import threads_of
+from tilewright.llvm.calibrate import PAGE_BYTES
+from tilewright.runtime import Kernel
+from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.build import compute, func, placeholder
+from tilewright.tensor.library.elementwise import add, transpose
+from tilewright.tensor.library.tiles import Tiles
+from tilewright.tensor.library.winograd import transformed_data
+
+__all__ = ["STEP", "copied_bytes", "kernels", "meeting_counts"]
+
+STEP: Final = "step"
+_TILE, _TAPS = 6, 3
+_TILES: Final = (3, 5)
+"""Down and across, of the data of a transform."""
+_CHANNEL_VECTORS: Final = 4
+_FAR_COPIES: Final = 16
+_GAP_BYTES: Final = 17 * 64
+"""Between matrices, so that they do not meet in the same sets of a cache."""
+_STEP_NS: Final = 20_000
+_MEETING_SECONDS: Final = 0.00001
+"""Of a turn: whoever waits for a thread that a neighbour keeps from running waits for long."""
+
+Array = NDArray[Any]
+
+
+def kernels(target: Target) -> Iterator[tuple[str, Probe]]:
+    """All probes that are kernels of one kind."""
+    yield STEP, _step(target)
+    for threads in meeting_counts(target):
+        probe = _meeting(target, threads)
+        if probe is not None:
+            yield f"meeting of {threads}", probe
+    yield "transform", _transform(target)
+    yield from _copies(target)
+
+
+def _step(target: Target) -> Probe:
+    """A kernel of one vector, called as models do: not from Python."""
+    kernel = build(add(1, target.lanes(4)), target, 1)
+    arrays = [np.zeros((1, target.lanes(4)), np.float32) for _ in range(3)]
+
+    def run(times: int) -> float:
+        return 1e-9 * times * kernel.time(arrays, repeat=1, min_ns=_STEP_NS)[0]
+
+    return Probe(run, 1)
+
+
+def meeting_counts(target: Target) -> list[int]:
+    """One thread, two, and all; nothing where there is but one."""
+    every = threads_of(target)
+    return sorted({1, 2, every}) if every > 1 else []
+
+
+def _meeting(target: Target, threads: int) -> Probe | None:
+    """Rows in reverse, forth and back: every thread reads what another one has written.
+
+    Half of the first cache is as little as is worth sharing. None where a recipe does not share it.
+    """
+    eager = replace(target.machine, barrier_cycles=1e-3)
+    rows = max(64, 2 * threads)
+    shape = rows, max(16, target.cache(1).size_bytes // 2 // 4 // rows)
+    source = placeholder("A", shape)
+    turned = compute("C", shape, lambda i, j: source[rows - 1 - i, j] + 1.0)
+    kernel = build(func("turned", [source], [turned]), replace(target, model=eager), threads)
+    if kernel.threads != threads:
+        return None
+    there, back = (np.zeros(shape, np.float32) for _ in range(2))
+
+    def run(times: int) -> None:
+        for _ in range(times):
+            kernel(there, back)
+            kernel(back, there)
+
+    return Probe(run, 2, _MEETING_SECONDS, turns=24)
+
+
+def _transform(target: Target) -> Probe:
+    """Data of F(4×4, 3×3) in the second cache; a unit is a vector of an element of a tile."""
+    results, channels = _TILE - _TAPS + 1, _CHANNEL_VECTORS * target.lanes(4)
+    down, across = (count * results for count in _TILES)
+    source = placeholder("X", (1, down + _TAPS - 1, across + _TAPS - 1, channels))
+    tiles = Tiles((_TAPS, _TAPS), (results, results))
+    made = transformed_data(source, tiles, (tir.Const(down), tir.Const(across)))
+    kernel = build(func("transform", [source], [made]), target, 1)
+    data = np.zeros([tir.int_value(d) or 1 for d in source.shape], np.float32)
+    result = kernel(data)
+    units = _TILES[0] * _TILES[1] * _TILE * _TILE * _CHANNEL_VECTORS
+    return Probe(partial(_paired, kernel, cycle([(data, result)])), units)
+
+
+def copied_bytes(target: Target) -> int:
+    """Of a square matrix that half of the second cache holds together with its transpose."""
+    side = 16
+    while 2 * 4 * (2 * side) ** 2 <= target.cache(2).share_bytes // 2:
+        side *= 2
+    return 4 * side * side
+
+
+def _copies(target: Target) -> Iterator[tuple[str, Probe]]:
+    """Transposing a matrix; a unit is a byte, read or written."""
+    size = copied_bytes(target)
+    side = round((size / 4) ** 0.5)
+    kernel = build(transpose(side, side), target, 1)
+    room = np.ones(2 * _FAR_COPIES * (size + _GAP_BYTES) + PAGE_BYTES, "u1")
+    starts = range(-room.ctypes.data % PAGE_BYTES, len(room) - size, size + _GAP_BYTES)
+    arrays = [room[s : s + size].view(np.float32).reshape(side, side) for s in starts]
+    pairs = list(zip(arrays[::2], arrays[1::2], strict=False))
+    for name, used in (("copy near", pairs[:1]), ("copy far", pairs)):
+        yield name, Probe(partial(_paired, kernel, cycle(used)), 2 * size)
+
+
+def _paired(kernel: Kernel, pairs: Iterator[tuple[Array, Array]], times: int) -> None:
+    for source, result in islice(pairs, times):
+        kernel(source, result)
