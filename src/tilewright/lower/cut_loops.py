@@ -165,8 +165,8 @@ def _cut_at_conditions(loop: tir.For, whole: Piece, analyzer: Analyzer, copies: 
         if cut is None or _is_left_to_lanes(cut, comparison, loop, inner):
             continue
         new = [part for piece in pieces for part in _cut(loop, piece, cut, analyzer)]
-        weight = max(_weight(piece.body) for piece in new)
-        if len(new) <= len(pieces) or weight * len(new) * copies <= MAX_STATEMENTS:
+        weight = sum(_weight(piece.body) for piece in new)
+        if len(new) <= len(pieces) or weight * copies <= MAX_STATEMENTS:
             pieces = new
     return pieces
 
@@ -390,8 +390,9 @@ def _tested(node: tir.TileSize, body: tir.Stmt) -> tir.Stmt:
 def _weight(stmt: tir.Stmt) -> int:
     """About how many statements this becomes when unrolled."""
     match stmt:
-        case tir.Store():
-            return 1
+        case tir.Store(buffer=buffer, indices=indices, value=value):
+            # What is masked in a fold stays as it is, which takes no statement.
+            return 0 if value == tir.Load(buffer, indices) else 1
         case tir.For(kind=kind, extent=extent):
             inner = _weight(stmt.body)
             times = tir.int_value(extent) or max(

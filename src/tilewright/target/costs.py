@@ -28,24 +28,17 @@ class AttentionCosts:
     """Starting and leaving the loop of a register tile."""
     far_cycles: float = 0.2
     """A vector from the second cache."""
-    near_bytes: float = 240.0
-    """Keys and values that arrive in each cycle that a tile waits for the second cache."""
-    far_bytes: float = 60.0
-    """The same from further away."""
-    block_share: float = 0.8
-    """Part of the first cache that logits and powers of a block may take, one after the other."""
-    whole_share: float = 1.5
-    """The same where there is but one block."""
-    near_share: float = 0.7
-    """Part of the second cache within which keys and values are near."""
+    fold_cycles: float = 1.5
+    """Folding one half of the lanes of a vector onto the other, among other such."""
+    scattered_cycles: float = 0.75
+    """A line of keys or values that lies apart from the one before it, beside what a stream of
+    lines costs."""
     two_sizes: float = 1.06
     """Register tiles of two sizes are two copies of the code."""
     latency_factor: float = 1.2
     """No chain of sums is ever followed by the next at once."""
     load_share: float = 0.08
     """Part of the loads that arithmetic does not hide."""
-    store_vectors: float = 3.0
-    """Passes over the result for each block of keys."""
 
 
 @dataclass(frozen=True, slots=True)

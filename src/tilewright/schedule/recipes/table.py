@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Costs", "Table"]
+__all__ = ["Column", "Costs", "Table", "combinations"]
 
 Column = NDArray[np.int64]
 Costs = NDArray[np.float64]
@@ -47,3 +47,8 @@ class Table(Generic[P]):
         """One row as a value."""
         values: dict[str, Any] = {name: int(column[row]) for name, column in self.columns.items()}
         return self.kind(**values)
+
+
+def combinations(*columns: Sequence[object] | NDArray[Any]) -> list[Column]:
+    """Places in each column, for every combination of them."""
+    return [places.ravel() for places in np.indices([len(c) for c in columns])]

@@ -26,13 +26,13 @@ __all__ = ["schedule_blocked"]
 
 def schedule_blocked(steps: Steps) -> None:
     """Apply all steps."""
-    s, r, plan = steps.s, steps.roles, steps.plan
+    s, r, point = steps.s, steps.roles, steps.point
     packed = steps.pack()
-    s.round_up(r.scores, s.block(r.scores).iters[r.batch + 1].var.name, plan.block)
-    peak, total, sums, weight = s.factor_softmax(r.powers, plan.block)
-    if plan.skips:
+    s.round_up(r.scores, s.block(r.scores).iters[r.batch + 1].var.name, point.block)
+    peak, total, sums, weight = s.factor_softmax(r.powers, point.block)
+    if point.skips:
         with suppress(ScheduleError):  # a mask that does not hide whole tiles is only applied
-            s.skip_masked(r.powers, plan.keys, plan.queries)
+            s.skip_masked(r.powers, point.keys, point.queries)
     copies = steps.copies()
     inner = (r.scores, r.logits, peak, r.powers, total, sums)
     steps.round_up(*copies, *inner, r.peak, weight, r.total, r.sums)
@@ -57,11 +57,11 @@ def schedule_blocked(steps: Steps) -> None:
 
 def _blocks_of_keys(steps: Steps, peak: str, total: str, sums: str) -> str:
     """Bring all stages of a block of keys into one loop over the blocks."""
-    s, r, plan = steps.s, steps.roles, steps.plan
+    s, r, point = steps.s, steps.roles, steps.point
     loops = s.loops(r.logits)
     inner = list(loops[loops.index(steps.row) + 1 :])
     key = inner[-1]
-    block, _ = s.split(key, plan.block)
+    block, _ = s.split(key, point.block)
     s.reorder(block, *inner[:-1])
     for name in (peak, r.powers, total, sums):
         s.reverse_compute_at(name, block)
@@ -70,22 +70,22 @@ def _blocks_of_keys(steps: Steps, peak: str, total: str, sums: str) -> str:
 
 def _finish_sums(steps: Steps, sums: str, stored: str) -> None:
     """The second product of one block of keys."""
-    s, plan = steps.s, steps.plan
+    s, point = steps.s, steps.point
     query, key = steps.loop_along(sums, steps.query), steps.loop_along(sums, steps.key)
     feature = steps.loop_along(sums, s.block(sums).iters[-2].var.name)
-    tiles, inner = s.split(query, even(plan.queries, plan.rows))
-    panels, lane = s.split(feature, plan.columns)
+    tiles, inner = s.split(query, even(point.queries, point.rows))
+    panels, lane = s.split(feature, point.columns)
     s.reorder(panels, tiles, key, inner, lane)
     steps.finish_rows(s.reverse_compute_at(stored, tiles))
-    steps.finish_product(sums, key, plan.keys)
+    steps.finish_product(sums, key, point.keys)
 
 
 def _finish_scores(steps: Steps, block: str) -> None:
     """The first product in register tiles, and what is done with them before they are stored."""
-    s, r, plan = steps.s, steps.roles, steps.plan
+    s, r, point = steps.s, steps.roles, steps.point
     *_, key, query = steps.lanes_last(r.logits, block)
-    tiles, rows = s.split(key, plan.keys)
-    panels, lane = s.split(query, plan.lanes)
+    tiles, rows = s.split(key, point.keys)
+    panels, lane = s.split(query, point.panel)
     s.reorder(panels, tiles, rows, lane)
     s.set_scope(steps.buffer(r.scores), "register")
     s.compute_at(r.scores, tiles)
@@ -101,7 +101,7 @@ def _finish_fold(steps: Steps, name: str, around: str, *, grouped: bool) -> None
     s = steps.s
     *_, key, query = steps.lanes_last(name, around)
     if grouped:
-        key, each = s.split(key, steps.plan.keys)
+        key, each = s.split(key, steps.point.keys)
         s.unroll(each)
     init = s.decompose_reduction(name, key)
     s.vectorize(query)
@@ -111,5 +111,5 @@ def _finish_fold(steps: Steps, name: str, around: str, *, grouped: bool) -> None
 def _finish_powers(steps: Steps, block: str) -> None:
     s = steps.s
     *_, key, query = steps.lanes_last(steps.roles.powers, block)
-    s.split(key, steps.plan.keys)
+    s.split(key, steps.point.keys)
     s.vectorize(query)

@@ -27,7 +27,7 @@ from tilewright.tensor.analysis.structure import (
     loads_of,
 )
 
-__all__ = ["Attention", "attentions"]
+__all__ = ["Attention", "attention_of", "attentions"]
 
 _POWERS = ("exp", "exp_bounded")
 
@@ -46,6 +46,17 @@ class Attention:
     first: Contraction
     second: Contraction
     batch: int
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """All of them in the order of their roles, the second product and the result last."""
+        names = (self.scores, self.logits, self.peak, self.powers, self.total)
+        return (*names, self.sums, self.result)
+
+
+def attention_of(schedule: Schedule, sums: str) -> Attention | None:
+    """The attention whose second product the block is."""
+    return _from_sums(schedule, schedule.block(sums))
 
 
 def attentions(schedule: Schedule) -> list[Attention]:

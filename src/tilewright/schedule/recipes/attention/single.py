@@ -17,24 +17,17 @@ from tilewright.schedule.recipes.context import vector_tail
 
 __all__ = ["schedule_single"]
 
-# Vectors per statement: of a map, and of a fold, whose lanes are combined once for all of them.
-_VECTORS = 4
-_FOLDED_VECTORS = 16
-
-# Keys whose scores are worked on side by side.
-_KEYS_AT_ONCE = 4
-
 
 def schedule_single(steps: Steps) -> None:
     """Apply all steps."""
     s, r, context = steps.s, steps.roles, steps.context
-    lanes = steps.plan.lanes
+    point = steps.point
     *batch, query, feature, key = s.loops(r.sums)
     rows = [query]
-    if steps.plan.heads > 1:
-        batch[-1], sharing = s.split(batch[-1], steps.plan.heads)
+    if point.heads > 1:
+        batch[-1], sharing = s.split(batch[-1], point.heads)
         rows = [sharing, query]
-    panels, lane = s.split(feature, steps.plan.columns)
+    panels, lane = s.split(feature, point.columns)
     s.set_scope(steps.buffer(r.sums), "register")
     s.reorder(*batch, panels, key, *rows, lane)
     steps.row = steps.shared = str(s.fuse(*batch)) if len(batch) > 1 else batch[0]
@@ -45,9 +38,9 @@ def schedule_single(steps: Steps) -> None:
     for name in (r.total, r.peak):
         walk = s.loops(name)[-1]
         s.decompose_reduction(name, walk)
-        vector_tail(context, walk, lanes, _FOLDED_VECTORS)
+        vector_tail(context, walk, point.lanes, point.folded)
     for name in (r.powers, r.logits):
-        vector_tail(context, s.loops(name)[-1], lanes, _VECTORS)
+        vector_tail(context, s.loops(name)[-1], point.lanes, point.vectors)
     _finish_scores(steps)
     steps.share()
 
@@ -57,7 +50,7 @@ def _finish_scores(steps: Steps) -> None:
     s, r = steps.s, steps.roles
     loops = s.loops(r.scores)
     *around, key, walk = loops[loops.index(steps.row) + 1 :]
-    tiles, inner = s.split(key, _KEYS_AT_ONCE)
+    tiles, inner = s.split(key, steps.point.keys)
     s.reorder(tiles, inner, *around, walk)
     for loop in (inner, *around):
         s.unroll(loop)

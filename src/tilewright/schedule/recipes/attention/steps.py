@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
-from tilewright.schedule.recipes.attention.plan import AttentionPlan
 from tilewright.schedule.recipes.attention.roles import Attention
-from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.recipes.attention.space import BATCH, AttentionPoint
+from tilewright.schedule.recipes.context import Context, share_loop
 from tilewright.schedule.recipes.contraction.tiling import even, finish_tile, unroll_walk
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
@@ -17,11 +14,11 @@ __all__ = ["Steps"]
 
 
 class Steps:
-    """A schedule in the making, with the roles of its blocks and the plan."""
+    """A schedule in the making, with the roles of its blocks and the point."""
 
-    def __init__(self, context: Context, roles: Attention, plan: AttentionPlan) -> None:
+    def __init__(self, context: Context, roles: Attention, point: AttentionPoint) -> None:
         self.context, self.s = context, context.schedule
-        self.roles, self.plan = roles, plan
+        self.roles, self.point = roles, point
         self.query = self.s.block(roles.powers).iters[roles.batch].var.name
         self.key = self.s.block(roles.powers).iters[roles.batch + 1].var.name
         self.row = ""
@@ -45,13 +42,13 @@ class Steps:
         return tuple(made)
 
     def pack(self) -> tuple[str, ...]:
-        """Copies of keys and values as the register tiles read them, if the plan wants them."""
+        """Copies of keys and values as the register tiles read them, if the point wants them."""
         r, s = self.roles, self.s
-        if not self.plan.packs or not self._shares_batch(s.loops(r.sums)[: r.batch]):
+        if not self.point.packs:
             return ()
         keys, values = self._copy(r.scores, r.first.right), self._copy(r.sums, r.second.right)
         stored = self.buffer(values)
-        s.layout_split(stored, r.batch, self.plan.columns)
+        s.layout_split(stored, r.batch, self.point.columns)
         s.layout_reorder(stored, [*range(r.batch + 1), r.batch + 2, r.batch + 1])
         return keys, values
 
@@ -62,7 +59,7 @@ class Steps:
             s.compute_at(block, self.shared)
             key = self.loop_along(block, self.key)
             feature = next(loop for loop in s.loops(block)[-2:] if loop != key)
-            panels, lane = s.split(feature, self.plan.columns)
+            panels, lane = s.split(feature, self.point.columns)
             s.reorder(panels, key, lane)
             s.vectorize(lane)
 
@@ -76,7 +73,7 @@ class Steps:
     def round_up(self, *blocks: str) -> None:
         """Whole tiles of queries."""
         for block in blocks:
-            self.s.round_up(block, self.query, self.plan.queries)
+            self.s.round_up(block, self.query, self.point.queries)
 
     def turn(self, *blocks: str) -> None:
         """Store results with the queries innermost."""
@@ -90,28 +87,21 @@ class Steps:
     def tile_queries(self, block: str) -> str:
         """Cut a block's loops into tiles of queries; the loop in a tile.
 
-        Threads share the heads of all batches, and where these are few, also the tiles.
+        Threads share the heads of all batches, or also the tiles.
         """
         s = self.s
         *batch, query = s.loops(block)[: self.roles.batch + 1]
-        tiles, rows = s.split(query, self.plan.queries)
-        if self._shares_batch(batch):
+        tiles, rows = s.split(query, self.point.queries)
+        if self.point.axis == BATCH and batch:
             self.shared = str(s.fuse(*batch)) if len(batch) > 1 else batch[0]
             self.row = str(tiles)
         else:
             self.row = self.shared = str(s.fuse(*batch, tiles)) if batch else str(tiles)
         return str(rows)
 
-    def _shares_batch(self, batch: Sequence[str]) -> bool:
-        """Do batch and heads alone keep all threads about equally busy?"""
-        threads = self.context.threads
-        heads = prod(extent_of(self.context, loop) or 1 for loop in batch)
-        return bool(batch) and (heads % threads == 0 or heads >= 8 * threads)
-
     def share(self) -> None:
         """Let the threads share the work."""
-        if self.context.threads > 1:
-            self.s.parallel(self.shared)
+        share_loop(self.context, self.shared, parallel=bool(self.point.parallel))
 
     def lanes_last(self, block: str, around: str) -> list[str]:
         """The loops of a block inside another loop, the one along the queries innermost."""
@@ -133,11 +123,11 @@ class Steps:
 
     def tile_result(self, steps: int | None = None) -> None:
         """The sum that gives the result, in register tiles, and the result made of them."""
-        s, r, plan = self.s, self.roles, self.plan
+        s, r, point = self.s, self.roles, self.point
         *_, feature, walk = s.loops(r.sums)
         rows = self.tile_queries(r.sums)
-        tiles, inner = s.split(rows, even(plan.queries, plan.rows))
-        panels, lane = s.split(feature, plan.columns)
+        tiles, inner = s.split(rows, even(point.queries, point.rows))
+        panels, lane = s.split(feature, point.columns)
         s.set_scope(self.buffer(r.sums), "register")
         s.reorder(panels, tiles, walk, inner, lane)
         self.finish_rows(s.reverse_compute_at(r.result, tiles))

@@ -41,11 +41,11 @@ def schedule_whole(steps: Steps) -> None:
 
 def _finish_scores(steps: Steps) -> None:
     """The first product in register tiles, and what is done with them before they are stored."""
-    s, r, plan = steps.s, steps.roles, steps.plan
+    s, r, point = steps.s, steps.roles, steps.point
     *_, key, query = steps.lanes_last(r.logits, steps.row)
     extent = extent_of(steps.context, key)
-    tiles, rows = s.split(key, plan.keys if extent is None else even(extent, plan.keys))
-    panels, lane = s.split(query, plan.lanes)
+    tiles, rows = s.split(key, point.keys if extent is None else even(extent, point.keys))
+    panels, lane = s.split(query, point.panel)
     s.reorder(panels, tiles, rows, lane)
     s.set_scope(steps.buffer(r.scores), "register")
     s.compute_at(r.scores, tiles)
