@@ -136,11 +136,11 @@ class Pipeline:
 
     def resume(self, stage: str, text: str, until: str = "kernel") -> Artefact:
         """The artefact of stage `until`, from the text of an earlier stage, edited or not."""
-        suffix = stage_named(stage, KERNEL_STAGES).suffix
-        if suffix not in (".tir", ".ll"):
+        named = stage_named(stage, KERNEL_STAGES)
+        if not named.is_resumable:
             hint = "resume from the text of a tensor program or of LLVM IR"
             raise UserError(K002, {"stage": stage, "until": until}, hint=hint)
-        start = _read_program(stage, text) if suffix == ".tir" else _read_llvm(text)
+        start = _read_program(stage, text) if named.suffix == ".tir" else _read_llvm(text)
         return self._follow(Artefact(stage, start), until)
 
     def _follow(self, start: Artefact, until: str) -> Artefact:
