@@ -19,7 +19,7 @@ from tilewright.llvm.interface import Interface
 from tilewright.llvm.link import Image as Linked
 from tilewright.llvm.link import link
 from tilewright.llvm.machine import object_of
-from tilewright.pipeline import Pipeline
+from tilewright.pipeline import Pipeline, code_of
 from tilewright.runtime import Kernel
 from tilewright.runtime.image import Image
 from tilewright.target import Target
@@ -46,18 +46,8 @@ def texts_of(
 def kernel_of(text: str, linked: Linked, image: Image, threads: int = 2) -> Kernel:
     """A kernel of an image as a callable."""
     interface = Interface.of_text(text)
-    scratch = linked.symbols.get(interface.scratch_symbol)
-    return Kernel(
-        image.address + linked.symbols[interface.symbol],
-        interface.params,
-        interface.size_names,
-        threads if interface.parallel else 1,
-        interface.shared_bytes or 0,
-        interface.local_bytes or 0,
-        interface.name,
-        keep_alive=image,
-        scratch_address=0 if scratch is None else image.address + scratch,
-    )
+    about = interface.params, interface.size_names, interface.name
+    return Kernel.of_code(image, code_of(interface, linked.symbols), *about, threads)
 
 
 def program_of(

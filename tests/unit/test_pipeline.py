@@ -42,7 +42,7 @@ def test_stages_are_in_order_and_come_from_each_other():
 def test_every_artefact_is_seen_once_in_order():
     seen = []
     kernel = pipeline(observers=[seen.append]).run(matmul()).value
-    assert [a.stage for a in seen] == [*TEXT_STAGES, "kernel"]
+    assert [a.stage for a in seen] == [*TEXT_STAGES, "object", "kernel"]
     assert seen[-1].value is kernel
     np.testing.assert_array_equal(kernel(A, B), A @ B)
 
@@ -107,7 +107,7 @@ def test_trace_is_replayed_and_reported():
 
 def test_report_names_every_stage():
     kernel = pipeline().run(matmul()).value
-    assert [*kernel.report.seconds] == [*TEXT_STAGES[1:], "kernel"]
+    assert [*kernel.report.seconds] == [*TEXT_STAGES[1:], "object", "kernel"]
     assert "total" in str(kernel.report)
 
 
@@ -115,8 +115,8 @@ def test_dumped_files_are_numbered_by_stage(tmp_path):
     pipeline(observers=[dump_to(tmp_path, KERNEL_STAGES)]).run(matmul())
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names[0] == "00-program.tir"
-    assert names[-1].endswith("-llvm.ll")
-    assert len(names) == len(TEXT_STAGES)
+    assert names[-1].endswith("-object.o")
+    assert len(names) == len(TEXT_STAGES) + 1
 
 
 def test_symbolic_sizes_and_scratch_that_depends_on_them():

@@ -46,6 +46,8 @@ examples of models:
   tilewright show model.onnx --all out/       every stage
   tilewright show model.onnx --kernel 3 --until llvm   a kernel at a stage
   tilewright show model.onnx --kernel 3 --measure      its time, alone
+  tilewright show model.onnx --kernel 3 > k.tir        edit it, and go on:
+  tilewright show k.tir --from scheduled --until assembly
   tilewright show model.tw --json             a compiled model, for programs
 
 examples of tensor programs:
@@ -236,14 +238,17 @@ def _print_lists(*, as_json: bool) -> None:
         say(title)
         for stage in stages:
             say(paragraph(stage["summary"], f"  {stage['name']:<20} ", " " * 23))
+    last = [stage["name"] for stage in kernels if stage["resumable"]][-1]
+    note = f"texts from program to {last} can be edited and read again (--from), those of a kernel"
+    say("\n" + paragraph(f"{note} of a model as well; other texts are for people"))
     say("\nready programs (name:sizes):")
     for program in programs:
         say(f"  {program['usage']}\n{paragraph(program['summary'], ' ' * 6, ' ' * 6)}")
     say("\nsee `tilewright show --help` for examples")
 
 
-def _described(stage: Stage) -> dict[str, str]:
-    return {"name": stage.name, "summary": stage.summary}
+def _described(stage: Stage) -> dict[str, Any]:
+    return {"name": stage.name, "summary": stage.summary, "resumable": stage.is_resumable}
 
 
 def _summary(name: str) -> str:

@@ -19,12 +19,13 @@ from tilewright.model import steps as planned
 from tilewright.model.compile_kernels import Count, Kernels, compile_kernels
 from tilewright.model.kernel_plan import plan_kernels
 from tilewright.model.kernel_store import KernelStore
-from tilewright.model.kernels import KernelTask, kernel_code
+from tilewright.model.kernels import KernelTask
 from tilewright.model.memory import Touch, lifetimes, stretched, waits
 from tilewright.model.sharing import Pair, overwritten
 from tilewright.model.sizing import SizeTable
 from tilewright.model.weights import Weights
 from tilewright.model.work import flops_of, moved_bytes
+from tilewright.pipeline import code_of
 from tilewright.runtime import program as rt
 from tilewright.runtime.expansion import Expansion
 from tilewright.runtime.sizes import constant
@@ -143,7 +144,7 @@ class _Assembler:
 
     def run(self) -> Assembled:
         image = link([c.code for c in self.compiled.values()])
-        codes = tuple(kernel_code(i, image.symbols) for i in self.interfaces.values())
+        codes = tuple(code_of(i, image.symbols) for i in self.interfaces.values())
         inputs = tuple(self._input(value) for value in self.graph.inputs)
         for var in self.plan.segments:
             self.sizes.bind(var)

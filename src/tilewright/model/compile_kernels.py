@@ -19,6 +19,8 @@ from tilewright.model.kernels import KernelTask, compile_task
 from tilewright.pipeline import Compiled
 from tilewright.schedule.source import DRAFT, ScheduleSource, points_from
 from tilewright.target import Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.visit import walk
 
 __all__ = ["Count", "Kernels", "compile_kernels", "compile_tasks"]
 
@@ -45,8 +47,12 @@ def compile_kernels(
     store: KernelStore | None = None,
     progress: Count | None = None,
     schedules: ScheduleSource = DRAFT,
+    begun: Sequence[KernelWorker] = (),
 ) -> Kernels:
-    """Compile the kernels of a plan; `progress` is told how many of how many are done."""
+    """Compile the kernels of a plan; `progress` is told how many of how many are done.
+
+    Processes that have `begun` to help are ended with all others.
+    """
     tasks = list(plan.tasks.values())
     unique = len({task.key for task in tasks})
     done: list[KernelTask] = []
@@ -56,7 +62,7 @@ def compile_kernels(
         if progress is not None:
             progress(len(done), unique)
 
-    return Kernels(plan, compile_tasks(tasks, target, store, report, schedules))
+    return Kernels(plan, compile_tasks(tasks, target, store, report, schedules, begun))
 
 
 def compile_tasks(
@@ -65,6 +71,7 @@ def compile_tasks(
     store: KernelStore | None,
     report: Callable[[KernelTask], None],
     schedules: ScheduleSource = DRAFT,
+    begun: Sequence[KernelWorker] = (),
 ) -> dict[str, Compiled]:
     """The kernel of each distinct program, by its key.
 
@@ -79,7 +86,7 @@ def compile_tasks(
             made[key] = kernel
             report(task)
     missing = [task for key, task in unique.items() if key not in made]
-    for task, kernel in _compiled(missing, target, schedules):
+    for task, kernel in _compiled(missing, target, schedules, begun):
         made[task.key] = kernel
         report(task)
         if store is not None:
@@ -90,12 +97,19 @@ def compile_tasks(
 
 
 def _compiled(
-    tasks: Sequence[KernelTask], target: Target, schedules: ScheduleSource
+    tasks: Sequence[KernelTask],
+    target: Target,
+    schedules: ScheduleSource,
+    begun: Sequence[KernelWorker] = (),
 ) -> Iterator[tuple[KernelTask, Compiled]]:
-    """Kernels, by the threads of this process and, if there are many, by other processes."""
+    """Kernels, by the threads of this process and, if there are many, by other processes.
+
+    Large programs come first: nobody waits for one of them at the end.
+    """
+    tasks = sorted(tasks, key=lambda task: -_extent(task.program))
     points = {task.key: points_from(schedules, task.workload(target)) for task in tasks}
     helped = sum(own is not None for own in points.values())
-    with kernel_workers(target, helped) as workers:
+    with kernel_workers(target, helped, begun) as workers:
         # Beside others, one thread of this process: more would wait for Python's lock.
         own = 1 if workers else os.cpu_count() or 1
         idle: SimpleQueue[KernelWorker | None] = SimpleQueue()
@@ -122,3 +136,8 @@ def _compiled(
             except BaseException:  # nobody waits for the rest any more
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _extent(program: tir.Func) -> int:
+    """Nodes of a program, which the time to compile it goes with."""
+    return sum(1 for _ in walk(program.body))

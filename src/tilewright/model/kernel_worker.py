@@ -9,12 +9,17 @@ whoever asked makes it again, and sees the error.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import struct
 import sys
 from typing import Any
 
+# What others import when they need it: here, a kernel will come for sure.
+import tilewright.llvm.emit
+import tilewright.llvm.interface
+import tilewright.llvm.machine  # noqa: F401
 from tilewright.errors import TilewrightError
 from tilewright.model.kernel_store import encode
 from tilewright.pipeline import Pipeline
@@ -30,6 +35,7 @@ LENGTH = struct.Struct("<Q")
 def main() -> None:
     """Answer until the input ends; an interrupt is for the process that asks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(100_000, 50, 100)  # programs are trees: looking for cycles finds few
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     target = Target.from_dict(json.loads(requests.readline()))
     for line in requests:

@@ -4,6 +4,9 @@ Two thirds of the work on a kernel are Python (schedule, lowering, text for LLVM
 one thread of a process at a time. So a model with many kernels has helpers on the other
 processors. Programs go there as text, which parses back to an equal program; kernels come back as
 bytes. A helper that cannot be had, or dies, is no error: its share is compiled here.
+
+Until a helper can compile, it imports the compiler for most of a second. One is therefore begun as
+soon as a model seems to have many kernels, while they are still being chosen and planned.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -24,7 +27,7 @@ from tilewright.runtime.pool import usable_cpus
 from tilewright.schedule.points import data_of
 from tilewright.target import Target
 
-__all__ = ["FEWEST_KERNELS", "KernelWorker", "kernel_workers"]
+__all__ = ["FEWEST_KERNELS", "KernelWorker", "first_worker", "kernel_workers"]
 
 FEWEST_KERNELS: Final = 16
 """With fewer kernels to compile, starting a process takes longer than it saves."""
@@ -83,16 +86,30 @@ class KernelWorker:
         self._process.stdin.flush()
 
 
+def first_worker(target: Target, kernels: int) -> list[KernelWorker]:
+    """A helper ahead of time for a model that will have about so many kernels, or none."""
+    if _count(kernels) > 0:
+        with suppress(OSError):
+            return [KernelWorker(target)]
+    return []
+
+
+def _count(kernels: int) -> int:
+    return min(usable_cpus() - 1, MOST_WORKERS, kernels // FEWEST_KERNELS * MOST_WORKERS)
+
+
 @contextmanager
-def kernel_workers(target: Target, kernels: int) -> Iterator[list[KernelWorker]]:
-    """Helpers for so many kernels: one for each other processor, or none."""
-    count = min(usable_cpus() - 1, MOST_WORKERS, kernels // FEWEST_KERNELS * MOST_WORKERS)
-    workers: list[KernelWorker] = []
+def kernel_workers(
+    target: Target, kernels: int, begun: Sequence[KernelWorker] = ()
+) -> Iterator[list[KernelWorker]]:
+    """Helpers for so many kernels: one for each other processor, or none; first those `begun`."""
+    count = _count(kernels)
+    workers = list(begun)
     try:
-        for _ in range(count):
+        for _ in range(count - len(workers)):
             with suppress(OSError):
                 workers.append(KernelWorker(target))
-        yield workers
+        yield workers[: max(count, 0)]
     finally:
         for worker in workers:
             worker.close()

@@ -13,11 +13,9 @@ from tilewright.dtypes import u8
 from tilewright.graph.abstract import SizeNames, abstract_sizes
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Value
-from tilewright.llvm.interface import Interface
 from tilewright.model.flattened import flattened
 from tilewright.model.stored import stored_program
 from tilewright.pipeline import Compiled, Observer, Pipeline
-from tilewright.runtime.program import KernelCode
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.window_plan import WindowPlan
 from tilewright.schedule.source import DRAFT, ScheduleSource, Workload
@@ -33,7 +31,6 @@ from tilewright.tensor.visit import free_vars
 __all__ = [
     "KernelTask",
     "compile_task",
-    "kernel_code",
     "name_of",
     "pipeline_of",
     "task_of",
@@ -144,19 +141,6 @@ def compile_task(task: KernelTask, target: Target, schedules: ScheduleSource = D
     """The object code of one program, scheduled by a source, and its interface."""
     program = task.program.with_fields(name=name_of(task))
     return pipeline_of(task, target, schedules).compiled(program)
-
-
-def kernel_code(interface: Interface, symbols: Mapping[str, int]) -> KernelCode:
-    """A kernel as a program calls it; `symbols` says where functions are in the image."""
-    known = interface.has_known_scratch
-    return KernelCode(
-        interface.symbol,
-        symbols[interface.symbol],
-        interface.parallel,
-        interface.shared_bytes or 0 if known else 0,
-        interface.local_bytes or 0 if known else 0,
-        -1 if known else symbols[interface.scratch_symbol],
-    )
 
 
 def name_of(task: KernelTask) -> str:

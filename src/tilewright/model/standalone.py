@@ -18,8 +18,8 @@ from tilewright.dtypes import DType, dtype_of
 from tilewright.graph.ir import Array, Value
 from tilewright.graph.sizes import evaluate_size, variables
 from tilewright.llvm.link import link
-from tilewright.model.kernels import KernelTask, compile_task, kernel_code
-from tilewright.pipeline import Compiled
+from tilewright.model.kernels import KernelTask, compile_task
+from tilewright.pipeline import Compiled, code_of
 from tilewright.runtime import program as rt
 from tilewright.runtime.arrays import empty
 from tilewright.runtime.executable import Executable
@@ -135,7 +135,7 @@ def _program(
         tuple(ports[rt.Place.OUTPUT]),
         tuple(rt.Size(v.name, constant(n)) for v, n in zip(own, values, strict=True)),
         tuple(buffers),
-        (kernel_code(interface, symbols),),
+        (code_of(interface, symbols),),
         (rt.Call(0, tuple(range(len(buffers))), interface.size_order, label=interface.name),),
     )
 

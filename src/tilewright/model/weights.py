@@ -31,7 +31,7 @@ __all__ = ["Constant", "Derived", "Form", "Weights", "padded"]
 SAMPLE = 64
 """Elements that are looked at before two constants are compared."""
 
-OFTEN = 1 << 26
+OFTEN = 1 << 24
 """Bytes after which memory of what was let go is given back: the heap keeps it otherwise."""
 
 Kind = tuple[object, ...]
@@ -58,6 +58,10 @@ class Derived:
         (made,) = self.op.evaluate(self.sources, lambda dim: fixed(dim) or 0)
         return made
 
+    def slices(self) -> Iterator[Array]:
+        """The same along its first dimension, one piece after another."""
+        return self.op.slices(self.sources, lambda dim: fixed(dim) or 0)
+
 
 Constant = Array | Derived
 
@@ -79,11 +83,25 @@ class Form:
 
     def write(self, blob: Array) -> None:
         """Bring it to its place, with zeros up to the next one."""
-        made = self.constant.array() if isinstance(self.constant, Derived) else self.constant
-        data = np.ascontiguousarray(made if self.packing is None else self.packing.pack(made))
-        end = self.offset + data.nbytes
-        blob[self.offset : end] = data.reshape(-1).view(np.uint8)
-        blob[end : self.offset + padded(data.nbytes)] = 0
+        end = self.offset
+        for data in self._pieces():
+            piece = data if self.packing is None else self.packing.arranged(data)
+            begin, end = end, end + piece.nbytes
+            if piece.size:
+                blob[begin:end].view(piece.dtype).reshape(piece.shape)[...] = piece
+        blob[end : self.offset + padded(end - self.offset)] = 0
+
+    def _pieces(self) -> Iterator[Array]:
+        """What is stored one after another: slices, where these are made and packed by themselves.
+
+        Weights that grow are the largest, and need not be there a second time as a whole.
+        """
+        if not isinstance(self.constant, Derived):
+            yield self.constant
+        elif self.packing is None or self.packing.is_by_slice:
+            yield from self.constant.slices()
+        else:
+            yield self.constant.array()
 
 
 class Weights:
@@ -105,6 +123,7 @@ class Weights:
 
     def blob(self) -> Array:
         """All of them, of which none is here afterwards; what is between two is zero."""
+        return_memory()
         blob = empty((self.size_bytes,), u8)  # aligned, and on large pages
         written = 0
         for form in self.taken():

@@ -7,9 +7,9 @@
 Every stage prints (`tilewright show … --until STAGE`).
 """
 
-from tilewright.pipeline.kernel import KERNEL_STAGES, Compiled, Pipeline
+from tilewright.pipeline.kernel import KERNEL_STAGES, Compiled, Pipeline, code_of
 from tilewright.pipeline.model import MODEL_STAGES, ModelPipeline
 from tilewright.pipeline.stage import Artefact, Observer, Progress, Report, Stage, Tell, dump_to
 
 __all__ = ["KERNEL_STAGES", "MODEL_STAGES", "Artefact", "Compiled", "ModelPipeline", "Observer"]
-__all__ += ["Pipeline", "Progress", "Report", "Stage", "Tell", "dump_to"]
+__all__ += ["Pipeline", "Progress", "Report", "Stage", "Tell", "code_of", "dump_to"]

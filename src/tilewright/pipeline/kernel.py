@@ -1,8 +1,7 @@
 """The path of a tensor program to a kernel, as an ordered table of named stages.
 
-    program → scheduled → lower_blocks → … → expand_math → llvm → kernel
-                                                            ├──→ assembly
-                                                            └──→ object
+    program → scheduled → lower_blocks → … → expand_math → llvm → object → kernel
+                                                            └──→ assembly
 
 Every stage leaves an artefact that can be looked at, written to a file, edited, and resumed from:
 
@@ -11,7 +10,8 @@ Every stage leaves an artefact that can be looked at, written to a file, edited,
     kernel = pipeline.resume("llvm", edited_text).value
 
 `tw.build` asks it for a callable, the kernels of a model (`model/kernels.py`) are what `compiled`
-gives: object code with its interface.
+gives: object code with its interface. Both become the same thing then: a function of a linked
+image, described by a `KernelCode` (`code_of`), which the threads of the runtime enter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from tilewright.lower.in_place import in_place
 from tilewright.lower.plan_storage import plan_storage
 from tilewright.pipeline.stage import Artefact, Observer, Reached, Report, Stage, stage_named
 from tilewright.runtime import Kernel
+from tilewright.runtime.image import Image
 from tilewright.runtime.pool import require_threads
+from tilewright.runtime.program import KernelCode
 from tilewright.schedule import Trace
 from tilewright.schedule.source import ScheduleSource, Workload, source_of
 from tilewright.target import Target
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
     from tilewright.schedule.recipes.window_plan import WindowPlan
 
-__all__ = ["KERNEL_STAGES", "Compiled", "Pipeline"]
+__all__ = ["KERNEL_STAGES", "Compiled", "Pipeline", "code_of"]
 
 K002 = Code("K002", "the stage `{until}` cannot be made from the text of `{stage}`")
 I120 = Code("I120", "the stage `{stage}` failed: {problem}")
@@ -66,7 +68,7 @@ KERNEL_STAGES: Final = (
     Stage("llvm", LOWERING_STAGES[-1], ".ll", "LLVM IR"),
     Stage("assembly", "llvm", ".s", "machine code as text"),
     Stage("object", "llvm", ".o", "machine code as an object file"),
-    Stage("kernel", "llvm", "", "a callable on arrays, in this process"),
+    Stage("kernel", "object", "", "a callable on arrays, in this process"),
 )
 """All stages in order."""
 
@@ -134,11 +136,11 @@ class Pipeline:
 
     def resume(self, stage: str, text: str, until: str = "kernel") -> Artefact:
         """The artefact of stage `until`, from the text of an earlier stage, edited or not."""
-        suffix = stage_named(stage, KERNEL_STAGES).suffix
-        if suffix not in (".tir", ".ll"):
+        named = stage_named(stage, KERNEL_STAGES)
+        if not named.is_resumable:
             hint = "resume from the text of a tensor program or of LLVM IR"
             raise UserError(K002, {"stage": stage, "until": until}, hint=hint)
-        start = _read_program(stage, text) if suffix == ".tir" else _read_llvm(text)
+        start = _read_program(stage, text) if named.suffix == ".tir" else _read_llvm(text)
         return self._follow(Artefact(stage, start), until)
 
     def _follow(self, start: Artefact, until: str) -> Artefact:
@@ -168,8 +170,12 @@ class Pipeline:
                 require_features(value, self.target)
                 require_functions(value)
             value = self._timed("llvm", until, self._emit, *self._lower(stage, value, until))
-        last = {"assembly": self._assembly, "object": self._object, "kernel": self._kernel}
-        self._timed(until, until, last[until], value)
+        assert isinstance(value, str)
+        if until == "assembly":
+            self._timed("assembly", until, self._assembly, value)
+        interface = self._callable(value) if until == "kernel" else None
+        code = self._timed("object", until, self._object, value)
+        self._timed("kernel", until, self._kernel, interface, code)
 
     def _made(self, artefact: Artefact, until: str) -> None:
         for observer in self.observers:
@@ -247,27 +253,35 @@ class Pipeline:
 
         return object_of(text, self.target)
 
-    def _kernel(self, text: str) -> Kernel:
+    def _callable(self, text: str) -> Interface:
+        """The interface of a kernel that can be called with arrays, on this machine."""
         from tilewright.llvm.interface import Interface
-        from tilewright.llvm.jit import load
 
         interface = Interface.of_text(text)
         interface.require_callable()
         self.target.require_runs_on(Target.host())
-        code = load(text, self.target)
-        known = interface.has_known_scratch
-        return Kernel(
-            code.address(interface.symbol),
-            interface.params,
-            interface.size_names,
-            self.threads if interface.parallel else 1,
-            interface.shared_bytes or 0,
-            interface.local_bytes or 0,
-            interface.name,
-            keep_alive=code,
-            scratch_address=0 if known else code.address(interface.scratch_symbol),
-            report=self.report,
-        )
+        return interface
+
+    def _kernel(self, interface: Interface, code: bytes) -> Kernel:
+        from tilewright.llvm.link import link
+
+        linked = link([code])
+        image, about = Image.from_bytes(linked.code), (interface.params, interface.size_names)
+        made = code_of(interface, linked.symbols)
+        return Kernel.of_code(image, made, *about, interface.name, self.threads, self.report)
+
+
+def code_of(interface: Interface, symbols: Mapping[str, int]) -> KernelCode:
+    """A kernel as it is called; `symbols` says where functions are in the image."""
+    known = interface.has_known_scratch
+    return KernelCode(
+        interface.symbol,
+        symbols[interface.symbol],
+        interface.parallel,
+        interface.shared_bytes or 0 if known else 0,
+        interface.local_bytes or 0 if known else 0,
+        -1 if known else symbols[interface.scratch_symbol],
+    )
 
 
 def _read_program(stage: str, text: str) -> tir.Func:

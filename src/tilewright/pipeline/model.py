@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tilewright.model.compiler import Compiling
     from tilewright.model.kernel_plan import Planned
     from tilewright.model.kernel_store import KernelStore
+    from tilewright.model.kernel_workers import KernelWorker
     from tilewright.model.module import Module
     from tilewright.model.sources import Source
 
@@ -52,6 +53,9 @@ MODEL_STAGES: Final = (
     Stage("module", "link", "", "a callable on arrays, in this process"),
 )
 """All stages in order."""
+
+NODES_OF_A_KERNEL: Final = 3
+"""Distinct nodes of a graph by the distinct kernels that it has, about."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +113,25 @@ class ModelPipeline:
         self.observers = tuple(observers)
         self.report = Report()
         self._form = how.form  # refused at once if there is no such layout
+        self._has_kernels = False
+        self._begun: list[KernelWorker] = []
 
     def run(self, model: Source, until: str = "module") -> Artefact:
         """The artefact of stage `until`, or of `import` if a model ends there."""
         from tilewright.model.exhaustion import told_as_too_large
 
+        stages = [stage.name for stage in MODEL_STAGES]
         stage_named(until, MODEL_STAGES)
         self.report = Report()
+        self._has_kernels = stages.index(until) >= stages.index("kernels")
         try:
             with told_as_too_large(model):
                 self._walk(model, until)
         except Reached as reached:
             return reached.artefact
+        finally:
+            for worker in self._begun:
+                worker.close()
         raise AssertionError("a path ends at the stage that was asked for")
 
     def _walk(self, model: Source, until: str) -> None:
@@ -164,6 +175,8 @@ class ModelPipeline:
         from tilewright.model.compilation import Chosen
         from tilewright.schedule.recipes.context import PLANNED_THREADS
 
+        distinct = {(str(n.op), *(str(v.type) for v in n.inputs)) for n in model.graph.nodes}
+        self._expect(len(distinct) // NODES_OF_A_KERNEL)
         machine = Machine(self.how.target, PLANNED_THREADS)
         settings = Settings(machine, strict=self.how.is_strict, fixed=self._form)
         return Chosen(model.graph, settings, choose(model.graph, settings), model.about)
@@ -173,13 +186,14 @@ class ModelPipeline:
         from tilewright.schedule.recipes.context import NOMINAL_THREADS
 
         choice = chosen.choice
+        self._expect(len({site.workload for site, _ in choice.sites}))
         return PlannedModel(chosen, plan_kernels(choice.graph, NOMINAL_THREADS, choice.groups))
 
     def _kernels(self, model: PlannedModel) -> CompiledModel:
         from tilewright.model.compile_kernels import compile_kernels
 
-        how = self.how
-        about = how.target, self._store(), self._count, how.schedules
+        how, begun = self.how, list(self._begun)
+        about = how.target, self._store(), self._count, how.schedules, begun
         return CompiledModel(model.chosen, compile_kernels(model.planned, *about))
 
     def _link(self, model: CompiledModel) -> Compilation:
@@ -201,6 +215,14 @@ class ModelPipeline:
         del model, kernels  # whatever is still needed of the weights, `made` has: they are packed
         facts = about.by_reference, about.meta, about.lengths, about.endings, about.defaults
         return Compilation(chosen, made, parts_of(made, how.target, *facts), how.threads)
+
+    def _expect(self, kernels: int) -> None:
+        """Begin a helper if there will be about so many kernels to compile."""
+        from tilewright.model.kernel_workers import first_worker
+        from tilewright.schedule.source import DRAFT
+
+        if self._has_kernels and not self._begun and self.how.schedules is DRAFT:
+            self._begun = first_worker(self.how.target, kernels)
 
     def _module(self, made: Compilation) -> Module:
         return made.module()

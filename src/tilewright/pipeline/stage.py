@@ -32,6 +32,11 @@ class Stage:
     suffix: str
     summary: str
 
+    @property
+    def is_resumable(self) -> bool:
+        """Whether its text parses: only then it can be edited, and the path goes on from it."""
+        return self.suffix in (".tir", ".ll")
+
 
 @dataclass(frozen=True, slots=True)
 class Artefact:

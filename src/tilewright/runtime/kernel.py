@@ -18,7 +18,9 @@ from tilewright.abi import ParamSpec
 from tilewright.errors import CallError, Code
 from tilewright.runtime import _native, arguments, pool
 from tilewright.runtime.arrays import PackedArray
+from tilewright.runtime.image import Image
 from tilewright.runtime.outputs import OutputPlan
+from tilewright.runtime.program import KernelCode
 from tilewright.runtime.signature import Signature
 from tilewright.shown import counted
 
@@ -85,6 +87,31 @@ class Kernel(_native.Kernel):
         )
         if threads > 1:
             pool.tell_usable_cpus()
+
+    @classmethod
+    def of_code(
+        cls,
+        image: Image,
+        code: KernelCode,
+        params: tuple[ParamSpec, ...],
+        size_names: tuple[str, ...],
+        name: str,
+        threads: int = 1,
+        report: object = None,
+    ) -> Kernel:
+        """A function of an image, as programs have it (`runtime/program.py`), on arrays."""
+        return cls(
+            image.address + code.entry,
+            params,
+            size_names,
+            threads if code.parallel else 1,
+            code.shared_bytes,
+            code.local_bytes,
+            name,
+            keep_alive=image,
+            scratch_address=image.address + code.scratch if code.scratch >= 0 else 0,
+            report=report,
+        )
 
     @property
     def conversions(self) -> tuple[str, ...]:

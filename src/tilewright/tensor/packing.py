@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.tensor.expr import Buffer
-from tilewright.tensor.layout import Fuse, LayoutStep, StoreAt, logical_shape
+from tilewright.tensor.layout import Fuse, LayoutStep, Reorder, StoreAt, logical_shape
 from tilewright.tensor.node import Node, node
 
 __all__ = ["Packing", "guest_packing", "packing_of", "passed"]
@@ -40,6 +40,10 @@ class Packing(Node):
 
     def pack(self, array: Array, *guests: Array) -> Array:
         """A contiguous packed copy; the arrays of `guests` follow in their order."""
+        return np.ascontiguousarray(self.arranged(array, *guests))
+
+    def arranged(self, array: Array, *guests: Array) -> Array:
+        """The packed array, a view of what it is made of where that is possible."""
         if len(guests) != len(self.guests):
             names = ", ".join(f"`{guest.name}`" for guest in self.guests) or "no other buffer"
             raise ValueError(f"{names} is stored along: give {len(self.guests) + 1} arrays to pack")
@@ -50,7 +54,15 @@ class Packing(Node):
                 array = step.pack_with(array, guest)
             else:
                 array = step.pack(array)
-        return np.ascontiguousarray(array)
+        return array
+
+    @property
+    def is_by_slice(self) -> bool:
+        """Whether slices along the first dimension are packed one by one, each in its place."""
+        return all(
+            step.order[0] == 0 if isinstance(step, Reorder) else getattr(step, "dim", 0) > 0
+            for step in self.steps
+        )
 
     def unpack(self, array: Array, shape: tuple[int, ...] | None = None) -> Array:
         """The logical array of a packed one, a view where that is possible.

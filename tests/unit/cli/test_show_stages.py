@@ -167,3 +167,17 @@ def test_the_list_has_both_tables(capsys):
     facts = json.loads(capsys.readouterr().out)
     assert [stage["name"] for stage in facts["model_stages"]] == [s.name for s in MODEL_STAGES]
     assert [stage["name"] for stage in facts["stages"]] == [s.name for s in KERNEL_STAGES]
+
+
+@pytest.mark.parametrize("stage", [stage.name for stage in KERNEL_STAGES if stage.is_resumable])
+def test_the_text_of_a_kernel_is_read_again(model, stage, tmp_path, capsys):
+    """As it was printed, with its title: machine code comes of it."""
+    about = ["--threads", "1", "--until"]
+    assert main(["show", model, "--kernel", "0", *about, stage]) == 0
+    path = tmp_path / "kernel.txt"
+    text = capsys.readouterr().out
+    if stage == "llvm":
+        text = text.partition("\n")[2]  # the title is no comment there
+    path.write_text(text, encoding="utf-8")
+    assert main(["show", str(path), "--from", stage, "--trace", "draft", *about, "assembly"]) == 0
+    assert "kernel_0" in capsys.readouterr().out

@@ -12,9 +12,10 @@ from onnx import helper, numpy_helper
 import tilewright as tw
 from tests.small import make
 from tilewright.model import compile_kernels, kernel_workers
-from tilewright.model.compiler import compile_parts
+from tilewright.model.compiler import Compiling, compile_parts
 from tilewright.model.kernel_workers import KernelWorker
 from tilewright.model.kernels import compile_task
+from tilewright.pipeline import ModelPipeline
 from tilewright.target import Target
 
 
@@ -85,6 +86,27 @@ def test_models_are_the_same_with_workers(monkeypatch):
     x = np.random.default_rng(1).normal(size=(2, 4, 32, 32)).astype(np.float32)
     assert np.array_equal(helped.run({"x": x})[0], alone.run({"x": x})[0])
     assert helped.executable.program == alone.executable.program
+
+
+def test_a_helper_begins_while_kernels_are_planned(monkeypatch):
+    """It is used, and ended with the others; nobody needs one for what ends at the plan."""
+    made, closed = [], []
+    monkeypatch.setattr(kernel_workers, "usable_cpus", lambda: 2)
+    monkeypatch.setattr(kernel_workers, "FEWEST_KERNELS", 1)
+    start, close = KernelWorker.__init__, KernelWorker.close
+    monkeypatch.setattr(
+        KernelWorker, "__init__", lambda self, target: (made.append(self), start(self, target))[1]
+    )
+    monkeypatch.setattr(KernelWorker, "close", lambda self: (closed.append(self), close(self))[1])
+    path = ModelPipeline(Compiling(Target.host(), 1, "default", "auto", None))
+    path.run(network(), until="plan")
+    assert not made
+    begun = []
+    path.observers = (lambda a: begun.append((a.stage, len(made))),)
+    path.run(network(), until="kernels")
+    assert dict(begun)["choose"] == 1
+    assert len(made) == 1
+    assert made[0] in closed
 
 
 def test_a_worker_that_is_gone_is_no_error(tasks):

@@ -16,7 +16,7 @@ from tilewright.abi import ALIGNMENT
 from tilewright.graph.ir import Value, array_type
 from tilewright.graph.ops.winograd import WinogradWeights
 from tilewright.model.weights import Derived, Weights
-from tilewright.tensor.layout import Reorder
+from tilewright.tensor.layout import Fuse, Pad, Reorder, Split
 from tilewright.tensor.library.tile_weights import short_windows, tile_matrix, winograd_weights
 from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.packing import Packing
@@ -147,6 +147,32 @@ def test_constants_that_operators_make_are_placed_before_they_are_made():
     assert weights.place(Derived(op, (matrix, windows + 1), value)) != first
     wanted = winograd_weights(numbers(5, 3, 3, 3), tiles)
     assert weights.blob()[: first[1]].tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("steps", "by_slice"),
+    [
+        ((), True),
+        ((Pad(3, 0, 3), Split(3, 4), Reorder((0, 1, 3, 2, 4))), True),
+        ((Reorder((2, 0, 1, 3)),), False),
+        ((Fuse(0, (4, 4)),), False),
+    ],
+    ids=["plain", "panels", "turned", "fused"],
+)
+def test_what_operators_make_is_packed_as_a_whole_would_be(steps, by_slice):
+    """In slices where these are packed by themselves: the largest weights are not there twice."""
+    tiles = Tiles((3, 3), (2, 2), (1, 1), (1, 1))
+    plain = numbers(5, 3, 3, 3)
+    matrix, windows = tile_matrix(tiles), short_windows(plain, tiles)
+    assert np.shares_memory(windows, plain)
+    op, wanted = WinogradWeights(0, (4, 4)), winograd_weights(plain, tiles)
+    value = Value("u", *op.infer([array_type(matrix), array_type(windows)]))
+    packing = Packing(steps, wanted.shape, ()) if steps else None
+    assert packing is None or packing.is_by_slice == by_slice
+    weights = Weights()
+    _, size = weights.place(Derived(op, (matrix, windows), value), packing)
+    packed = wanted if packing is None else packing.pack(wanted)
+    assert weights.blob()[:size].tobytes() == packed.tobytes()
 
 
 LAYERS, WIDE = 8, 512

@@ -69,6 +69,11 @@ class Op(abc.ABC):
     def evaluate(self, arrays: Sequence[Array], size_of: SizeOf) -> Sequence[Array]:
         """The results in NumPy."""
 
+    def slices(self, arrays: Sequence[Array], size_of: SizeOf) -> Iterator[Array]:
+        """The only result along its first dimension, in as many pieces as its making allows."""
+        (made,) = self.evaluate(arrays, size_of)
+        yield made
+
     def unforeseen(self, arrays: Sequence[Array]) -> int:
         """Elements that `evaluate` makes of these arrays, where the types of results hide it."""
         return 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
+
+import numpy as np
 
 from tilewright.dtypes import DType, f64
 from tilewright.errors import GraphError
@@ -55,6 +57,17 @@ class WinogradWeights(Op):
         made = transformed(matrix, windows, self.lead)
         before, after = windows.shape[: self.lead], windows.shape[self.lead + 1 :]
         return [made.reshape(*before, *self.tile, *after)]
+
+    def slices(self, arrays: Sequence[Array], size_of: SizeOf) -> Iterator[Array]:
+        matrix, windows = arrays
+        first = self.tile[0]
+        if self.lead or first == 1:
+            yield from super().slices(arrays, size_of)
+            return
+        held = np.ascontiguousarray(windows)  # once for all slices
+        one = WinogradWeights(0, (1, *self.tile[1:]))
+        for rows in np.split(matrix, first):
+            yield from one.evaluate([rows, held], size_of)
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         matrix, windows = inputs

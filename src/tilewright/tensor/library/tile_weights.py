@@ -49,8 +49,8 @@ def short_windows(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
     """S[k, e…, f…, c, o] for weights W[o, c, window…]: k of the elements that share a tile."""
     taken = _by_part(weights, tiles)
     flat = taken.reshape(*taken.shape[: taken.ndim - len(tiles.tiled)], -1)
-    order = [flat.ndim - 1, *range(2, flat.ndim - 1), 1, 0]
-    return np.ascontiguousarray(flat.transpose(order))
+    # Often a view: what several weights are made of at a time is then in memory once.
+    return flat.transpose([flat.ndim - 1, *range(2, flat.ndim - 1), 1, 0])
 
 
 def tile_matrix(tiles: Tiles) -> NDArray[np.float64]:
@@ -102,7 +102,8 @@ def plain_weights(transformed: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
 def _by_part(weights: NDArray[Any], tiles: Tiles) -> NDArray[Any]:
     """Windows as [o, c, e…, f…, elements…]: those of a part together, zeros where they end."""
     missing = [(0, n - t) for n, t in zip(_whole(tiles), tiles.taps, strict=True)]
-    wide = np.pad(weights, [(0, 0), (0, 0), *missing])
+    is_whole = not any(map(any, missing))
+    wide = weights if is_whole else np.pad(weights, [(0, 0), (0, 0), *missing])
     shape, order = _divided(tiles)
     split = wide.reshape(*wide.shape[:2], *shape).transpose(0, 1, *(2 + k for k in order))
     plain, tiled = len(tiles.plain), len(tiles.tiled)
