@@ -23,7 +23,7 @@ from tilewright.tensor.library.elementwise import add, transpose
 from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.library.winograd import transformed_data
 
-__all__ = ["STEP", "copied_bytes", "kernels", "meeting_counts"]
+__all__ = ["STEP", "kernels", "meeting_counts"]
 
 STEP: Final = "step"
 _TILE, _TAPS = 6, 3
@@ -105,23 +105,29 @@ def _transform(target: Target) -> Probe:
     return Probe(partial(_paired, kernel, cycle([(data, result)])), units)
 
 
-def copied_bytes(target: Target) -> int:
-    """Of a square matrix that half of the second cache holds together with its transpose."""
+def _copied_shape(target: Target) -> tuple[int, int]:
+    """Of a matrix that half of the second cache holds together with its transpose.
+
+    Places of an image by channels: the former are whole vectors but by chance.
+    """
     side = 16
     while 2 * 4 * (2 * side) ** 2 <= target.cache(2).share_bytes // 2:
         side *= 2
-    return 4 * side * side
+    return side * 49 // 64, side
 
 
 def _copies(target: Target) -> Iterator[tuple[str, Probe]]:
     """Transposing a matrix; a unit is a byte, read or written."""
-    size = copied_bytes(target)
-    side = round((size / 4) ** 0.5)
-    kernel = build(transpose(side, side), target, 1)
+    shape = _copied_shape(target)
+    size = 4 * shape[0] * shape[1]
+    kernel = build(transpose(*shape), target, 1)
     room = np.ones(2 * _FAR_COPIES * (size + _GAP_BYTES) + PAGE_BYTES, "u1")
     starts = range(-room.ctypes.data % PAGE_BYTES, len(room) - size, size + _GAP_BYTES)
-    arrays = [room[s : s + size].view(np.float32).reshape(side, side) for s in starts]
-    pairs = list(zip(arrays[::2], arrays[1::2], strict=False))
+    arrays = [room[s : s + size].view(np.float32) for s in starts]
+    pairs = [
+        (source.reshape(shape), result.reshape(shape[::-1]))
+        for source, result in zip(arrays[::2], arrays[1::2], strict=False)
+    ]
     for name, used in (("copy near", pairs[:1]), ("copy far", pairs)):
         yield name, Probe(partial(_paired, kernel, cycle(used)), 2 * size)
 
