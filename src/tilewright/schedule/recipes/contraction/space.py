@@ -163,16 +163,25 @@ def contraction_space(shape: ContractionShape, target: Target) -> Table[Contract
     """Tiles, blocks, cuts, orders and packing in full; what is left, at its first good value."""
     cuts = _some(_cuts(shape), _DRAFTED_CUTS)
     axes = _main_axes(shape, target, cuts, _BLOCK_COUNTS, drafted=True)
-    ways = [(0, 1, 1)]
-    if shape.sharers > 1:
-        ways.append((1, _SHARES[0] * shape.sharers, 1))
-        ways += [(1, _SHARES[0] * shape.sharers, n) for n in _drafted_parts(shape, target)]
-    sharing = _axis(("parallel", "shares", "parts"), ways)
+    sharing = _axis(("parallel", "shares", "parts"), _drafted_sharing(shape, target))
     space = Space(ContractionPoint, (*axes, sharing), lambda c: _can_follow_main(shape, c))
     table = space.table()
-    usual = {"streams": 1, "unroll": 1, "prefetch": 0, "spans": 0, "share_tiles": 0, "all_tails": 0}
+    steps = 4 if 4 in _steps(shape) else 1
+    usual = {"streams": 1, "unroll": steps, "spans": 0, "share_tiles": 0, "all_tails": 0}
     rest = {name: np.full(len(table), value, np.int64) for name, value in usual.items()}
+    rest["prefetch"] = _fetches(shape, table.columns).astype(np.int64)
     return Table(ContractionPoint, table.columns | rest)
+
+
+def _drafted_sharing(shape: ContractionShape, target: Target) -> list[tuple[int, int, int]]:
+    """Whether threads share the work, with many iterations; both only where it could be either."""
+    machine, serial, shares = target.machine, [(0, 1, 1)], _SHARES[0] * shape.sharers
+    per_cycle = target.lanes(shape.element_bytes) * machine.fma_per_cycle
+    least = shape.batch * shape.rows * shape.columns * shape.reduce / per_cycle
+    if shape.sharers == 1 or least < machine.barrier_cycles / 2:
+        return serial
+    parallel = [(1, shares, parts) for parts in (1, *_drafted_parts(shape, target))]
+    return parallel if least > 8 * machine.barrier_cycles else serial + parallel
 
 
 def _drafted_parts(shape: ContractionShape, target: Target) -> tuple[int, ...]:
@@ -281,16 +290,21 @@ def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[
     keep &= (columns["spans"] == 0) | (plain & (blocks > 1) & (shape.batch == 1))
     several = tiles > 1 if shape.rows_are_known else np.False_
     keep &= (columns["share_tiles"] == 0) | (plain & several & (columns["packs"] == 0))
-    fetches = (order == RIGHT_STAYS) | (tiles > 1)
-    if not shape.right_is_constant:
-        fetches &= columns["packs"] == 1
-    keep &= (columns["prefetch"] == 0) | (fetches & (columns["share_tiles"] == 0))
+    fetches = _fetches(shape, columns) & (columns["share_tiles"] == 0)
+    keep &= (columns["prefetch"] == 0) | fetches
     if shape.walks:
         length = shape.walks[0] // np.where(len(shape.walks) == 1, parts, 1)
         keep &= (streams == 1) | ((rows == 1) & (length % streams == 0) & (length > streams))
         if len(shape.walks) > 1:
             keep &= (streams == 1) | (parts == 1)
     return keep
+
+
+def _fetches(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.bool_]:
+    """Whether something is used several times while what comes next can be fetched."""
+    several = columns["tile_rows"] < shape.rows
+    fetches: NDArray[np.bool_] = (columns["order"] == RIGHT_STAYS) | several
+    return fetches if shape.right_is_constant else fetches & (columns["packs"] == 1)
 
 
 @lru_cache(maxsize=1024)
