@@ -22,6 +22,7 @@ import pytest
 
 from tests.levels import LEVELS
 from tilewright.schedule.recipes.contraction.cycles import draft_contraction
+from tilewright.schedule.recipes.recipe import draft_point
 from tilewright.target import MachineModel, Target
 from tilewright.target.machine import nominal
 
@@ -159,9 +160,11 @@ def parallel_at_once() -> Iterator[None]:
     """Small programs use all threads too, so that the parallel code is tested."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Target, "machine", property(_with_free_barriers))
-        draft_contraction.cache_clear()
+        for drafted in (draft_contraction, draft_point):
+            drafted.cache_clear()
         yield
-    draft_contraction.cache_clear()
+    for drafted in (draft_contraction, draft_point):
+        drafted.cache_clear()
 
 
 def _with_free_barriers(target: Target) -> MachineModel:

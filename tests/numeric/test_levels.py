@@ -15,6 +15,9 @@ from tests.numeric.convolution_cases import Convolution, Layer, square
 from tests.numeric.kernel_kinds import samples
 from tests.onnx.beside_ort import assert_alike, onnxruntime_results
 from tilewright.schedule import draft as drafts
+from tilewright.schedule.recipes import recipe as recipes
+from tilewright.schedule.recipes.context import Context
+from tilewright.schedule.recipes.grouping import Group
 from tilewright.testing.accuracy import limit, rounding
 
 SAMPLES = samples()
@@ -31,7 +34,10 @@ LAYERS = {
 }
 """Winograd's algorithm whether it pays or not, and direct ones: a layer, its channels, a side."""
 
-RECIPES = {name for name in vars(drafts) if name.startswith("schedule_")} | {"split_reduction"}
+FOLLOWED = {"contraction", "contraction in parts"}
+"""Recipes that are followed by a point, by name."""
+
+RECIPES = {name for name in vars(drafts) if name.startswith("schedule_")} | FOLLOWED
 CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "schedule_window"}
 """What `LAYERS` need; all others are those of `SAMPLES`."""
 
@@ -46,13 +52,21 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         def run(*arguments: Any) -> Any:
             result = recipe(*arguments)
-            counts[name] += name not in {"schedule_attentions", "split_reduction"} or bool(result)
+            counts[name] += name != "schedule_attentions" or bool(result)
             return result
 
         return run
 
-    for name in RECIPES:
+    def follow(recipe: Any, context: Context, group: Group) -> bool:
+        done = recipes.follow(recipe, context, group)
+        for decision in context.decisions[-1:] if done else ():
+            counts[recipe.name] += 1
+            counts[f"{recipe.name} in parts"] += getattr(decision.point, "parts", 1) > 1
+        return done
+
+    for name in RECIPES - FOLLOWED:
         monkeypatch.setattr(drafts, name, watched(name))
+    monkeypatch.setattr(drafts, "follow", follow)
     return counts
 
 

@@ -8,7 +8,7 @@ that know nothing of forms read and write everything as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from math import prod
 
 from tilewright.graph.grouping import group_nodes
@@ -84,7 +84,7 @@ class Alternative:
         match self.loops:
             case ContractionPoint() as plan:
                 words.append(f"{plan.tile_rows}×{plan.tile_vectors}")
-                words.append(f"{plan.row_tiles_per_block} {plan.reduce_per_block}")
+                words += [str(value) for value in astuple(plan)[3:]]
             case WindowPlan(sums=sums):
                 words.append(f"{sums} sums")
         return " ".join(words)

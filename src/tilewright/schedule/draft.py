@@ -15,13 +15,12 @@ from tilewright.errors import UserError
 from tilewright.schedule.recipes.attention import schedule_attentions
 from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context
-from tilewright.schedule.recipes.contraction import schedule_contraction
+from tilewright.schedule.recipes.contraction.recipe import CONTRACTION
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.contraction.split import split_reduction
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.lines import schedule_lines
-from tilewright.schedule.recipes.recipe import Decision
+from tilewright.schedule.recipes.recipe import Decision, follow
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
 from tilewright.schedule.recipes.sliding import runs_along_lines
 from tilewright.schedule.recipes.tile_blocks import (
@@ -167,13 +166,7 @@ def _recipe(context: Context, group: Group) -> None:
         return
     match group.kind:
         case Kind.CONTRACTION:
-            (block,) = group.blocks
-            partial = split_reduction(context, block)
-            if partial is None:
-                schedule_contraction(context, block, group.epilogue)
-            else:
-                schedule_contraction(context, partial)
-                schedule_across(context, block, group.epilogue)
+            follow(CONTRACTION, context, group)
         case Kind.REDUCTION:
             schedule_rows(context, group.blocks, group.shared)
         case Kind.WINDOWED:

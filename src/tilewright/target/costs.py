@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["AttentionCosts", "ConvolutionCosts", "CopyCosts", "TransformCosts", "WindowCosts"]
+__all__ = [
+    "AttentionCosts",
+    "ContractionCosts",
+    "ConvolutionCosts",
+    "CopyCosts",
+    "TransformCosts",
+    "WindowCosts",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,30 @@ class AttentionCosts:
     """No chain of sums is ever followed by the next at once."""
     load_share: float = 0.08
     """Part of the loads that arithmetic does not hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionCosts:
+    """Products in register tiles, beside what the ports and the levels of memory say."""
+
+    load_share: float = 0.1
+    """Part of the loads of a step that arithmetic does not hide: they meet lines on their way."""
+    iteration_cycles: float = 0.25
+    """Counting and branching of one iteration of the walk along the reduction."""
+    cold_cycles: float = 5.0
+    """An instruction that was not run lately: its line comes from a further cache."""
+    first_share: float = 0.75
+    """Part of the first cache that operands may fill."""
+    one_stream: float = 0.95
+    """Part of its rate that a level delivers to a single stream."""
+    followed_lines: int = 16
+    """Lines side by side, in each step of a stream, that hardware goes on fetching."""
+    share_cycles: float = 60.0
+    """One iteration of a loop that threads share: addresses, divisions by the fused extents."""
+    page_cycles: float = 0.5
+    """A step into a page whose address is not at hand, as far as it is not hidden."""
+    near_pages: int = 64
+    """Pages whose addresses are at hand: entries of the first translation buffer."""
 
 
 @dataclass(frozen=True, slots=True)

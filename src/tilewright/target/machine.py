@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tilewright.errors import Code, TargetError
 from tilewright.target.costs import (
     AttentionCosts,
+    ContractionCosts,
     ConvolutionCosts,
     CopyCosts,
     TransformCosts,
@@ -47,6 +48,7 @@ T010 = Code("T010", "a machine model cannot be used: {problem}")
 
 PARTS: Final = {
     "attention": AttentionCosts,
+    "contractions": ContractionCosts,
     "transforms": TransformCosts,
     "convolutions": ConvolutionCosts,
     "windows": WindowCosts,
@@ -113,6 +115,7 @@ class MachineModel:
     measured: tuple[str, ...] = ()
     """Names of the figures that are not nominal: `fma_latency`, `L2.read`, `f32x8.per_cycle`."""
     attention: AttentionCosts = field(default_factory=AttentionCosts)
+    contractions: ContractionCosts = field(default_factory=ContractionCosts)
     transforms: TransformCosts = field(default_factory=TransformCosts)
     convolutions: ConvolutionCosts = field(default_factory=ConvolutionCosts)
     windows: WindowCosts = field(default_factory=WindowCosts)
@@ -171,6 +174,18 @@ class MachineModel:
             cycles += self.conflict_cycles * (more**2 - beyond**2)
             found.append(cycles)
         return found
+
+    def usable(self, number: int, pitch_bytes: int, run_bytes: int) -> float:
+        """The part of a cache that holds runs of so many bytes, so far apart.
+
+        Runs whose distance is a multiple of a power of two meet in few sets.
+        """
+        level = self.level(number)
+        sets = level.size_bytes // (level.line_bytes * level.ways)
+        if not pitch_bytes or pitch_bytes % level.line_bytes or sets < 2:
+            return 1.0
+        places = sets // math.gcd(pitch_bytes // level.line_bytes, sets)
+        return min(1.0, places * math.ceil(run_bytes / level.line_bytes) / sets)
 
     @cached_property
     def digest(self) -> str:

@@ -1,19 +1,22 @@
 """A space as a table: a column of integers for each decision, a row for each point.
 
 Costs are computed for all rows at once. A point of a recipe is a frozen dataclass whose fields are
-the columns; `Table.point` makes one of a row.
+the columns; `Table.point` makes one of a row. A space of many decisions has more rows than memory
+holds: a `Space` numbers them, and makes tables of some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import prod
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Costs", "Table", "combinations"]
+__all__ = ["Column", "Costs", "Space", "Table", "combinations"]
 
 Column = NDArray[np.int64]
 Costs = NDArray[np.float64]
@@ -47,6 +50,71 @@ class Table(Generic[P]):
         """One row as a value."""
         values: dict[str, Any] = {name: int(column[row]) for name, column in self.columns.items()}
         return self.kind(**values)
+
+
+@dataclass(frozen=True)
+class Space(Generic[P]):
+    """Combinations of decisions, by number: a digit for each axis, the last one the fastest.
+
+    An axis is several columns that are decided together. `follow` tells which combinations there
+    are; numbers of others have no point.
+    """
+
+    kind: type[P]
+    axes: tuple[Mapping[str, Column], ...]
+    follow: Callable[[dict[str, Column]], NDArray[np.bool_]]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many values each axis has."""
+        return tuple(len(next(iter(axis.values()))) for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return prod(self.lengths)
+
+    def columns(self, numbers: NDArray[np.int64]) -> dict[str, Column]:
+        """The columns of these numbers, whether they can be followed or not."""
+        found: dict[str, Column] = {}
+        for axis, length in zip(reversed(self.axes), reversed(self.lengths), strict=True):
+            numbers, digits = np.divmod(numbers, length)
+            found |= {name: column[digits] for name, column in axis.items()}
+        return found
+
+    def table(self, numbers: NDArray[np.int64] | None = None) -> Table[P]:
+        """Those of these numbers (or of all) that can be followed."""
+        found = self._everything() if numbers is None else self.columns(numbers)
+        keep = self.follow(found)
+        return Table(self.kind, {name: column[keep] for name, column in found.items()})
+
+    def _everything(self) -> dict[str, Column]:
+        """All columns, without a division for each digit."""
+        lengths = self.lengths
+        found: dict[str, Column] = {}
+        for place, axis in enumerate(self.axes):
+            before, behind = prod(lengths[:place]), prod(lengths[place + 1 :])
+            digits = np.tile(np.repeat(np.arange(lengths[place]), behind), before)
+            found |= {name: column[digits] for name, column in axis.items()}
+        return found
+
+    def point(self, number: int) -> P | None:
+        """The point of a number; None if it cannot be followed."""
+        table = self.table(np.array([number], np.int64))
+        return table.point(0) if len(table) else None
+
+    def sample(self, rng: random.Random, count: int, most_draws: int = 1 << 16) -> list[P]:
+        """So many different points at random, or fewer if most numbers have none."""
+        found: dict[P, None] = {}
+        drawn = 0
+        while len(found) < count and drawn < most_draws:
+            batch = min(most_draws - drawn, 8 * count + 64)
+            numbers = np.array([rng.randrange(self.size) for _ in range(batch)], np.int64)
+            drawn += batch
+            for point in self.table(numbers):
+                if len(found) < count:
+                    found[point] = None
+        return list(found)
 
 
 def combinations(*columns: Sequence[object] | NDArray[Any]) -> list[Column]:

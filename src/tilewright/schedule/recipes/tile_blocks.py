@@ -18,10 +18,12 @@ from dataclasses import dataclass, replace
 
 from tilewright.schedule.recipes.choices import schedule_choices
 from tilewright.schedule.recipes.context import Context, parallelize
-from tilewright.schedule.recipes.contraction import schedule_contraction
 from tilewright.schedule.recipes.contraction.cycles import arithmetic_cycles, draft_contraction
-from tilewright.schedule.recipes.contraction.roles import names_of, rows_of, shape_of
+from tilewright.schedule.recipes.contraction.recipe import CONTRACTION
+from tilewright.schedule.recipes.contraction.roles import names_of, rows_of
+from tilewright.schedule.recipes.contraction.shape import shape_of
 from tilewright.schedule.recipes.grouping import Group
+from tilewright.schedule.recipes.recipe import follow
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, Kind, contraction, loads_of
 from tilewright.tensor.visit import free_vars
@@ -86,7 +88,7 @@ def schedule_tile_blocks(context: Context, tiled: TiledProduct) -> frozenset[str
     schedule_choices(alone, *tiled.before.blocks)
     if border is not None:
         s.vectorize(names_of(s.compute_at(border, column_blocks))[-1])
-    schedule_contraction(alone, product, copy)
+    follow(CONTRACTION, alone, Group(Kind.CONTRACTION, (product,), copy))
     shared = s.fuse(line_blocks, column_blocks)
     parallelize(context, str(shared), math.inf)
     every = [*tiled.before.members, *tiled.product.members, *tiled.after.members]

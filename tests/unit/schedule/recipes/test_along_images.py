@@ -42,7 +42,8 @@ def test_columns_are_all_places_if_these_are_whole_vectors(space, wanted):
 
 
 def test_few_rows_are_not_worth_a_copy():
-    assert 64 not in extents(pointwise(4, 16, 8, 8))
+    assert 64 * 64 not in extents(pointwise(4, 64, 64, 64))
+    assert 64 * 64 in extents(pointwise(32, 64, 64, 64))
 
 
 @settings(max_examples=25, deadline=None)

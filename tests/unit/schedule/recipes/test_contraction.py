@@ -49,7 +49,7 @@ def test_more_of_anything_is_not_predicted_to_be_faster(name):
         (matmul(96, 64, 1024), ("B",)),  # panels of the constant operand
         (matmul(4096, 32, 64), ("A",)),  # all of it stays: the rows are the stream
         (
-            library.batched_matmul(16, 64, 64, 64),
+            library.batched_matmul(16, 128, 128, 128),
             ("A", "B"),
         ),  # packed in the kernel, batch by batch
     ],

@@ -36,9 +36,8 @@ def parts_of(s: Schedule) -> list[int | None]:
     ("steps", "threads", "parts"),
     [
         (65536, 2, 2),
-        (60000, 3, 3),
+        (60000, 3, 6),  # two are as busy as three
         (65536, 3, 8),  # three, three and two
-        (50005, 2, 5),
         (65536, 5, 8),
         (40002, 4, 6),
     ],
@@ -66,7 +65,7 @@ def test_any_loop_of_the_sum_may_be_cut():
 @pytest.mark.parametrize(
     ("program", "threads", "remark"),
     [
-        (matmul(4, 16, 65537), 2, "C: 2 threads do not share a sum of 65537 steps"),
+        (matmul(1, 8, 65537), 2, "C: 2 threads do not share a sum of 65537 steps"),
         (window(4999, 2), 3, "Y: 3 threads do not share a sum of 2 × 2 × 4999 steps"),
     ],
     ids=["matmul", "window"],
@@ -79,9 +78,9 @@ def test_a_sum_without_equal_parts_stays_whole_and_says_so(program, threads, rem
 
 def test_one_tile_is_for_one_thread():
     """A parallel loop of one iteration would keep the sums out of the registers."""
-    kernel = build(matmul(4, 4, 65537), threads=2)
+    kernel = build(matmul(1, 4, 65537), threads=2)
     assert kernel.report.remarks == ("C: 2 threads do not share a sum of 65537 steps",)
-    s = draft(matmul(4, 16, 65537), V3, 2)
+    s = draft(matmul(1, 8, 65537), V3, 2)
     kinds = {s.loop(loop).kind for block in s.blocks() for loop in s.loops(block)}
     assert tir.LoopKind.PARALLEL not in kinds
 

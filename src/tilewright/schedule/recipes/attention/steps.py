@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from tilewright.schedule.recipes.attention.roles import Attention
 from tilewright.schedule.recipes.attention.space import BATCH, AttentionPoint
-from tilewright.schedule.recipes.context import Context, share_loop
-from tilewright.schedule.recipes.contraction.tiling import even, finish_tile, unroll_walk
+from tilewright.schedule.recipes.context import Context, extent_of, share_loop
+from tilewright.schedule.recipes.contraction.tiling import even, finish_tile, unroll_walks
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["Steps"]
+
+# Steps of the reduction that one iteration takes, the best first, and how long it must be for that.
+_STEPS_AT_ONCE = (4, 5, 3, 6)
+_LONG_WALK = 32
 
 
 class Steps:
@@ -139,13 +143,21 @@ class Steps:
         """Several steps of the reduction at once, start values in front, registers inside."""
         s = self.s
         if steps is None:
-            outer = unroll_walk(self.context, walk)
+            outer = self.walk_by_steps(walk)
         else:
             outer, inner = s.split(walk, steps)
             s.unroll(inner)
         init = s.decompose_reduction(block, outer)
         finish_tile(self.context, block, rows)
         finish_tile(self.context, init, rows)
+
+    def walk_by_steps(self, walk: str) -> str:
+        """Several steps of a long walk per iteration; the loop over them."""
+        extent = extent_of(self.context, walk)
+        if extent is None or extent < _LONG_WALK:
+            return walk
+        factor = next((f for f in _STEPS_AT_ONCE if extent % f == 0), _STEPS_AT_ONCE[0])
+        return unroll_walks(self.context, [walk], factor)[-1]
 
     def finish_rows(self, loops: tuple[str, ...]) -> None:
         """Whole vectors and unrolled rows: what leaves registers."""

@@ -20,7 +20,7 @@ from tilewright.schedule.recipes.contraction.tiling import (
     fetch_ahead,
     finish_tile,
     split_tile,
-    unroll_walk,
+    unroll_walks,
 )
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.tensor import ir as tir
@@ -61,14 +61,14 @@ def tile_with_cuts(
     folded = _loops_of_fold(context, block)
     rows, columns = split_tile(context, folded, point)
     panels = extent_of(context, columns.outer) or 1
-    spans, panel = s.split(columns.outer, math.ceil(panels / context.threads))
+    spans, panel = s.split(columns.outer, math.ceil(panels / point.shares))
     around = [*folded.batch, *folded.outer_rows, *folded.outer_columns, *rows.blocks, spans]
     (cut,) = folded.reduce
     s.reorder(*around, cut, panel, *rows.tiles, *rows.inner, columns.inner)
     shared = s.fuse(*around) if len(around) > 1 else around[0]
     made = s.compute_at(partial, rows.tiles[-1] if rows.tiles else panel)
-    ahead = operands.to_fetch(right_stays=False)
-    _order_partial(context, partial, made, len(rows.inner), rows.tiles, ahead)
+    ahead = operands.to_fetch(right_stays=False) if point.prefetch else ()
+    _order_partial(context, partial, made, point, len(rows.inner), rows.tiles, ahead)
     finish_tile(context, block, len(rows.inner))
     if epilogue is not None:
         _finish_epilogue(context, block, epilogue, shared, point)
@@ -86,6 +86,7 @@ def _order_partial(
     context: Context,
     partial: str,
     made: object,
+    point: ContractionPoint,
     rows: int,
     tiles: Sequence[str],
     ahead: Sequence[str],
@@ -103,9 +104,9 @@ def _order_partial(
     spatial = [name for name in fresh_loops if name not in reduce]
     single = [name for name in spatial if extent_of(context, name) == 1]
     s.reorder(*single, *reduce, *(name for name in spatial if name not in single))
-    walk = unroll_walk(context, reduce[-1])
-    fetch_ahead(context, walk, tiles, ahead)
-    init = s.decompose_reduction(partial, reduce[0] if len(reduce) > 1 else walk)
+    walk = unroll_walks(context, reduce, point.unroll)
+    fetch_ahead(context, walk[-1], tiles, ahead)
+    init = s.decompose_reduction(partial, walk[0])
     finish_tile(context, partial, rows)
     finish_tile(context, init, rows)
 

@@ -20,8 +20,15 @@ from tilewright.schedule.recipes.contraction.digits import block_width
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction, hidden_group, loads_of
 
-__all__ = ["merge_columns", "merge_reduction", "merge_rows", "separate_groups"]
-__all__ += ["walked_dimensions"]
+__all__ = [
+    "adjacent_columns",
+    "merge_columns",
+    "merge_reduction",
+    "merge_rows",
+    "separate_groups",
+    "walked_dimensions",
+    "weight_of",
+]
 
 # Stands for a size that is not known: large, and no product of usual sizes.
 _UNKNOWN = 1_000_003
@@ -112,7 +119,7 @@ def merge_columns(
     s = context.schedule
     roles = contraction(s.block(block))
     assert roles is not None
-    iters = _adjacent_columns(context, roles)
+    iters = adjacent_columns(context, roles)
     if len(iters) < 2:
         return epilogue, None
     before = s.copy()
@@ -137,7 +144,7 @@ def merge_columns(
     return copy, packed
 
 
-def _adjacent_columns(context: Context, roles: Contraction) -> list[tir.Iter]:
+def adjacent_columns(context: Context, roles: Contraction) -> list[tir.Iter]:
     """Columns that are the last dimensions of the result and of the right operand alike.
 
     None if they are no whole vectors together: what is left over would be copied twice.
@@ -184,7 +191,7 @@ def merge_reduction(context: Context, block: str) -> None:
     roles = contraction(s.block(block))
     assert roles is not None
     iters = [roles.block.iters[p] for p in roles.reduce]
-    weights = [_weight(roles.left, it.var) for it in iters]
+    weights = [weight_of(roles.left, it.var) for it in iters]
     if len(iters) < 2:
         return
     ordered = sorted(zip(weights, iters, strict=True), key=lambda pair: -pair[0])
@@ -207,11 +214,11 @@ def walked_dimensions(roles: Contraction) -> tuple[int, ...]:
     for dimension, index in enumerate(roles.right.indices):
         mine = [p for p in roles.reduce if roles.block.iters[p].var is index]
         if mine:
-            found.append((_weight(roles.left, roles.block.iters[mine[0]].var), dimension))
+            found.append((weight_of(roles.left, roles.block.iters[mine[0]].var), dimension))
     return tuple(d for _, d in sorted(found, key=lambda pair: -pair[0]))
 
 
-def _weight(load: tir.Load, var: tir.Var) -> int:
+def weight_of(load: tir.Load, var: tir.Var) -> int:
     """How far apart in memory two elements are whose iterator differs by one."""
     weight, stride = 0, 1
     for size, index in zip(reversed(load.buffer.shape), reversed(load.indices), strict=True):

@@ -1,12 +1,11 @@
-"""Who is who in a contraction: its operands, its loops by role, and the shape the model needs."""
+"""Who is who in a contraction: its operands, its loops by role, and how they lie in memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.schedule.recipes.context import PLANNED_THREADS, Context, iter_loop
-from tilewright.schedule.recipes.contraction.space import ContractionShape
+from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
 from tilewright.tensor.arith import Analyzer
@@ -16,10 +15,12 @@ __all__ = [
     "Loops",
     "Operands",
     "column_dimension",
+    "density_of",
     "loops_of",
     "names_of",
+    "pitch_of",
+    "reduce_step_of",
     "rows_of",
-    "shape_of",
     "vector_iterator",
 ]
 
@@ -83,32 +84,7 @@ def rows_of(roles: Contraction) -> int:
     return prod(128 if e is None else e for e in extents)
 
 
-def shape_of(context: Context, roles: Contraction) -> ContractionShape:
-    """Extents by role; a symbolic one counts as a middling number."""
-    node = roles.block
-    column = vector_iterator(roles)
-
-    def extent(positions: tuple[int, ...]) -> int:
-        sizes = [tir.int_value(node.iters[p].extent) for p in positions]
-        return prod(128 if size is None else size for size in sizes)
-
-    row = roles.rows[-1:]
-    outer = tuple(p for p in (*roles.rows[:-1], *roles.columns) if p != column)
-    return ContractionShape(
-        batch=extent((*roles.batch, *outer)),
-        rows=max(1, extent(row)) if row else 1,
-        columns=extent((column,)),
-        reduce=max(1, extent(roles.reduce)),
-        element_bytes=node.writes[0].buffer.dtype.size_bytes,
-        right_is_constant=roles.right.buffer.name in context.constants,
-        threads=min(context.threads, PLANNED_THREADS),
-        density=_density(roles),
-        reduce_step=_reduce_step(context, roles),
-        pitch_bytes=_pitch(roles),
-    )
-
-
-def _reduce_step(context: Context, roles: Contraction) -> int:
+def reduce_step_of(context: Context, roles: Contraction) -> int:
     """Steps of the loops inside of the outermost one of the reduction, which alone is cut."""
     loops = [iter_loop(context, roles.block.name, p) for p in roles.reduce]
     order = context.schedule.loops(roles.block.name)
@@ -117,7 +93,7 @@ def _reduce_step(context: Context, roles: Contraction) -> int:
     return prod(size or 1 for size in sizes)
 
 
-def _pitch(roles: Contraction) -> int:
+def pitch_of(roles: Contraction) -> int:
     """Bytes from one row of the left operand to the next, at its beginning; 0 if not known."""
     sizes = [tir.int_value(size) for size in roles.left.buffer.shape]
     if not roles.rows or None in sizes:
@@ -137,7 +113,7 @@ def _pitch(roles: Contraction) -> int:
     return abs(places[1] - places[0]) * roles.left.buffer.dtype.size_bytes
 
 
-def _density(roles: Contraction) -> float:
+def density_of(roles: Contraction) -> float:
     """How many elements the left operand has for each row and step of the reduction."""
     own = {v for index in roles.left.indices for v in free_vars(index)}
     sizes = [tir.int_value(size) for size in roles.left.buffer.shape]

@@ -1,35 +1,67 @@
 """The space of the contraction recipe: what it is about, and every way it can go.
 
-A point is a register tile, how many of its kind make a block for the second cache, how far the
-reduction goes in one cut, and whether threads share the work. Every point can be followed: what the
-registers do not hold, and what the recipe has no steps for, is not in the space.
+A point says which register tile there is, how tiles make blocks for the caches, in which order
+loops run, what is copied and fetched, and what threads share. `contraction_points` is the whole
+space, by number, for a tuner. `contraction_space` is a table of its main columns, with each other
+column at one value that can be followed; the draft (`cycles.py`) starts with it and varies the
+others for the best of its rows only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tilewright.schedule.recipes.table import Column, Table
+from tilewright.schedule.recipes.table import Column, Space, Table
 from tilewright.target import Target
 
-__all__ = ["ContractionPoint", "ContractionShape", "contraction_space"]
+__all__ = [
+    "BLOCKS_FIRST",
+    "LEFT_STAYS",
+    "RIGHT_STAYS",
+    "ContractionPoint",
+    "ContractionShape",
+    "contraction_points",
+    "contraction_space",
+    "rest_of_space",
+]
 
-# Shorter cuts of a reduction spend their time on partial sums.
-_SHORTEST_CUT = 192
+LEFT_STAYS, RIGHT_STAYS, BLOCKS_FIRST = range(3)
+"""Orders of the loops, with what a near cache keeps meanwhile:
 
-# Numbers of cuts, and of blocks of rows, that are tried: a sum of billions of elements has too many
-# divisors, and blocks that differ by one tile do not differ.
+* batch, blocks of rows, panels, tiles of rows: the rows of a block;
+* batch, tiles of rows, panels: all panels of the right operand;
+* blocks of rows, batch, panels, tiles of rows: the rows of a block, of all groups.
+"""
+
+# Shorter cuts of a reduction, and more numbers of cuts and of blocks, are not tried: tables stay
+# small, since a sum of billions of elements has many divisors, and neighbours hardly differ.
+_SHORTEST_CUT = 64
 _MOST_CUTS = 1 << 14
+_DRAFTED_CUTS = 6
 _BLOCK_COUNTS = (*range(1, 17), *(b * n for b in (4, 8, 16, 32, 64) for n in (5, 6, 7, 8)))
+
+_STEPS_AT_ONCE = (1, 2, 3, 4, 5, 6, 8)
+_STREAMS = (1, 2, 4)
+
+_MOST_STEPS = 12
+"""Steps of short loops that are unrolled at most: compile time grows with every one of them."""
+
+_SHARES = (4, 2, 1)
+"""Iterations for each thread that a shared loop has at least, if there are so many."""
 
 
 @dataclass(frozen=True)
 class ContractionShape:
-    """What costs need to know: extents, element size, and how the left operand lies in memory."""
+    """What costs need to know: extents, element size, and how the operands lie in memory.
+
+    A size that is not known counts as a middling number.
+    """
 
     batch: int
     rows: int
@@ -38,24 +70,78 @@ class ContractionShape:
     element_bytes: int
     right_is_constant: bool
     threads: int
+    """That costs divide the work by."""
     density: float = 1.0
     """Elements of the left operand by rows and steps: windows that overlap share them."""
     reduce_step: int = 1
     """Cuts of the reduction are multiples of this: loops inside of the one that is cut."""
     pitch_bytes: int = 0
     """How far rows of the left operand are apart; 0 if that is not known, or not one number."""
+    workers: int = 0
+    """Threads that loops are cut for; 0 for as many as `threads`."""
+    rows_are_known: bool = True
+    reduce_is_known: bool = True
+    walk: tuple[int, ...] = ()
+    """Steps of the loops of the reduction, the innermost first, up to a 0 for one of unknown
+    length; none for a single loop."""
+    parts: tuple[int, ...] = ()
+    """Numbers of equal parts that the reduction can be cut into, to be shared by threads."""
+    may_keep_right: bool = False
+    may_pack: bool = False
+    """Whether the kernel can copy panels of the right operand; not of a constant, which has them.
+    """
+    line_columns: int = 0
+    """Columns in one piece where the right operand is not copied; 0 for all."""
+    right_pitch_bytes: int = 0
+    """How far steps of the reduction are apart in the right operand; 0: side by side or unknown."""
+    right_is_strided: bool = False
+    """Whether neighbouring columns of the right operand do not lie side by side."""
+    group_bytes: int = 0
+    """Bytes of one group in a line of the left operand that holds others, too; 0 if none does."""
+
+    @property
+    def walks(self) -> tuple[int, ...]:
+        """Steps of the loops of the reduction, the innermost first; none if that is not known."""
+        if not self.walk:
+            return (self.reduce,) if self.reduce_is_known else ()
+        return self.walk if self.walk[0] else ()
+
+    @property
+    def sharers(self) -> int:
+        """Threads that loops are cut for."""
+        return max(self.threads, self.workers)
 
 
 @dataclass(frozen=True)
 class ContractionPoint:
-    """Decisions of the recipe: micro tile, and how many of its kind make a cache block."""
+    """Decisions of the recipe, for a tile of `tile_rows` by `tile_vectors` of `lanes` elements."""
 
     tile_rows: int
     tile_vectors: int
     lanes: int
     row_tiles_per_block: int
     reduce_per_block: int
+    """Steps of the reduction in one cut, which adds a tile of partial sums to memory."""
     parallel: int
+    order: int = LEFT_STAYS
+    packs: int = 0
+    """Whether the kernel copies panels of the right operand."""
+    streams: int = 1
+    """Places at which a tile of one row walks along the reduction at once."""
+    unroll: int = 4
+    """Steps of the reduction that one iteration takes, or short loops inside of it together."""
+    prefetch: int = 1
+    """Whether the next panel (or the next rows) are fetched meanwhile."""
+    spans: int = 0
+    """Whether threads share spans of panels, each for all blocks of rows."""
+    share_tiles: int = 0
+    """Whether threads share single tiles of rows, beside blocks and panels."""
+    shares: int = 1
+    """Iterations of the shared loop at least, if loops have so many."""
+    all_tails: int = 0
+    """Whether rows of unknown number end with a tile of just the right size, for every size."""
+    parts: int = 1
+    """Parts of the reduction that threads share, to be summed up behind them (split-K)."""
 
     @property
     def tile_columns(self) -> int:
@@ -63,57 +149,244 @@ class ContractionPoint:
         return self.tile_vectors * self.lanes
 
 
+def contraction_points(shape: ContractionShape, target: Target) -> Space[ContractionPoint]:
+    """The whole space of a shape."""
+    axes = [
+        *_main_axes(shape, target, _cuts(shape), _BLOCK_COUNTS, drafted=False),
+        *_rest_axes(shape),
+        _sharing(shape),
+    ]
+    return Space(ContractionPoint, tuple(axes), lambda c: _can_follow(shape, c))
+
+
 def contraction_space(shape: ContractionShape, target: Target) -> Table[ContractionPoint]:
-    """All points for a shape."""
+    """Tiles, blocks, cuts, orders and packing in full; what is left, at its first good value."""
+    cuts = _some(_cuts(shape), _DRAFTED_CUTS)
+    axes = _main_axes(shape, target, cuts, _BLOCK_COUNTS, drafted=True)
+    sharing = _axis(("parallel", "shares", "parts"), _drafted_sharing(shape, target))
+    space = Space(ContractionPoint, (*axes, sharing), lambda c: _can_follow_main(shape, c))
+    table = space.table()
+    steps = 4 if 4 in _steps(shape) else 1
+    usual = {"streams": 1, "unroll": steps, "spans": 0, "share_tiles": 0, "all_tails": 0}
+    rest = {name: np.full(len(table), value, np.int64) for name, value in usual.items()}
+    rest["prefetch"] = _fetches(shape, table.columns).astype(np.int64)
+    return Table(ContractionPoint, table.columns | rest)
+
+
+def _drafted_sharing(shape: ContractionShape, target: Target) -> list[tuple[int, int, int]]:
+    """Whether threads share the work, with many iterations; both only where it could be either."""
+    machine, serial, shares = target.machine, [(0, 1, 1)], _SHARES[0] * shape.sharers
+    per_cycle = target.lanes(shape.element_bytes) * machine.fma_per_cycle
+    least = shape.batch * shape.rows * shape.columns * shape.reduce / per_cycle
+    if shape.sharers == 1 or least < machine.barrier_cycles / 2:
+        return serial
+    parallel = [(1, shares, parts) for parts in (1, *_drafted_parts(shape, target))]
+    return parallel if least > 8 * machine.barrier_cycles else serial + parallel
+
+
+def _drafted_parts(shape: ContractionShape, target: Target) -> tuple[int, ...]:
+    """The parts that keep threads busiest, where there could be too few tiles for them."""
+    tile = target.vector_registers * target.lanes(shape.element_bytes)
+    threads = shape.sharers
+    if not shape.parts or shape.batch * shape.rows * shape.columns >= 4 * threads * tile:
+        return ()
+    return (min(shape.parts, key=lambda n: (math.ceil(n / threads) / n, n)),)
+
+
+def rest_of_space(
+    shape: ContractionShape, table: Table[ContractionPoint], rows: Sequence[int]
+) -> Table[ContractionPoint]:
+    """Some rows of a table of the main columns, each with all values of the other columns."""
+    main = ("tile_rows", "tile_vectors", "lanes", "row_tiles_per_block", "reduce_per_block")
+    picked = {name: table[name][list(rows)] for name in (*main, "order", "packs")}
+    of_parts = table["parts"][list(rows)] > 1
+    picked["reduce_per_block"] = np.where(of_parts, shape.reduce, picked["reduce_per_block"])
+    axes = (picked, *_rest_axes(shape), _sharing(shape))
+    return Space(ContractionPoint, axes, lambda c: _can_follow(shape, c)).table()
+
+
+def _main_axes(
+    shape: ContractionShape,
+    target: Target,
+    cuts: Sequence[int],
+    counts: tuple[int, ...],
+    *,
+    drafted: bool,
+) -> list[dict[str, Column]]:
+    """Register tiles in blocks; cuts; the order of the loops together with packing."""
     lanes = max(1, target.lanes(shape.element_bytes))
-    registers = target.vector_registers
     widest = math.ceil(shape.columns / lanes)
-    tile_rows, tile_vectors = _tiles(registers, min(shape.rows, registers), widest)
-    cuts = np.array(_cuts(shape.reduce, shape.reduce_step), np.int64)
-    counts = np.array(_BLOCK_COUNTS, np.int64)
-    shares = np.array([0, 1] if shape.threads > 1 else [0], np.int64)
-    tile, cut, count, share = _combinations(tile_rows, cuts, counts, shares)
-    rows = tile_rows[tile]
+    known = counts if shape.rows_are_known else (1,)
+    tiles = dict(
+        _tiles_in_blocks(target.vector_registers, shape.rows, widest, known, drafted=drafted)
+    )
+    tiles["lanes"] = np.full(len(tiles["tile_rows"]), lanes, np.int64)
+    ways = [(LEFT_STAYS, 0)]
+    ways += [(LEFT_STAYS, 1)] if shape.may_pack else []
+    if shape.may_keep_right:
+        ways.append((RIGHT_STAYS, 0 if shape.right_is_constant else 1))
+    if shape.group_bytes and shape.rows_are_known:
+        ways += [(BLOCKS_FIRST, packs) for packs in ((0, 1) if shape.may_pack else (0,))]
+    cut = {"reduce_per_block": np.array(cuts, np.int64)}
+    return [tiles, cut, _axis(("order", "packs"), ways)]
+
+
+def _rest_axes(shape: ContractionShape) -> list[dict[str, Column]]:
+    """Columns that hardly depend on tiles and blocks."""
+    walks = [(1, steps) for steps in _steps(shape)]
+    walks += [(streams, 1) for streams in _STREAMS[1:] if shape.walks]
+    tails = [(0,)] if shape.rows_are_known else [(0,), (1,)]
+    return [
+        _axis(("streams", "unroll"), walks),
+        _axis(("prefetch",), [(0,), (1,)]),
+        _axis(("all_tails",), tails),
+    ]
+
+
+def _sharing(shape: ContractionShape) -> dict[str, Column]:
+    """What threads share, all columns together."""
+    ways = [(0, 1, 0, 0, 1)]
+    if shape.sharers > 1:
+        for shares in (turns * shape.sharers for turns in _SHARES):
+            ways += [(1, shares, 0, 0, parts) for parts in (1, *shape.parts)]
+            ways += [(1, shares, 1, 0, 1), (1, shares, 0, 1, 1)]
+    return _axis(("parallel", "shares", "spans", "share_tiles", "parts"), ways)
+
+
+def _axis(names: Sequence[str], values: Sequence[tuple[int, ...]]) -> dict[str, Column]:
+    """Columns that are decided together."""
+    rows = np.array(values, np.int64)
+    return {name: rows[:, place] for place, name in enumerate(names)}
+
+
+def _can_follow_main(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.bool_]:
+    """Whether the recipe has steps for a combination of tiles, blocks, cuts and orders."""
+    rows, order = columns["tile_rows"], columns["order"]
+    cut, parts = columns["reduce_per_block"], columns["parts"]
+    is_cut = cut < shape.reduce
+    keep: NDArray[np.bool_] = ~is_cut | (
+        (rows > 1) & (order == LEFT_STAYS) & (columns["packs"] == 0) & (parts == 1)
+    )
+    if shape.may_keep_right:
+        one_block = columns["row_tiles_per_block"] >= -(-shape.rows // rows)
+        keep &= (order != RIGHT_STAYS) | (one_block & (rows > 1) & (parts == 1))
+    # A part is walked as a whole.
+    columns["reduce_per_block"] = np.where(parts > 1, shape.reduce // parts, cut)
+    return keep
+
+
+def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.bool_]:
+    """Whether the recipe has steps for a combination.
+
+    Combinations are left out, too, of which a column would change nothing.
+    """
+    rows, order = columns["tile_rows"], columns["order"]
+    parts, streams = columns["parts"], columns["streams"]
+    is_cut = columns["reduce_per_block"] < shape.reduce
     tiles = -(-shape.rows // rows)
-    per_block = -(-tiles // counts[count])
-    is_own = -(-tiles // per_block) == counts[count]  # other numbers of blocks have the same size
-    is_followed = (rows > 1) | (cuts[cut] == shape.reduce)  # a single row has no partial sums
-    keep = is_own & is_followed
-    columns: dict[str, Column] = {
-        "tile_rows": rows[keep],
-        "tile_vectors": tile_vectors[tile][keep],
-        "lanes": np.full(int(keep.sum()), lanes, np.int64),
-        "row_tiles_per_block": per_block[keep],
-        "reduce_per_block": cuts[cut][keep],
-        "parallel": shares[share][keep],
-    }
-    return Table(ContractionPoint, columns)
+    blocks = -(-tiles // columns["row_tiles_per_block"])
+    keep = _can_follow_main(shape, columns)
+    plain = (order == LEFT_STAYS) & ~is_cut
+    keep &= (columns["spans"] == 0) | (plain & (blocks > 1) & (shape.batch == 1))
+    several = tiles > 1 if shape.rows_are_known else np.False_
+    keep &= (columns["share_tiles"] == 0) | (plain & several & (columns["packs"] == 0))
+    fetches = _fetches(shape, columns) & (columns["share_tiles"] == 0)
+    keep &= (columns["prefetch"] == 0) | fetches
+    if shape.walks:
+        length = shape.walks[0] // np.where(len(shape.walks) == 1, parts, 1)
+        keep &= (streams == 1) | ((rows == 1) & (length % streams == 0) & (length > streams))
+        if len(shape.walks) > 1:
+            keep &= (streams == 1) | (parts == 1)
+    return keep
 
 
-def _combinations(*columns: Column) -> list[Column]:
-    """Places in each column, for every combination of them."""
-    return [places.ravel() for places in np.indices([len(c) for c in columns])]
+def _fetches(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.bool_]:
+    """Whether something is used several times while what comes next can be fetched."""
+    several = columns["tile_rows"] < shape.rows
+    fetches: NDArray[np.bool_] = (columns["order"] == RIGHT_STAYS) | several
+    return fetches if shape.right_is_constant else fetches & (columns["packs"] == 1)
 
 
 @lru_cache(maxsize=1024)
-def _tiles(registers: int, most_rows: int, widest: int) -> tuple[Column, Column]:
+def _tiles_in_blocks(
+    registers: int, most_rows: int, widest: int, counts: tuple[int, ...], *, drafted: bool
+) -> dict[str, Column]:
+    """Register tiles, and how many of them make a block of rows, for some numbers of blocks."""
+    rows, vectors = _tiles(registers, min(most_rows, registers), widest, drafted=drafted)
+    tiles = -(-most_rows // rows)
+    tile, number = np.divmod(np.arange(len(rows) * len(counts)), len(counts))
+    count = np.array(counts, np.int64)[number]
+    per_block = -(-tiles[tile] // count)
+    own = -(-tiles[tile] // per_block) == count  # other numbers of blocks have the same size
+    tile = tile[own]
+    return {
+        "tile_rows": rows[tile],
+        "tile_vectors": vectors[tile],
+        "row_tiles_per_block": per_block[own],
+    }
+
+
+def _tiles(registers: int, most_rows: int, widest: int, *, drafted: bool) -> tuple[Column, Column]:
     """Rows and vectors of micro tiles that fit the register file, with room to feed them.
 
-    With one row each vector of the right operand is used once, straight from memory.
+    With one row each vector of the right operand is used once, straight from memory. A draft does
+    without tiles that have less than half of the sums of another one.
     """
     found = [
         (rows, vectors)
         for vectors in range(1, min(widest, registers - 2) + 1)
         for rows in range(1, most_rows + 1)
         if rows * vectors + (2 if rows == 1 else vectors + 1) <= registers
-    ]
-    rows, vectors = np.array(found or [(1, 1)], np.int64).T
+    ] or [(1, 1)]
+    if drafted and most_rows > 1:
+        most = max(rows * vectors for rows, vectors in found)
+        found = [(rows, vectors) for rows, vectors in found if 2 * rows * vectors >= most]
+    rows, vectors = np.array(found, np.int64).T
     return rows, vectors
 
 
 @lru_cache(maxsize=1024)
-def _cuts(reduce: int, step: int) -> tuple[int, ...]:
+def _lengths(reduce: int, step: int) -> tuple[int, ...]:
     """Lengths of a cut of the reduction, all of it first; each divides the whole."""
     turns = reduce // step
     counts = range(1, min(max(1, reduce // _SHORTEST_CUT), _MOST_CUTS) + 1)
     return tuple(step * (turns // n) for n in counts if turns % n == 0)
+
+
+def _cuts(shape: ContractionShape) -> tuple[int, ...]:
+    if not shape.reduce_is_known:
+        return (shape.reduce,)
+    return _lengths(shape.reduce, shape.reduce_step)
+
+
+def _some(lengths: Sequence[int], most: int) -> list[int]:
+    """At most so many lengths, each about half as long as the one before."""
+    found = [lengths[0]]
+    for length in lengths[1:]:
+        if len(found) < most and 2 * length <= found[-1] + length // 2:
+            found.append(length)
+    return found
+
+
+def _steps(shape: ContractionShape) -> list[int]:
+    """How many steps an iteration of the walk may take.
+
+    Several steps of the innermost loop, or all steps of a few short loops inside of another one.
+    """
+    if not shape.walks:
+        return [1]
+    first = shape.walks[0]
+    found = [steps for steps in _STEPS_AT_ONCE if steps == 1 or 2 * steps <= first]
+    whole = _whole_loops(shape.walks[:-1])
+    return sorted({*found, *whole} if whole else set(found))
+
+
+def _whole_loops(extents: Iterable[int]) -> list[int]:
+    """Steps of the innermost loop, of the two innermost ones, …, as far as they are few."""
+    found, steps = [], 1
+    for extent in extents:
+        steps *= extent
+        if steps > _MOST_STEPS:
+            break
+        found.append(steps)
+    return found

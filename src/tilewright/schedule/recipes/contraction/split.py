@@ -14,65 +14,35 @@ steps for three threads are 8 parts of 125, of which no thread takes more than t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-
 from tilewright.schedule.recipes.context import Context, extent_of
-from tilewright.schedule.recipes.contraction.cycles import draft_contraction
-from tilewright.schedule.recipes.contraction.roles import loops_of, shape_of
-from tilewright.tensor.analysis.structure import contraction
+from tilewright.schedule.recipes.contraction.roles import loops_of
 
-__all__ = ["split_reduction"]
+__all__ = ["lengths_of", "parts_of", "split_reduction"]
 
-# How much more work there must be than is worth a second thread: the parts are summed up, too.
-_WORTH = 3
-
-# Parts for each thread, at most: every one of them is an array of partial sums.
 _TURNS = 4
+"""Parts for each thread, at most: every one of them is an array of partial sums."""
 
 
-def split_reduction(context: Context, block: str) -> str | None:
-    """The block of partial sums over parts of the reduction; None where tiles keep threads busy.
-
-    A reduction whose known lengths have no such parts stays whole, which a remark tells.
-    """
-    s, threads = context.schedule, context.threads
-    roles = contraction(s.block(block))
-    if threads == 1 or roles is None or context.loops is not None:
-        return None
-    shape = shape_of(context, roles)
-    point, cycles = draft_contraction(shape, context.target)
-    rows = math.ceil(shape.rows / point.tile_rows)
-    panels = math.ceil(shape.columns / point.tile_columns)
-    shares = shape.batch * panels
-    busy = shares >= threads or shares * rows >= 2 * threads
-    if busy or cycles <= _WORTH * context.target.machine.barrier_cycles:
-        return None
+def lengths_of(context: Context, block: str) -> dict[str, int]:
+    """Loops of the reduction of known length."""
     extents = {loop: extent_of(context, loop) for loop in loops_of(context, block).reduce}
-    known = {loop: extent for loop, extent in extents.items() if extent is not None}
-    found = _parts(known, threads)
-    if found is None:
-        if len(known) == len(extents):
-            lengths = " × ".join(map(str, known.values()))
-            s.remarks.append(f"{block}: {threads} threads do not share a sum of {lengths} steps")
-        return None
-    loop, count = found
-    parts, _ = s.split(loop, known[loop] // count)
-    return str(s.rfactor(parts))
+    return {loop: extent for loop, extent in extents.items() if extent is not None}
 
 
-def _parts(extents: Mapping[str, int], threads: int) -> tuple[str, int] | None:
-    """The loop to cut and the number of equal parts that leave the busiest thread the least work.
+def parts_of(context: Context, block: str) -> tuple[int, ...]:
+    """Numbers of equal parts, of one loop of the reduction, that threads could share."""
+    threads = context.threads
+    if threads == 1:
+        return ()
+    lengths = lengths_of(context, block).values()
+    counts = range(threads, _TURNS * threads + 1)
+    return tuple(n for n in counts if any(length % n == 0 for length in lengths))
 
-    Among those that leave the same, few parts of a long loop.
-    """
-    choices = [
-        (math.ceil(count / threads) / count, count, -extent, number)
-        for number, extent in enumerate(extents.values())
-        for count in range(threads, _TURNS * threads + 1)
-        if extent % count == 0
-    ]
-    if not choices:
-        return None
-    _, count, _, number = min(choices)
-    return list(extents)[number], count
+
+def split_reduction(context: Context, block: str, parts: int) -> str:
+    """The block of partial sums over so many parts, of the longest loop that has them."""
+    s, lengths = context.schedule, lengths_of(context, block)
+    whole = {loop: length for loop, length in lengths.items() if length % parts == 0}
+    loop = max(whole, key=whole.__getitem__)
+    outer, _ = s.split(loop, whole[loop] // parts)
+    return str(s.rfactor(outer))

@@ -1,0 +1,142 @@
+"""The contraction recipe: the shape of a group, its space, its costs, and the way itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
+from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, draft_space
+from tilewright.schedule.recipes.contraction.merging import merge_columns
+from tilewright.schedule.recipes.contraction.packing import (
+    pack_constant,
+    packing_block,
+    pad_columns,
+)
+from tilewright.schedule.recipes.contraction.product import as_product
+from tilewright.schedule.recipes.contraction.roles import (
+    Operands,
+    column_dimension,
+    loops_of,
+)
+from tilewright.schedule.recipes.contraction.shape import shape_of
+from tilewright.schedule.recipes.contraction.space import (
+    ContractionPoint,
+    ContractionShape,
+    contraction_points,
+)
+from tilewright.schedule.recipes.contraction.split import lengths_of, parts_of, split_reduction
+from tilewright.schedule.recipes.contraction.tiling import tile
+from tilewright.schedule.recipes.reduction import schedule_across
+from tilewright.schedule.recipes.table import Costs, Space, Table
+from tilewright.target import MachineModel, Target
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import contraction, hidden_group, loads_of
+
+if TYPE_CHECKING:
+    from tilewright.schedule.recipes.grouping import Group
+
+__all__ = ["CONTRACTION", "ContractionRecipe"]
+
+
+class ContractionRecipe:
+    """Products of all kinds: matrices, batches of them, convolutions as implicit products."""
+
+    name = "contraction"
+    point = ContractionPoint
+
+    def match(self, context: Context, group: Group) -> ContractionShape | None:
+        """The shape of the product that the block is once its iterators are merged."""
+        s, block = context.schedule, group.blocks[-1]
+        plain = contraction(s.block(block)) is not None
+        if not plain and hidden_group(s.block(block)) is None:
+            return None
+        parts = parts_of(context, block) if plain else ()
+        before = s.copy()
+        as_product(context, block, group.epilogue)
+        roles = contraction(s.block(block))
+        assert roles is not None
+        shape = shape_of(context, roles, parts)
+        s.restore(before)
+        return shape
+
+    def space(self, shape: ContractionShape, target: Target) -> Table[ContractionPoint]:
+        """What a draft chooses from; `points` has everything."""
+        return draft_space(shape, target)
+
+    def points(self, shape: ContractionShape, target: Target) -> Space[ContractionPoint]:
+        """Every point, by number."""
+        return contraction_points(shape, target)
+
+    def cycles(
+        self, shape: ContractionShape, machine: MachineModel, table: Table[ContractionPoint]
+    ) -> Costs:
+        """Predicted cycles until the last thread is done, for every row."""
+        return contraction_cycles(shape, machine, table)
+
+    def apply(
+        self, context: Context, group: Group, shape: ContractionShape, point: ContractionPoint
+    ) -> None:
+        """Schedule a contraction, and the elementwise block behind it if there is one."""
+        block = group.blocks[-1]
+        if point.parts > 1:
+            partial = split_reduction(context, block, point.parts)
+            _arrange(context, partial, None, point)
+            schedule_across(context, block, group.epilogue)
+            return
+        _tell_of_parts(context, block, shape, point)
+        _arrange(context, block, group.epilogue, point)
+
+
+CONTRACTION = ContractionRecipe()
+
+
+def _arrange(context: Context, block: str, epilogue: str | None, point: ContractionPoint) -> None:
+    """Merge iterators, pack and pad the right operand, and tile."""
+    s = context.schedule
+    epilogue, walked = as_product(context, block, epilogue)
+    roles = contraction(s.block(block))
+    assert roles is not None
+    is_constant = roles.right.buffer.name in context.constants
+    packed: str | None = None
+    if point.packs and not is_constant:
+        epilogue, packed = merge_columns(context, block, epilogue)
+        roles = contraction(s.block(block))
+        assert roles is not None
+    panels = column_dimension(roles)
+    ahead = is_constant and panels is not None
+    packs = bool(point.packs) and not is_constant and panels is not None
+    if panels is not None and (ahead or packs):
+        epilogue = pad_columns(
+            context, block, roles, point, panels, epilogue, is_constant=is_constant
+        )
+    if packs and packed is None:
+        packed = packing_block(context, block, roles)
+    source = roles.right if packed is None else loads_of(s.block(packed))[0]
+    is_sized = all(tir.int_value(size) is not None for size in source.buffer.shape)
+    operands = Operands(roles.left.buffer.name, source.buffer.name, packed, ahead, is_sized)
+    loops = loops_of(context, block)
+    is_cut = packed is None and steps_per_cut(context, loops, point) is not None
+    arrange = tile_with_cuts if is_cut else tile
+    arrange(context, block, loops, point, epilogue, operands)
+    if ahead and panels is not None:
+        pack_constant(context, roles, point, panels, walked)
+
+
+def _tell_of_parts(
+    context: Context, block: str, shape: ContractionShape, point: ContractionPoint
+) -> None:
+    """Remark that one thread works on a long sum only since its length has no equal parts."""
+    alone = context.threads > 1 and not point.parallel and not shape.parts
+    if not alone or contraction(context.schedule.block(block)) is None:
+        return
+    loops = loops_of(context, block).reduce
+    if len(lengths_of(context, block)) < len(loops):
+        return
+    tiles = -(-shape.rows // point.tile_rows) * -(-shape.columns // point.tile_columns)
+    machine = context.target.machine
+    cycles = contraction_cycles(shape, machine, Table.of([point]))[0]
+    if shape.batch * tiles < context.threads and cycles > 2 * machine.barrier_cycles:
+        words = " × ".join(str(extent_of(context, loop)) for loop in loops)
+        told = f"{context.threads} threads do not share a sum of {words} steps"
+        context.schedule.remarks.append(f"{block}: {told}")

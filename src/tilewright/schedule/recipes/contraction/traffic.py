@@ -1,0 +1,114 @@
+"""Streams of a contraction: what moves between levels of memory, for every row of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.schedule.recipes.contraction.space import BLOCKS_FIRST, RIGHT_STAYS
+from tilewright.schedule.recipes.contraction.work import Work
+from tilewright.schedule.recipes.table import Costs
+from tilewright.target import MachineModel
+
+__all__ = ["traffic"]
+
+
+def traffic(work: Work) -> tuple[Costs, Costs]:
+    """Cycles of both operands' streams, and the part of them that arithmetic does not hide.
+
+    Operands come from where they live, and again from the second cache.
+    """
+    shape, machine, table = work.shape, work.machine, work.table
+    size, rows, order = shape.element_bytes, table["tile_rows"], table["order"]
+    cut, block = table["reduce_per_block"], table["row_tiles_per_block"]
+    right = float(shape.batch * shape.reduce * shape.columns * size)
+    left = shape.batch * shape.rows * shape.reduce * size * shape.density
+    right_home, left_home = machine.home_of(right), machine.home_of(left)
+    panel = cut * table["tile_vectors"] * table["lanes"] * size
+    row_tile = np.asarray(rows * cut * size * shape.density, np.float64)
+    first = machine.contractions.first_share * machine.level(1).size_bytes
+    near = machine.near_share * machine.level(2).size_bytes
+    first_room, near_room = first * _held(work, 1), near * _held(work, 2)
+    # While one panel is in use, the next one arrives.
+    left_stays = block * row_tile <= np.maximum(near - 2 * panel, row_tile)
+    right_times = np.where(panel > near_room, work.tiles, work.blocks)
+    left_times = np.where(left_stays, 1.0, work.panels)
+    # What every tile draws from the second level: its rows, and the panel if the first is small.
+    refill_left = np.where(block * row_tile + panel <= first, 0, work.panels)
+    refill_right = np.where((work.tiles > 1) & (panel > first_room), work.tiles, 0)
+    fetched = np.where(table["prefetch"] != 0, _hidden(machine), 1.0)
+    right_exposed = right_home.exposed * fetched
+    left_exposed = np.asarray(left_home.exposed)
+    if shape.may_keep_right:
+        stays = order == RIGHT_STAYS
+        whole = right / shape.batch
+        right_times = np.where(
+            stays, np.where(whole + 2 * row_tile <= near, 1, work.tiles), right_times
+        )
+        left_times = np.where(stays, 1.0, left_times)
+        refill_left = np.where(stays, np.where(row_tile <= first, 0, work.panels), refill_left)
+        refill_right = np.where(
+            stays, np.where(whole + row_tile <= first, 0, work.tiles), refill_right
+        )
+        left_exposed = np.where(stays, left_home.exposed * fetched, left_exposed)
+        if shape.right_is_constant:  # it is not what is fetched then
+            right_exposed = np.where(stays, right_home.exposed, right_exposed)
+    if shape.group_bytes:
+        apart = _groups_apart(work, left_home.line_bytes, near, row_tile)
+        left_times = left_times * apart
+        left_exposed = np.where(apart > 1, machine.memory.exposed, left_exposed)
+    from_right = right_times * right / right_home.read / _rate(work)
+    from_left = left_times * left / left_home.read
+    refill = (refill_left * left + refill_right * right) / machine.level(2).read
+    asked = np.where(table["prefetch"] != 0, work.blocks * right, 0.0)
+    asked = asked / right_home.line_bytes / machine.element_loads
+    exposed = from_right * right_exposed + from_left * left_exposed
+    exposed = exposed + refill * machine.refill_exposed + asked
+    return from_right + from_left + refill, exposed
+
+
+def _hidden(machine: MachineModel) -> float:
+    """The part of what is not hidden that remains so if the program asks for it in time.
+
+    Known of main memory; other levels are taken to gain as much.
+    """
+    return min(1.0, machine.fetched_exposed / max(machine.memory.exposed, 1e-9))
+
+
+def _held(work: Work, number: int) -> Costs | float:
+    """The part of a cache that a panel can use which is not packed: its rows lie far apart."""
+    shape, table = work.shape, work.table
+    if shape.right_is_constant or not shape.right_pitch_bytes:
+        return 1.0
+    size = shape.element_bytes * int(table["lanes"][0])
+    most = int(table["tile_vectors"].max())
+    runs = [work.machine.usable(number, shape.right_pitch_bytes, n * size) for n in range(most + 1)]
+    return np.where(table["packs"] != 0, 1.0, np.array(runs)[table["tile_vectors"]])
+
+
+def _rate(work: Work) -> Costs | float:
+    """The part of its rate at which a far level delivers the right operand to single rows.
+
+    They use each element once and wait for memory, which delivers several streams faster than one.
+    A wide tile has more lines side by side than hardware follows; and of the last one, those come
+    along that no column needs.
+    """
+    table, costs = work.table, work.machine.contractions
+    single = table["tile_rows"] == 1
+    if not single.any():
+        return 1.0
+    width = table["tile_vectors"] * table["lanes"]
+    lines = width * work.shape.element_bytes / work.machine.level(1).line_bytes
+    rate = 1 - (1 - costs.one_stream) / table["streams"]
+    rate = rate * np.minimum(1.0, costs.followed_lines / lines)
+    return np.where(single, rate * work.columns / (work.panels * width), 1.0)
+
+
+def _groups_apart(work: Work, line: int, near: float, row_tile: Costs) -> Costs:
+    """How often the lines come that groups of channels share, if one group follows the other.
+
+    Data that stay in the second cache come once; so do the rows of a block with all groups in turn.
+    """
+    shape, table = work.shape, work.table
+    often = 1 + line / shape.group_bytes  # hardware brings the line beside, too
+    rows = np.where(table["order"] == BLOCKS_FIRST, table["row_tiles_per_block"], work.tiles)
+    return np.where(shape.batch * rows * row_tile <= near, 1.0, often)

@@ -1,0 +1,225 @@
+"""What the points of a table make of a contraction: tiles, panels, shares, and their arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tilewright.schedule.recipes.context import tile_sizes
+from tilewright.schedule.recipes.contraction.space import (
+    BLOCKS_FIRST,
+    RIGHT_STAYS,
+    ContractionPoint,
+    ContractionShape,
+)
+from tilewright.schedule.recipes.table import Column, Costs, Table
+from tilewright.target import MachineModel
+
+__all__ = ["Work", "balance"]
+
+
+def balance(iterations: Costs, threads: Costs | float) -> Costs:
+    """How much longer than an even share the busiest thread takes."""
+    return np.asarray(np.ceil(iterations / threads) * threads / iterations)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A shape, a machine, and a table of points with the counts that follow from them."""
+
+    shape: ContractionShape
+    machine: MachineModel
+    table: Table[ContractionPoint]
+    threads: Costs
+    columns: Column
+    batch: Column
+    """Products, with parts of the reduction and columns that are not in one piece."""
+    reduce: Column
+    """Steps of one part of the reduction."""
+    tiles: Column
+    panels: Column
+    blocks: Column
+    iterations: Costs
+    """Of the loop that threads share."""
+
+    @classmethod
+    def of(
+        cls, shape: ContractionShape, machine: MachineModel, table: Table[ContractionPoint]
+    ) -> Work:
+        """Count."""
+        parts = table["parts"]
+        batch, columns = shape.batch * parts, np.full(len(table), shape.columns)
+        if shape.line_columns:
+            columns = np.where(table["packs"] != 0, shape.columns, shape.line_columns)
+            batch = batch * -(-shape.columns // columns)
+        tiles = -(-shape.rows // table["tile_rows"])
+        panels = -(-columns // (table["tile_vectors"] * table["lanes"]))
+        blocks = -(-tiles // table["row_tiles_per_block"])
+        reduce = shape.reduce // parts
+        threads = np.where(table["parallel"] != 0, float(shape.threads), 1.0)
+        shared = np.ones(len(table))
+        if shape.sharers > 1:
+            shared = _iterations(shape, table, batch, reduce, tiles, panels, blocks)
+        return cls(
+            shape, machine, table, threads, columns, batch, reduce, tiles, panels, blocks, shared
+        )
+
+    def arithmetic(self) -> Costs:
+        """Steps and stores of all tiles, of two heights and two widths, and copies of panels."""
+        shape, machine, table = self.shape, self.machine, self.table
+        rows, vectors, tiles = table["tile_rows"], table["tile_vectors"], self.tiles
+        small = shape.rows // tiles
+        larger = shape.rows - small * tiles
+        whole, rest = np.divmod(-(-self.columns // table["lanes"]), vectors)
+        visits = -(-self.reduce // table["reduce_per_block"])
+        most = int(rows.max())
+        conflicts = np.array(machine.conflicts(shape.pitch_bytes, most + 1))
+        each = machine.contractions.iteration_cycles / table["unroll"] + self._unpacked()
+        starts = visits * table["streams"]
+        if shape.walks:  # what an iteration of several steps leaves over is a loop of its own
+            length = shape.walks[0] if len(shape.walks) > 1 else table["reduce_per_block"]
+            starts = starts + visits * (length % table["unroll"] != 0)
+        start = starts * machine.tile_cycles
+        total = np.zeros(len(table))
+        for height, many in ((small + 1, larger), (small, tiles - larger)):
+            beside = conflicts[np.minimum(height, most)] + each
+            for width, times in ((vectors, whole), (rest, rest > 0)):
+                step = self._step(height, width) + beside
+                walk = self.reduce * step + height * width / machine.vector_stores + start
+                total += many * times * walk
+        total *= self.batch
+        if not shape.rows_are_known:
+            total += self._tails()
+        return total + self._packing() if shape.may_pack else total
+
+    def _step(self, rows: Column, vectors: Column) -> Costs:
+        """Cycles of one step of the reduction in a micro tile."""
+        machine = self.machine
+        loads = rows / machine.element_loads + vectors / machine.vector_loads
+        if self.shape.right_is_strided and not self.shape.right_is_constant:
+            singly = vectors * self.table["lanes"] / machine.element_loads
+            loads = loads + np.where(self.table["packs"] != 0, 0.0, singly)
+        arithmetic = np.maximum(rows * vectors / machine.fma_per_cycle, machine.fma_latency)
+        hidden = machine.contractions.load_share
+        return np.asarray(np.maximum(arithmetic, loads) + hidden * loads)
+
+    def _unpacked(self) -> Costs | float:
+        """What a step into another page of the right operand costs where it is not packed.
+
+        The pages of a panel are used again by every tile; more than there are addresses at hand
+        take turns.
+        """
+        shape, costs = self.shape, self.machine.contractions
+        if shape.right_is_constant or not shape.right_pitch_bytes:
+            return 0.0
+        pages = min(1.0, shape.right_pitch_bytes / self.machine.page_bytes)
+        far = self.table["reduce_per_block"] * pages > costs.near_pages
+        return np.where((self.table["packs"] == 0) & far, costs.page_cycles * pages, 0.0)
+
+    def _packing(self) -> Costs:
+        """Copying every panel once for each block of rows, or once."""
+        shape, machine, table = self.shape, self.machine, self.table
+        elements = shape.batch * shape.reduce * shape.columns
+        times = np.where(table["order"] == RIGHT_STAYS, 1, self.blocks)
+        each = (1 / machine.vector_loads + 1 / machine.vector_stores) / table["lanes"]
+        if shape.right_is_strided:
+            each = each + 1 / machine.element_loads
+        pages = min(1.0, shape.right_pitch_bytes / machine.page_bytes)
+        width = table["tile_vectors"] * table["lanes"]
+        each = each + machine.contractions.page_cycles * pages / width
+        start = times * shape.batch * self.panels * machine.tile_cycles
+        return np.where(table["packs"] != 0, times * elements * each + start, 0.0)
+
+    def _tails(self) -> Costs:
+        """What rows of unknown number leave over: a few smaller tiles, each bound by latency."""
+        few = _mean_tiles(self.table["tile_rows"], self.table["all_tails"])
+        walk = self.reduce * self.machine.fma_latency + self.machine.tile_cycles
+        return np.asarray(self.batch * self.panels * few * walk)
+
+    def cold_code(self) -> Costs:
+        """Instructions of all kinds of tiles, which a call runs for the first time."""
+        table, shape = self.table, self.shape
+        rows, vectors = table["tile_rows"], table["tile_vectors"]
+        heights = np.asarray(rows * np.where(shape.rows % self.tiles == 0, 1.0, 2.0), np.float64)
+        if not shape.rows_are_known:
+            heights = _all_heights(rows, table["all_tails"])
+        widths = vectors + -(-self.columns // table["lanes"]) % vectors
+        tiles = heights * widths + heights + widths
+        steps = table["unroll"] * table["streams"] + 1  # start values and results are as many
+        return np.asarray(tiles * steps * self.machine.contractions.cold_cycles)
+
+    def partial_sums(self) -> Costs:
+        """What it costs to add partial sums to memory once for each further cut."""
+        shape, machine, table = self.shape, self.machine, self.table
+        rows, vectors = table["tile_rows"], table["tile_vectors"]
+        visits = -(-self.reduce // table["reduce_per_block"]) - 1
+        result = shape.rows * shape.columns * shape.element_bytes
+        per_visit = 2 * result * machine.scattered / machine.home_of(result).read
+        tiles = self.tiles * self.panels * 2 * rows * vectors
+        return np.asarray(self.batch * visits * (per_visit + tiles))
+
+    def summing_up(self) -> Costs:
+        """What it costs to write parts of the sums, wait for all of them, and add them up."""
+        shape, machine, parts = self.shape, self.machine, self.table["parts"]
+        if not shape.parts:
+            return np.zeros(1)
+        result = shape.batch * shape.rows * shape.columns * shape.element_bytes
+        read = machine.home_of(result * max(shape.parts)).read
+        each = 2 * result / read / self.threads
+        return np.where(parts > 1, parts * each + 2 * machine.barrier_cycles, 0.0)
+
+
+def _iterations(
+    shape: ContractionShape,
+    table: Table[ContractionPoint],
+    batch: Column,
+    reduce: Column,
+    tiles: Column,
+    panels: Column,
+    blocks: Column,
+) -> Costs:
+    """Iterations of the shared loop: of as many loops as it takes to have enough of them."""
+    order, shares = table["order"], table["shares"]
+    spans = -(-panels // -(-panels // shares))
+    last = np.where(table["share_tiles"] != 0, table["row_tiles_per_block"], 1)
+    loops = [batch, blocks, panels, last]
+    if shape.may_keep_right:
+        stays = order == RIGHT_STAYS
+        loops[1] = np.where(stays, tiles if shape.right_is_constant else 1, blocks)
+        loops[2] = np.where(stays, 1, panels)
+    if shape.group_bytes:
+        first = order == BLOCKS_FIRST
+        loops[:2] = np.where(first, blocks, batch), np.where(first, batch, blocks)
+    found = loops[0]
+    for loop in loops[1:]:
+        found = np.where(found < shares, found * loop, found)
+    found = np.where(table["spans"] != 0, spans, found)
+    is_cut = table["reduce_per_block"] < reduce
+    return np.where(is_cut, batch * blocks * spans, found).astype(np.float64)
+
+
+def _mean_tiles(rows: Column, every: Column) -> Costs:
+    """Tiles that an unknown remainder takes, on average."""
+    return np.array(
+        [_tails_of(*pair)[0] for pair in zip(rows.tolist(), every.tolist(), strict=True)]
+    )
+
+
+def _all_heights(rows: Column, every: Column) -> Costs:
+    """Rows of all kinds of tiles together."""
+    return np.array(
+        [_tails_of(*pair)[1] for pair in zip(rows.tolist(), every.tolist(), strict=True)]
+    )
+
+
+@lru_cache(maxsize=256)
+def _tails_of(largest: int, every: int) -> tuple[float, float]:
+    sizes = tile_sizes(largest, largest if every else 0)
+    total = 0
+    for left in range(largest):
+        for size in sizes:
+            total += left // size
+            left %= size
+    return total / largest, float(sum(sizes))
