@@ -15,6 +15,7 @@ from tests.numeric.convolution_cases import Convolution, Layer, square
 from tests.numeric.kernel_kinds import samples
 from tests.onnx.beside_ort import assert_alike, onnxruntime_results
 from tilewright.schedule import draft as drafts
+from tilewright.schedule.recipes.recipe import follow
 from tilewright.testing.accuracy import limit, rounding
 
 SAMPLES = samples()
@@ -32,7 +33,7 @@ LAYERS = {
 """Winograd's algorithm whether it pays or not, and direct ones: a layer, its channels, a side."""
 
 RECIPES = {name for name in vars(drafts) if name.startswith("schedule_")} | {"split_reduction"}
-CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "schedule_window"}
+CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "windows over channels"}
 """What `LAYERS` need; all others are those of `SAMPLES`."""
 
 
@@ -51,8 +52,14 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return run
 
+    def followed(recipe: Any, *arguments: Any) -> bool:
+        found = follow(recipe, *arguments)
+        counts[recipe.name] += found
+        return found
+
     for name in RECIPES:
         monkeypatch.setattr(drafts, name, watched(name))
+    monkeypatch.setattr(drafts, "follow", followed)
     return counts
 
 

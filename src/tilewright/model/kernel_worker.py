@@ -19,14 +19,15 @@ from tilewright.errors import TilewrightError
 from tilewright.model.kernel_store import encode
 from tilewright.pipeline import Pipeline
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
+from tilewright.schedule.recipes.windows.line_space import LinePoint
 from tilewright.target import Target
 from tilewright.tensor.parser import parse
 
 __all__ = ["LENGTH", "POINTS", "main"]
 
 LENGTH = struct.Struct("<Q")
-POINTS = {kind.__name__: kind for kind in (ContractionPoint, WindowPlan)}
+POINTS = {kind.__name__: kind for kind in (ContractionPoint, ChannelPoint, LinePoint)}
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ from tilewright.tensor.verify import Level, verify
 if TYPE_CHECKING:
     from tilewright.llvm.interface import Interface
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
-    from tilewright.schedule.recipes.window_plan import WindowPlan
+    from tilewright.schedule.recipes.windows.points import WindowPoint
 
 __all__ = ["KERNEL_STAGES", "Compiled", "Pipeline"]
 
@@ -108,7 +108,7 @@ class Pipeline:
         constants: Iterable[str] = (),
         observers: Sequence[Observer] = (),
         *,
-        loops: ContractionPoint | WindowPlan | None = None,
+        loops: ContractionPoint | WindowPoint | None = None,
         of_model: bool = False,
     ) -> None:
         source = source_of(trace)

@@ -24,7 +24,7 @@ from tilewright.tensor import ir as tir
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
-    from tilewright.schedule.recipes.window_plan import WindowPlan
+    from tilewright.schedule.recipes.windows.points import WindowPoint
 
 __all__ = ["DRAFT", "Draft", "Fixed", "ScheduleSource", "Unscheduled", "Workload", "source_of"]
 
@@ -43,7 +43,7 @@ class Workload:
     target: Target
     threads: int = 1
     constants: frozenset[str] = frozenset()
-    loops: ContractionPoint | WindowPlan | None = None
+    loops: ContractionPoint | WindowPoint | None = None
 
 
 @runtime_checkable
