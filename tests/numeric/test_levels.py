@@ -34,11 +34,11 @@ LAYERS = {
 }
 """Winograd's algorithm whether it pays or not, and direct ones: a layer, its channels, a side."""
 
-FOLLOWED = {"contraction", "contraction in parts"}
+FOLLOWED = {"contraction", "contraction in parts", "windows over channels", "windows along lines"}
 """Recipes that are followed by a point, by name."""
 
 RECIPES = {name for name in vars(drafts) if name.startswith("schedule_")} | FOLLOWED
-CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "schedule_window"}
+CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "windows over channels"}
 """What `LAYERS` need; all others are those of `SAMPLES`."""
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "bordered_cycles",
     "bytes_per_store",
     "converted_cycles",
-    "depthwise_cycles",
     "direct_cycles",
     "direct_product",
     "far_part",
@@ -213,26 +212,6 @@ def _runs_along(conv: ConvShape, machine: Machine) -> float | None:
     if places % lanes == 0 and places >= costs.image_panels * lanes * machine.threads:
         return costs.along_image
     return costs.along_lines if conv.space[-1] >= costs.long_line else None
-
-
-def depthwise_cycles(
-    conv: ConvShape, strides: tuple[int, ...], form: Form, machine: Machine
-) -> float:
-    """Windows of single channels, channels or places in vectors."""
-    lanes, taps = machine.target.lanes(conv.element_bytes), prod(conv.taps)
-    costs = machine.model.windows
-    moves = prod(strides)  # places of the data for one of the result
-    if form != FIRST:
-        vectors = conv.places * ceil(conv.channels / lanes)
-        per_tap = costs.tap_blocked_cycles if form.block else costs.tap_cycles
-        per_tap *= costs.strided if moves > 1 else 1.0
-        return vectors * taps * per_tap / machine.threads
-    lines = conv.places * conv.channels // conv.space[-1]
-    copied = moves * (costs.sorted_cycles if strides[-1] > 1 else costs.copied_cycles)
-    vectors = ceil(conv.space[-1] / lanes)
-    per_line = vectors * (taps * costs.tap_along_cycles + copied)
-    per_line += costs.line_cycles * (1 + moves // strides[-1])
-    return lines * per_line / machine.threads
 
 
 def converted_cycles(size: float, machine: Machine) -> float:

@@ -30,15 +30,16 @@ from tilewright.layouts.costs import (
     bordered_cycles,
     bytes_per_store,
     converted_cycles,
-    depthwise_cycles,
     far_part,
     laid_out_cycles,
 )
 from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
 from tilewright.layouts.unsized import unsized_ways
+from tilewright.layouts.windows import Window, window_cycles
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
+from tilewright.schedule.recipes.windows.line_space import LinePoint
 
 __all__ = ["Alternative", "Settings", "Site", "is_small", "sites_of"]
 
@@ -76,7 +77,7 @@ class Alternative:
     result: Form = LAST
     algorithm: Algorithm = DIRECT
     cycles: float = 0.0
-    loops: ContractionPoint | WindowPlan | None = None
+    loops: ContractionPoint | ChannelPoint | LinePoint | None = None
 
     def key(self, rank: int) -> str:
         """The alternative without its cost, as text: a key in a database."""
@@ -85,8 +86,8 @@ class Alternative:
             case ContractionPoint() as plan:
                 words.append(f"{plan.tile_rows}×{plan.tile_vectors}")
                 words += [str(value) for value in astuple(plan)[3:]]
-            case WindowPlan(sums=sums):
-                words.append(f"{sums} sums")
+            case ChannelPoint() | LinePoint() as point:
+                words.append(" ".join(map(str, astuple(point))))
         return " ".join(words)
 
 
@@ -101,6 +102,7 @@ class Site:
     alternatives: tuple[Alternative, ...] = (Alternative(),)
     group: Group | None = field(default=None, repr=False)
     conv: ConvShape | None = None
+    window: Window | None = None
 
     @property
     def workload(self) -> str:
@@ -250,12 +252,28 @@ def _following(
         return plain
     forms = [f for f in settings.forms if all(f.misfit(v.shape) is None for v in every)]
     forms = [f for f in forms if not any(_cuts_blocks(node, f) for node in plain.nodes)]
+    window = _pooled(plain)
     found = [
         Alternative(f, LAST if small else f, DIRECT, _joined(plain, f, settings)) for f in forms
     ]
+    if window is not None:
+        found = [
+            replace(a, cycles=window_cycles(window, a.source, settings.machine)) for a in found
+        ]
     read = tuple(v for v in wide if small or v in data)
     beside = tuple(v for v in wide if v not in read)
-    return Site(plain.nodes, plain.results, read, beside, tuple(found), plain.group)
+    return replace(plain, data=read, beside=beside, alternatives=tuple(found), window=window)
+
+
+def _pooled(site: Site) -> Window | None:
+    """The windows of a site that pools."""
+    anchor = next((node for node in site.nodes if isinstance(node.op, Pool)), None)
+    if anchor is None:
+        return None
+    assert isinstance(anchor.op, Pool)
+    batch, *space = (fixed(d) or 1 for d in anchor.output.shape[:-1])
+    channels, size = fixed(anchor.output.shape[-1]) or 1, anchor.output.dtype.size_bytes
+    return Window.of(anchor.op, anchor.op.kernel, batch, space, channels, size)
 
 
 def _cuts_blocks(node: Node, form: Form) -> bool:
@@ -294,9 +312,25 @@ def _convolution(
         return plain
     forms = (LAST,) if result in graph.outputs or is_small(result) else settings.forms
     results = [f for f in forms if f.misfit(result.shape) is None]
-    found = _conv_alternatives(op, held, shape, x, results, settings)
+    window = _depthwise(op, shape)
+    if window is not None:
+        cycles = [window_cycles(window, form, settings.machine) for form in results]
+        pairs = zip(results, cycles, strict=True)
+        found = [Alternative(form, form, DIRECT, each) for form, each in pairs]
+    else:
+        found = [*_conv_alternatives(op, held, shape, x, results, settings)]
     beside = tuple(wide)
-    return Site(plain.nodes, plain.results, (x,), beside, tuple(found), plain.group, shape)
+    return replace(
+        plain, data=(x,), beside=beside, alternatives=tuple(found), conv=shape, window=window
+    )
+
+
+def _depthwise(op: Conv, shape: ConvShape) -> Window | None:
+    """The windows of a convolution that keeps channels apart."""
+    if not op.groups == shape.channels == shape.filters > 1:
+        return None
+    sizes = shape.batch, shape.space, shape.channels
+    return Window.of(op, shape.taps, *sizes, shape.element_bytes)
 
 
 def _unsized(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> Site:
@@ -337,12 +371,6 @@ def _conv_alternatives(
     machine = settings.machine
     usual = (LAST,) if is_small(x) else settings.forms
     sources = [f for f in usual if f.misfit(x.shape) is None]
-    if op.groups > 1 and op.groups == shape.channels == shape.filters:
-        for form in results:
-            yield Alternative(
-                form, form, DIRECT, depthwise_cycles(shape, op.strides, form, machine)
-            )
-        return
     for algorithm in algorithms_of(op, weights, strict=settings.strict):
         halo = algorithm.halo(op, shape.space, sized(x.shape[1:-1]) or ())
         for source in sources:

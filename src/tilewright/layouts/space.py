@@ -14,12 +14,13 @@ import random
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from tilewright.graph.ops.window import Conv, Pool
 from tilewright.layouts.sites import Alternative, Settings, Site
+from tilewright.layouts.windows import window_recipe
 from tilewright.schedule.recipes.contraction.cycles import contraction_cycles
 from tilewright.schedule.recipes.contraction.space import contraction_space
-from tilewright.schedule.recipes.window_plan import window_plans
+from tilewright.schedule.recipes.table import Table
 
 __all__ = ["Space", "measured"]
 
@@ -38,18 +39,22 @@ class Space:
 
     def loops(self, alternative: Alternative) -> Iterator[Alternative]:
         """The same algorithm and layouts with all loops; itself where there are none to choose."""
-        conv, machine = self.site.conv, self.settings.machine
-        if conv is None or conv.groups == conv.channels > 1:
+        conv, machine, window = self.site.conv, self.settings.machine, self.site.window
+        if window is not None:
+            recipe, about = window_recipe(window, alternative.source, machine)
+            points: Table[Any] = recipe.space(about, machine.target)
+            costs, margin = recipe.cycles(about, machine.model, points), 1.0
+        elif conv is not None and not conv.groups == conv.channels > 1:
+            shape, margin = (
+                alternative.algorithm.product(conv, machine),
+                alternative.algorithm.margin,
+            )
+            points = contraction_space(shape, machine.target)
+            costs = contraction_cycles(shape, machine.model, points)
+        else:
             yield alternative
-            if any(isinstance(node.op, Conv | Pool) for node in self.site.nodes):
-                # The model has no opinion about them: they are predicted to be as fast.
-                for window in window_plans(machine.target):
-                    yield replace(alternative, loops=window)
             return
-        shape = alternative.algorithm.product(conv, machine)
-        points = contraction_space(shape, machine.target)
-        costs = contraction_cycles(shape, machine.target.machine, points)
-        more = (costs - costs.min()) * alternative.algorithm.margin
+        more = (costs - costs.min()) * margin
         for row, point in enumerate(points):
             yield replace(alternative, loops=point, cycles=alternative.cycles + float(more[row]))
 

@@ -17,7 +17,7 @@ from tilewright.model.flattened import flattened
 from tilewright.model.stored import stored_program
 from tilewright.pipeline import Compiled, Observer, Pipeline
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.recipes.windows.points import WindowPoint
 from tilewright.schedule.source import DRAFT, ScheduleSource, Workload
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -51,7 +51,7 @@ class KernelTask:
     sizes: tuple[tir.Expr, ...]
     threads: int
     key: str
-    loops: ContractionPoint | WindowPlan | None = None
+    loops: ContractionPoint | WindowPoint | None = None
     points: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def workload(self, target: Target) -> Workload:
@@ -94,7 +94,7 @@ def task_of(
     program, carriers = _with_carriers(program, len(inputs))
     fixed = frozenset(f"p{k}" for k, v in enumerate(inputs) if v in constants)
     key = f"{structural_hash(program)}-{threads}-{','.join(sorted(fixed))}"
-    plans = ContractionPoint | WindowPlan
+    plans = ContractionPoint | WindowPoint
     loops = next((n.loops for n in group.nodes if isinstance(n.loops, plans)), None)
     key = key if loops is None else f"{key}-{loops}"
     own = tuple(sizes.of(size) for size in program_sizes(program))

@@ -45,7 +45,7 @@ from tilewright.tensor.verify import Level, verify
 if TYPE_CHECKING:
     from tilewright.llvm.interface import Interface
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
-    from tilewright.schedule.recipes.window_plan import WindowPlan
+    from tilewright.schedule.recipes.windows.points import WindowPoint
 
 __all__ = ["KERNEL_STAGES", "Compiled", "Pipeline", "code_of"]
 
@@ -110,7 +110,7 @@ class Pipeline:
         constants: Iterable[str] = (),
         observers: Sequence[Observer] = (),
         *,
-        loops: ContractionPoint | WindowPlan | None = None,
+        loops: ContractionPoint | WindowPoint | None = None,
         points: Mapping[str, object] | None = None,
         of_model: bool = False,
     ) -> None:

@@ -19,17 +19,16 @@ from tilewright.schedule.recipes.contraction.recipe import CONTRACTION
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
-from tilewright.schedule.recipes.lines import schedule_lines
 from tilewright.schedule.recipes.recipe import Decision, follow
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
-from tilewright.schedule.recipes.sliding import runs_along_lines
 from tilewright.schedule.recipes.tile_blocks import (
     TiledProduct,
     schedule_tile_blocks,
     tiled_products,
 )
-from tilewright.schedule.recipes.window_plan import WindowPlan
-from tilewright.schedule.recipes.windowed import is_channels_last, schedule_window
+from tilewright.schedule.recipes.windows.channels import CHANNEL_WINDOWS
+from tilewright.schedule.recipes.windows.lines import LINE_WINDOWS
+from tilewright.schedule.recipes.windows.points import WindowPoint
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -46,7 +45,7 @@ def draft(
     target: Target,
     threads: int = 1,
     constants: Iterable[str] = (),
-    loops: ContractionPoint | WindowPlan | None = None,
+    loops: ContractionPoint | WindowPoint | None = None,
     points: Mapping[str, object] | None = None,
     decisions: list[Decision] | None = None,
 ) -> Schedule:
@@ -160,9 +159,7 @@ def _alone(context: Context, block: str) -> Group:
 
 
 def _recipe(context: Context, group: Group) -> None:
-    slides = group.kind in (Kind.CONTRACTION, Kind.WINDOWED)
-    if slides and runs_along_lines(context.schedule, group.blocks[-1], group.epilogue):
-        schedule_lines(context, group.blocks, group.epilogue)
+    if follow(LINE_WINDOWS, context, group):
         return
     match group.kind:
         case Kind.CONTRACTION:
@@ -170,9 +167,7 @@ def _recipe(context: Context, group: Group) -> None:
         case Kind.REDUCTION:
             schedule_rows(context, group.blocks, group.shared)
         case Kind.WINDOWED:
-            if is_channels_last(context.schedule.block(group.blocks[-1])):
-                schedule_window(context, group.blocks, group.epilogue)
-            else:
+            if not follow(CHANNEL_WINDOWS, context, group):
                 schedule_across(context, group.blocks[-1], group.epilogue)
         case Kind.ELEMENTWISE:
             if len(group.blocks) == 2:

@@ -27,7 +27,7 @@ from tilewright.tensor import ir as tir
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
-    from tilewright.schedule.recipes.window_plan import WindowPlan
+    from tilewright.schedule.recipes.windows.points import WindowPoint
 
 __all__ = ["DRAFT", "POINTS_FORMAT", "Draft", "Fixed", "Points", "ScheduleSource", "Unscheduled"]
 __all__ += ["Workload", "points_from", "source_of"]
@@ -52,7 +52,7 @@ class Workload:
     target: Target
     threads: int = 1
     constants: frozenset[str] = frozenset()
-    loops: ContractionPoint | WindowPlan | None = None
+    loops: ContractionPoint | WindowPoint | None = None
     points: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 

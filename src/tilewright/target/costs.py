@@ -125,22 +125,27 @@ class ConvolutionCosts:
 
 @dataclass(frozen=True, slots=True)
 class WindowCosts:
-    """Windows of single channels (depthwise, pooling)."""
+    """Windows of single channels (depthwise, pooling): tiles of sums, and loops around them."""
 
-    tap_cycles: float = 1.0
-    """An element of a window and a vector of channels."""
-    tap_blocked_cycles: float = 0.75
-    """The same in blocks of channels, where lines of an image lie side by side."""
-    tap_along_cycles: float = 0.62
-    """An element of a window and a vector of places."""
-    strided: float = 1.55
-    """Windows move by several places."""
-    copied_cycles: float = 0.6
-    """Copying a vector of places."""
-    sorted_cycles: float = 1.6
-    """The same, sorted by phases."""
-    line_cycles: float = 3.5
-    """Beginning and ending a line."""
+    reorder_entries: float = 256.0
+    """Instructions that a core works on at a time: short tiles run into each other."""
+    turn_cycles: float = 1.0
+    """An iteration of a loop over a window: its counter and its addresses."""
+    tile_cycles: float = 2.0
+    """Beginning a tile of sums: addresses, start values."""
+    line_cycles: float = 6.0
+    """Beginning and ending a line, or a part of it up to a border."""
+    copied_cycles: float = 0.5
+    """Copying a vector, beside its store."""
+    sorted_cycles: float = 1.0
+    """Sorting a vector by phases, for each of these: shuffles."""
+    partial_cycles: float = 2.0
+    """A vector of which only a part exists: masks, or pieces."""
+    short_runs: float = 2.0
+    """How much longer than a stream it takes to read a part of each place, beyond the second
+    cache."""
+    instruction_bytes: float = 8.0
+    """Of a vector instruction with an address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tilewright.layouts.costs import Machine
 from tilewright.layouts.forms import FIRST, LAST
 from tilewright.layouts.sites import Alternative, Settings, sites_of
 from tilewright.layouts.space import Space
-from tilewright.schedule.recipes.window_plan import WindowPlan, window_plans
+from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 
@@ -77,24 +76,30 @@ def test_a_space_with_fewer_points_is_drawn_as_a_whole(kind):
 def test_windows_have_loops_of_their_own():
     pool = space(Pool)
     (first, *_) = pool.site.alternatives
-    sums = [p.loops.sums for p in pool.loops(first) if isinstance(p.loops, WindowPlan)]
-    assert sums == list(range(1, 9))  # half of the registers at most
+    points = list(pool.loops(first))
+    assert all(isinstance(p.loops, ChannelPoint) for p in points)
+    assert min(p.cycles for p in points) == first.cycles  # what is drafted
+    assert len({p.loops for p in points}) == len(points) > 20
 
 
 @pytest.mark.parametrize("form", [LAST, FIRST])
-def test_every_number_of_sums_is_another_kernel_with_the_same_result(form):
+def test_points_are_different_kernels_with_the_same_result(form):
     b = Builder("depthwise")
     x = b.input("x", f32, (1, 12, 20, 8))
     w = b.constant(np.arange(72, dtype=np.float32).reshape(8, 1, 3, 3), "w")
     inside = b.map(lambda v: v + 1.0, x)
     made = b.map(lambda v: v * 2.0, b.add(Conv((1, 1), (1, 1), (1,) * 4, 8, f32), inside, w))
-    graph = b.graph([b.map(lambda v: v - 1.0, b.add(POOL, made))])
+    pooled = b.add(POOL, b.map(lambda v: v - 1.0, b.add(POOL, made)))  # the last one is as passed
+    graph = b.graph([pooled])
     feeds = {"x": np.arange(1920, dtype=np.float32).reshape(1, 12, 20, 8) % 7}
     (wanted,) = interpret(graph, feeds)
     programs = set[int]()  # by how long they are: names differ anyway
-    for plan in window_plans(SETTINGS.machine.target):
-        fixed = Settings(Machine(Target.host(), 1), fixed=form)
-        chosen = [(s, replace(a, loops=plan)) for s, a in decide(graph, fixed)[0]]
+    fixed = Settings(Machine(Target.host(), 1), fixed=form)
+    sites, _ = decide(graph, fixed)
+    spaces = [list(Space(site, fixed).loops(way)) for site, way in sites]
+    for number in range(10):
+        drawn = [random.Random(number).choice(points) for points in spaces]
+        chosen = [(site, way) for (site, _), way in zip(sites, drawn, strict=True)]
         module, assembled = compiled(apply(graph, chosen).graph)
         np.testing.assert_array_equal(module.run(feeds)[0], wanted)
         programs.add(len(assembled.code))

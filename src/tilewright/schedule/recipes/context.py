@@ -18,9 +18,9 @@ from tilewright.tensor.visit import free_vars, walk
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
     from tilewright.schedule.recipes.recipe import Decision
-    from tilewright.schedule.recipes.window_plan import WindowPlan
+    from tilewright.schedule.recipes.windows.points import WindowPoint
 
-    Plan = ContractionPoint | WindowPlan
+    Plan = ContractionPoint | WindowPoint
 
 __all__ = [
     "NOMINAL_THREADS",

@@ -18,8 +18,8 @@ from tilewright.schedule.recipes.contraction.digits import result_digits
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.schedule.recipes.elementwise import across_lines
 from tilewright.schedule.recipes.reduction import runs_along
-from tilewright.schedule.recipes.sliding import puts_border
-from tilewright.schedule.recipes.windowed import wants_border
+from tilewright.schedule.recipes.windows.channel_shape import wants_border
+from tilewright.schedule.recipes.windows.sliding import puts_border
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of

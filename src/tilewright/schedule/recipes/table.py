@@ -37,6 +37,24 @@ class Table(Generic[P]):
         rows = np.array([[getattr(p, name) for name in names] for p in points], np.int64)
         return cls(kind, {name: rows[:, k] for k, name in enumerate(names)})
 
+    @classmethod
+    def every(cls, kind: type[P], values: Mapping[str, Sequence[int]]) -> Table[P]:
+        """Every combination of the values of each column."""
+        places = np.indices([len(v) for v in values.values()])
+        pairs = zip(values.items(), places, strict=True)
+        return cls(kind, {name: np.array(v, np.int64)[at.ravel()] for (name, v), at in pairs})
+
+    def times(self, other: Table[P]) -> Table[P]:
+        """Every row with every row of a table of other columns."""
+        mine, others = np.indices((len(self), len(other))).reshape(2, -1)
+        columns = {name: column[mine] for name, column in self.columns.items()}
+        columns |= {name: column[others] for name, column in other.columns.items()}
+        return Table(self.kind, columns)
+
+    def where(self, keep: NDArray[np.bool_]) -> Table[P]:
+        """The rows that are kept."""
+        return Table(self.kind, {name: column[keep] for name, column in self.columns.items()})
+
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 

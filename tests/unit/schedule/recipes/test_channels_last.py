@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.dtypes import f32
@@ -9,6 +11,9 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
+from tilewright.schedule.recipes.recipe import Decision
+from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
+from tilewright.schedule.recipes.windows.ways import COPIED
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, contraction, hidden_group, kind_of
@@ -118,17 +123,26 @@ def test_large_windows_get_a_copy_with_border():
     assert kinds(s, "Y_border")[-1] == "vectorized"
 
 
-def test_channels_that_collide_in_the_cache_are_copied_a_few_at_a_time():
-    s = convolution((7, 7), 1024, 1024, groups=1024, pads=(1, 1, 1, 1))
+def test_channels_that_collide_in_the_cache_are_used_by_lines_or_copied():
+    """Columns a page apart share one set of the first cache, which half lines would not survive."""
+    x, w = placeholder("X", (1, 7, 7, 1024)), placeholder("W", (1024, 1, 3, 3))
+    y = convolve(x, w, groups=1024, pads=(1, 1, 1, 1))
+    decisions: list[Decision] = []
+    draft(func("f", [x, w], [y]), TARGET, constants=["W"], decisions=decisions)
+    point = decisions[-1].point
+    assert isinstance(point, ChannelPoint)
+    assert point.border == COPIED or point.vectors * point.lanes * 4 >= 64
+    copied = replace(point, border=COPIED, channels=64)
+    s = draft(func("f", [x, w], [y]), TARGET, constants=["W"], loops=copied)
     shared = s.loops("Y")[0]
     assert s.loops("Y_border")[0] == shared
     assert tir.int_value(s.loop(shared).extent) == 16
 
 
 def test_threads_share_channels_where_lines_are_few():
-    s = convolution((7, 7), 256, 256, groups=256, pads=(1, 1, 1, 1), threads=2)
+    s = convolution((7, 7), 1024, 1024, groups=1024, pads=(1, 1, 1, 1), threads=8)
     assert kinds(s, "Y")[0] == "parallel"
-    assert s.loop(s.loops("Y")[0]).var.name.startswith("o")
+    assert (tir.int_value(s.loop(s.loops("Y")[0]).extent) or 0) >= 8
 
 
 def test_pooling_keeps_its_results_in_registers():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.laid_out import HALO, NCHW
 from tilewright.model.stored import stored_program
 from tilewright.schedule import Schedule
 from tilewright.schedule.draft import draft
-from tilewright.schedule.recipes import lines
-from tilewright.schedule.recipes.sliding import Lines, puts_border, runs_along_lines
+from tilewright.schedule.recipes.recipe import Decision
+from tilewright.schedule.recipes.windows.line_space import LinePoint
+from tilewright.schedule.recipes.windows.sliding import Lines, puts_border, runs_along_lines
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
@@ -110,7 +113,7 @@ def test_data_without_a_border_are_copied_where_it_pays():
 
 
 def test_threads_share_channels():
-    s = depthwise(threads=2)
+    s = depthwise(28, channels=96, threads=2)
     assert tir.LoopKind.PARALLEL in kinds(s, "Y").values()
     assert around(s, "Y_border", "Y")
 
@@ -121,17 +124,19 @@ def test_an_unknown_batch(threads):
     assert sizes(s, "Y_border")[1:] == [32, 16, 18]
 
 
-def test_deep_windows_have_all_pictures_of_a_channel_copied(monkeypatch):
-    def made() -> Schedule:
-        x, w = placeholder("X", (1, 6, 10, 10, 4)), placeholder("W", (4, 1, 3, 3, 3))
-        y = convolve(x, w, pads=(1,) * 6, groups=4)
-        first = (Reorder((0, 4, 1, 2, 3)),)
-        program = stored_program(func("f", [x, w], [y]), {"X": first, "Y": first})
-        return draft(program, TARGET)
-
-    assert len(around(made(), "Y_border", "Y")) == 2
-    monkeypatch.setattr(lines, "_NEAR", 0.0)
-    assert len(around(made(), "Y_border", "Y")) == 4
+@pytest.mark.parametrize(("stacked", "loops"), [(1, 2), (0, 3)])
+def test_deep_windows_have_all_pictures_of_a_channel_copied_or_their_own(stacked, loops):
+    x, w = placeholder("X", (1, 6, 10, 10, 4)), placeholder("W", (4, 1, 3, 3, 3))
+    y = convolve(x, w, pads=(1,) * 6, groups=4)
+    first = (Reorder((0, 4, 1, 2, 3)),)
+    program = stored_program(func("f", [x, w], [y]), {"X": first, "Y": first})
+    decisions: list[Decision] = []
+    draft(program, TARGET, decisions=decisions)
+    drafted = decisions[-1].point
+    assert isinstance(drafted, LinePoint)
+    assert drafted.stacked == 1
+    s = draft(program, TARGET, loops=replace(drafted, stacked=stacked))
+    assert len(around(s, "Y_border", "Y")) == loops
 
 
 def window(block: str, y: Tensor, inputs: list[Tensor]) -> Lines | None:
