@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -27,6 +27,8 @@ from tilewright.target.costs import (
     AttentionCosts,
     ConvolutionCosts,
     CopyCosts,
+    InstructionCosts,
+    LoopCosts,
     TransformCosts,
     WindowCosts,
 )
@@ -44,6 +46,8 @@ PARTS: Final = {
     "convolutions": ConvolutionCosts,
     "windows": WindowCosts,
     "copies": CopyCosts,
+    "instructions": InstructionCosts,
+    "loops": LoopCosts,
 }
 
 NOMINAL, CALIBRATED, FITTED = "nominal", "calibrated", "fitted"
@@ -108,6 +112,8 @@ class MachineModel:
     convolutions: ConvolutionCosts = field(default_factory=ConvolutionCosts)
     windows: WindowCosts = field(default_factory=WindowCosts)
     copies: CopyCosts = field(default_factory=CopyCosts)
+    instructions: InstructionCosts = field(default_factory=InstructionCosts)
+    loops: LoopCosts = field(default_factory=LoopCosts)
 
     @property
     def memory(self) -> Level:
@@ -229,6 +235,17 @@ def nominal(target: Target) -> MachineModel:
         tile_cycles=24.0,
         barrier_cycles=15_000.0,
         spare_share=0.02,
+        instructions=_instructions(target),
+    )
+
+
+def _instructions(target: Target) -> InstructionCosts:
+    """Wide vectors pass through a divider in several turns."""
+    usual, turns = InstructionCosts(), target.vector_bytes / 32
+    return replace(
+        usual,
+        divide_cycles=usual.divide_cycles * turns,
+        root_cycles=usual.root_cycles * turns,
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOMINAL_THREADS",
     "PLANNED_THREADS",
+    "SHARES",
     "Context",
     "extent_of",
     "iter_loop",
@@ -47,6 +48,9 @@ equally busy; more iterations than that cost one thread time.
 PLANNED_THREADS = 2
 """Threads at most that the model of the machine divides the work by: it chooses register tiles,
 blocks and layouts, and what many threads prefer (small tiles) would slow few of them down."""
+
+SHARES = 4
+"""Iterations of a shared loop that each nominal thread is to find; see `NOMINAL_THREADS`."""
 
 P = TypeVar("P")
 

@@ -34,6 +34,31 @@ class Table(Generic[P]):
         rows = np.array([[getattr(p, name) for name in names] for p in points], np.int64)
         return cls(kind, {name: rows[:, k] for k, name in enumerate(names)})
 
+    @classmethod
+    def combined(cls, kind: type[P], *parts: Mapping[str, Sequence[int]]) -> Table[P]:
+        """Every combination of one row of each part; columns of a part belong together."""
+        counts = [len(next(iter(part.values()))) for part in parts]
+        places = [at.ravel() for at in np.indices(counts)]
+        return cls(
+            kind,
+            {
+                name: np.array(values, np.int64)[at]
+                for part, at in zip(parts, places, strict=True)
+                for name, values in part.items()
+            },
+        )
+
+    @classmethod
+    def joined(cls, tables: Sequence[Table[P]]) -> Table[P]:
+        """The rows of several tables of one kind."""
+        names = tables[0].columns
+        columns = {n: np.concatenate([t[n] for t in tables]) for n in names}
+        return cls(tables[0].kind, columns)
+
+    def where(self, keep: NDArray[np.bool_]) -> Table[P]:
+        """The rows for which something holds."""
+        return Table(self.kind, {name: column[keep] for name, column in self.columns.items()})
+
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
