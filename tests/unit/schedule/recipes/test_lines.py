@@ -110,7 +110,7 @@ def test_data_without_a_border_are_copied_where_it_pays():
 
 
 def test_threads_share_channels():
-    s = depthwise(threads=2)
+    s = depthwise(channels=256, threads=2)
     assert tir.LoopKind.PARALLEL in kinds(s, "Y").values()
     assert around(s, "Y_border", "Y")
 
