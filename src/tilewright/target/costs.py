@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 __all__ = [
     "AttentionCosts",
+    "ArithmeticCosts",
     "ContractionCosts",
     "ConvolutionCosts",
     "CopyCosts",
+    "LoopCosts",
     "TransformCosts",
     "WindowCosts",
 ]
@@ -158,3 +160,48 @@ class CopyCosts:
     """The same beyond it."""
     on_the_way: float = 0.7
     """Part of a conversion that is left if it happens while a result is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArithmeticCosts:
+    """Instructions on full vectors beside multiply-adds, and how far a core looks ahead."""
+
+    simple: float = 1.5
+    """Simple ones that start while one multiply-add could: adders have ports of their own."""
+    divide_cycles: float = 5.0
+    """Until another division of f32 starts."""
+    divide_latency: float = 12.0
+    root_cycles: float = 6.0
+    """Until another square root of f32 starts."""
+    root_latency: float = 18.0
+    shuffle_cycles: float = 1.0
+    """Until another shuffle of two vectors starts."""
+    fold_cycles: float = 7.0
+    """Halving the lanes that a fold joins: a shuffle, and an operation that waits for it."""
+    window: float = 160.0
+    """Instructions in flight: so many are looked at for one whose operands are there."""
+    code_bytes: float = 7.0
+    """Of an instruction on vectors, which comes from the second cache when a kernel begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCosts:
+    """Loops around vectors, and where their data lie."""
+
+    iteration_cycles: float = 1.0
+    """Counting and jumping back."""
+    entering_cycles: float = 4.0
+    """Beginning and leaving a loop whose length is always the same."""
+    digit_cycles: float = 12.0
+    """Telling a row and a place from the number of an iteration of fused loops: a division."""
+    element_cycles: float = 1.0
+    """An element that is put into a vector, or taken out of it, by itself."""
+    near_pages: float = 64.0
+    """Pages whose addresses are translated at once."""
+    page_cycles: float = 8.0
+    """Translating the address of another page."""
+    run_cycles: float = 4.0
+    """A run of lines that begins somewhere else beyond the second cache: prefetching by hardware
+    has to find it."""
+    streams: float = 8.0
+    """Streams side by side that prefetching by hardware follows."""

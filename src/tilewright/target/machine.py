@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tilewright.errors import Code, TargetError
 from tilewright.target.costs import (
+    ArithmeticCosts,
     AttentionCosts,
     ContractionCosts,
     ConvolutionCosts,
     CopyCosts,
+    LoopCosts,
     TransformCosts,
     WindowCosts,
 )
@@ -53,6 +55,8 @@ PARTS: Final = {
     "convolutions": ConvolutionCosts,
     "windows": WindowCosts,
     "copies": CopyCosts,
+    "arithmetic": ArithmeticCosts,
+    "loops": LoopCosts,
 }
 
 NOMINAL, CALIBRATED, FITTED = "nominal", "calibrated", "fitted"
@@ -120,6 +124,8 @@ class MachineModel:
     convolutions: ConvolutionCosts = field(default_factory=ConvolutionCosts)
     windows: WindowCosts = field(default_factory=WindowCosts)
     copies: CopyCosts = field(default_factory=CopyCosts)
+    arithmetic: ArithmeticCosts = field(default_factory=ArithmeticCosts)
+    loops: LoopCosts = field(default_factory=LoopCosts)
 
     @property
     def memory(self) -> Level:
@@ -301,6 +307,17 @@ def nominal(target: Target) -> MachineModel:
         spare_share=0.02,
         vectors=vector_rates(target),
         instructions=instruction_rates(target),
+        arithmetic=_arithmetic(target),
+    )
+
+
+def _arithmetic(target: Target) -> ArithmeticCosts:
+    """Wide vectors pass through a divider in several turns."""
+    usual, turns = ArithmeticCosts(), target.vector_bytes / 32
+    return replace(
+        usual,
+        divide_cycles=usual.divide_cycles * turns,
+        root_cycles=usual.root_cycles * turns,
     )
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from tilewright.dtypes import index
 from tilewright.schedule.primitives.split import is_multiple
+from tilewright.schedule.recipes.streams import moved, vector_cycles
+from tilewright.schedule.recipes.work import extent_or_assumed, work_in
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.functions import is_function
 from tilewright.tensor.visit import free_vars, walk
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOMINAL_THREADS",
     "PLANNED_THREADS",
+    "SHARES",
     "Context",
     "extent_of",
     "iter_loop",
@@ -47,6 +51,9 @@ equally busy; more iterations than that cost one thread time.
 PLANNED_THREADS = 2
 """Threads at most that the model of the machine divides the work by: it chooses register tiles,
 blocks and layouts, and what many threads prefer (small tiles) would slow few of them down."""
+
+SHARES = 4
+"""Iterations of a shared loop that each nominal thread is to find; see `NOMINAL_THREADS`."""
 
 P = TypeVar("P")
 
@@ -109,13 +116,14 @@ def iter_loop(context: Context, block: str, position: int) -> str:
 
 
 def work_of(context: Context, block: str) -> float:
-    """Predicted cycles of a vectorised block: operations over lanes; a symbolic size is large."""
+    """Predicted cycles of a block with vectors along its result, on one thread."""
     node = context.schedule.block(block)
-    extents = [tir.int_value(it.extent) for it in node.iters]
-    points = prod(1024 if e is None else e for e in extents)
-    heavy = sum(25 for part in walk(node.body) if is_function(part))
-    light = sum(1 for part in walk(node.body) if isinstance(part, tir.Binary | tir.Load))
-    return points * (heavy + light) / lanes_of(context, block) / 2
+    along = [it.var for it in node.iters if it.kind is tir.IterKind.SPATIAL] or [node.iters[-1].var]
+    work = work_in(node, along[-1], context.target)
+    vectors = prod(extent_or_assumed(it.extent) for it in node.iters) / work.lanes
+    machine, alone = context.target.machine, np.zeros(1, np.int64)
+    cycles = vectors * vector_cycles(work, machine, np.ones(1))
+    return float(moved(machine, cycles, work.read_bytes + work.written_bytes, alone)[0])
 
 
 def parallelize(context: Context, loop: str, cycles: float) -> None:

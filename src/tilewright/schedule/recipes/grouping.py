@@ -6,17 +6,17 @@ blocks that share their leading dimensions (softmax, norms), or a single block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, prod
 
 from tilewright.dtypes import index
 from tilewright.errors import UserError
 from tilewright.schedule.footprints import terms
 from tilewright.schedule.handles import names_of
+from tilewright.schedule.recipes.access_order import across_lines
 from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.digits import result_digits
 from tilewright.schedule.recipes.contraction.phases import phases_of
-from tilewright.schedule.recipes.elementwise import across_lines
+from tilewright.schedule.recipes.group import Group
 from tilewright.schedule.recipes.reduction import runs_along
 from tilewright.schedule.recipes.windows.channel_shape import wants_border
 from tilewright.schedule.recipes.windows.sliding import puts_border
@@ -34,21 +34,6 @@ _REPEATED = 4
 # Nodes of an index beyond which nothing is written into it, since places of places grow without
 # end; and of integer arithmetic, which is free otherwise, beyond which it is not done twice.
 _LARGE = 256
-
-
-@dataclass(frozen=True)
-class Group:
-    """Blocks that one recipe schedules; `shared` counts the leading dimensions of a row group."""
-
-    kind: Kind
-    blocks: tuple[str, ...]
-    epilogue: str | None = None
-    shared: int = 0
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        """All its blocks in program order."""
-        return self.blocks if self.epilogue is None else (*self.blocks, self.epilogue)
 
 
 def inline_producers(schedule: Schedule, done: frozenset[str] = frozenset()) -> None:

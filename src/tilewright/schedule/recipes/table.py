@@ -40,9 +40,28 @@ class Table(Generic[P]):
     @classmethod
     def every(cls, kind: type[P], values: Mapping[str, Sequence[int]]) -> Table[P]:
         """Every combination of the values of each column."""
-        places = np.indices([len(v) for v in values.values()])
-        pairs = zip(values.items(), places, strict=True)
-        return cls(kind, {name: np.array(v, np.int64)[at.ravel()] for (name, v), at in pairs})
+        return cls.combined(kind, *({name: column} for name, column in values.items()))
+
+    @classmethod
+    def combined(cls, kind: type[P], *parts: Mapping[str, Sequence[int]]) -> Table[P]:
+        """Every combination of one row of each part; columns of a part belong together."""
+        counts = [len(next(iter(part.values()))) for part in parts]
+        places = [at.ravel() for at in np.indices(counts)]
+        return cls(
+            kind,
+            {
+                name: np.array(values, np.int64)[at]
+                for part, at in zip(parts, places, strict=True)
+                for name, values in part.items()
+            },
+        )
+
+    @classmethod
+    def joined(cls, tables: Sequence[Table[P]]) -> Table[P]:
+        """The rows of several tables of one kind."""
+        names = tables[0].columns
+        columns = {n: np.concatenate([t[n] for t in tables]) for n in names}
+        return cls(tables[0].kind, columns)
 
     def times(self, other: Table[P]) -> Table[P]:
         """Every row with every row of a table of other columns."""
@@ -52,7 +71,7 @@ class Table(Generic[P]):
         return Table(self.kind, columns)
 
     def where(self, keep: NDArray[np.bool_]) -> Table[P]:
-        """The rows that are kept."""
+        """The rows for which something holds."""
         return Table(self.kind, {name: column[keep] for name, column in self.columns.items()})
 
     def __len__(self) -> int:
