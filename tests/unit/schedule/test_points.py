@@ -9,7 +9,7 @@ from tilewright.pipeline import Pipeline
 from tilewright.schedule import Schedule
 from tilewright.schedule.points import data_of, decision_data, decision_text
 from tilewright.schedule.recipes.recipe import Decision
-from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.recipes.scattered import ScatteredPoint
 from tilewright.schedule.source import Workload
 from tilewright.target import Target
 from tilewright.tensor import library
@@ -21,14 +21,14 @@ class Sums:
     """A recipe whose cycles are ten for each sum."""
 
     name = "sums"
-    point = WindowPlan
+    point = ScatteredPoint
 
     def cycles(self, shape, machine, table):
         del shape, machine
-        return np.asarray(10.0 * table["sums"])
+        return np.asarray(10.0 * table["vectors"])
 
 
-DECISION = Decision(Sums(), ("acc", "C"), (3, 4), WindowPlan(123))
+DECISION = Decision(Sums(), ("acc", "C"), (3, 4), ScatteredPoint(123))
 
 
 class Decided:
@@ -50,13 +50,13 @@ def test_decisions_say_recipe_shape_point_and_cycles():
     assert decision_text(DECISION, HOST.machine).splitlines() == [
         "acc, C: sums, 1,230 cycles predicted",
         "  (3, 4)",
-        "  WindowPlan(sums=123)",
+        "  ScatteredPoint(vectors=123)",
     ]
     assert decision_data(DECISION, HOST.machine) == {
         "blocks": ["acc", "C"],
         "recipe": "sums",
         "shape": "(3, 4)",
-        "point": ["window_plan.WindowPlan", {"sums": 123}],
+        "point": ["scattered.ScatteredPoint", {"vectors": 123}],
         "cycles": 1230.0,
     }
 
@@ -67,7 +67,9 @@ def test_the_report_of_a_kernel_has_its_decisions():
     assert path.report.decisions == (DECISION,)
 
 
-@pytest.mark.parametrize("wrong", [3, WindowPlan, HOST.machine], ids=["number", "class", "other"])
+@pytest.mark.parametrize(
+    "wrong", [3, ScatteredPoint, HOST.machine], ids=["number", "class", "other"]
+)
 def test_only_points_of_recipes_are_data(wrong):
     with pytest.raises(TypeError, match="no point of a recipe"):
         data_of(wrong)

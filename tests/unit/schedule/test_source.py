@@ -21,7 +21,7 @@ from tilewright.runtime.cache import Cache, default_caches
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.window_plan import WindowPlan
+from tilewright.schedule.recipes.scattered import ScatteredPoint
 from tilewright.schedule.source import (
     DRAFT,
     POINTS_FORMAT,
@@ -107,7 +107,7 @@ POINT = ContractionPoint(6, 2, 8, 3, 16, 0)
 
 
 def test_points_go_to_json_and_back():
-    points = Points({"C": POINT, "pool": WindowPlan(3)})
+    points = Points({"C": POINT, "pool": ScatteredPoint(3)})
     assert Points.from_json(points.to_json()) == points
     assert points.digest != Points({"C": replace(POINT, tile_rows=4)}).digest
     assert source_of(points) is points
