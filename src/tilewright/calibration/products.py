@@ -89,7 +89,14 @@ def _kernel(
     Its right operand is as it is, or constant, or packed by whoever calls.
     """
     program = matmul(*shape)
-    point = ContractionPoint(*tile, target.lanes(4), block, cut or shape[2], parallel=0)
+    point = ContractionPoint(
+        tile_rows=tile[0],
+        tile_vectors=tile[1],
+        lanes=target.lanes(4),
+        row_tiles_per_block=block,
+        reduce_per_block=cut or shape[2],
+        parallel=0,
+    )
     constants = {} if right is None else {"B": right}
     trace = draft(program, target, 1, ["B"] if packed else [*constants], point).trace
     return build(program, target, 1, trace, constants)

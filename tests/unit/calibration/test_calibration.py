@@ -24,6 +24,7 @@ from tilewright.target.machine import CALIBRATED, nominal
 
 TARGET = Target.named("znver4")
 CYCLE = 0.25e-9
+ARITHMETIC = [v.name for v in nominal(TARGET).vectors + nominal(TARGET).instructions]
 RATES = {"L1": 128, "L2": 41, "L3": 8.4, "DRAM": 3}
 
 
@@ -272,6 +273,12 @@ print(model.source, model.fma_per_cycle > 0)
     model = kept.load(Target.host(), tmp_path)
     assert model is not None
     assert model.source == CALIBRATED
+    missing = set(measured(0, noisy=False).measured) - set(model.measured)
+    # What this machine does not have, and what its streams are too slow to tell.
+    own = {f"{name}.{figure}" for name in ARITHMETIC for figure in ("per_cycle", "latency")}
+    beyond = {f"{level}.exposed" for level in RATES}
+    alone = {"barrier_cycles"} if Target.host().cores == 1 else set()
+    assert missing <= own | beyond | alone
 
 
 def test_the_environment_says_which_model(tmp_path, monkeypatch):
