@@ -37,7 +37,7 @@ _LEAST_TILE: Final = 16.0
 misses of a tile. With the 2 cycles that it takes on Zen 4 tiles became small, and MobileNet 6 %
 slower."""
 
-_HINDERED: Final = 0.6
+_HINDERED: Final = 0.5
 """Of what one core reads alone: cores that read more each do not get in each other's way. Between
 the two, neighbours on a shared machine make more of a difference."""
 

@@ -52,7 +52,7 @@ def true_seconds(target=TARGET):
         "panels from L3": 9_000.0 + 0.74 * 16384 / 8.4,
         "panels from DRAM": 9_000.0 + 0.97 * 16384 / 3,
         "rows from L1": 4_000.0,
-        "rows from L2": 4_000.0 + 0.5 * 24 * 64 * 4 / 41,
+        "rows from L2": 4_000.0 + 0.5 * 72 * 48 * 4 / 41,
         "fetched near": 0.5,
         "fetched far": 0.5 + 0.52 / 8.4,
         "sums once": 600_000.0,
