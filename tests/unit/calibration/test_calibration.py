@@ -281,6 +281,14 @@ print(model.source, model.fma_per_cycle > 0)
     assert missing <= own | beyond | alone
 
 
+def test_a_process_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "MOST_SECONDS", 0.1)
+    model = measured(0, noisy=False)
+    monkeypatch.setattr(module, "measured_model", lambda _: model)
+    with kept.alone(TARGET, tmp_path):
+        assert calibrated(TARGET, tmp_path).machine == model
+
+
 def test_the_environment_says_which_model(tmp_path, monkeypatch):
     host = Target.host()
     model = replace(nominal(host), ghz=1.25)
