@@ -98,7 +98,8 @@ def _levels(m: _Machine) -> Iterator[Figure]:
     for level in m.base.levels:
         alone = m.read(level.name)
         yield f"{level.name}.read", alone
-        each = 1 / m.cycles[f"{level.name} all"] / threads if threads > 1 else alone
+        every = m.cycles.get(f"{level.name} all")
+        each = alone if every is None else 1 / every / threads
         yield f"{level.name}.read_all", each if each < _HINDERED * alone else alone
 
 

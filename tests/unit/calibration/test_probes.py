@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
+from tilewright.calibration import streams
 from tilewright.calibration.products import panel_tile, refilled, streamed, updated
 from tilewright.calibration.streams import Memory
 from tilewright.target import Target, names
@@ -33,6 +35,15 @@ def test_memory_is_aligned_and_near_memory_is_apart():
     assert memory.near(4096).ctypes.data == near.ctypes.data
     first = memory.bytes.ctypes.data
     assert not first <= near.ctypes.data < first + (1 << 20)
+
+
+def test_many_cores_do_not_need_much_memory(monkeypatch):
+    monkeypatch.setattr(streams, "usable_cpus", lambda: 256)
+    target = replace(Target.host(), cores=256)
+    memory = streams.Memory(64 << 20)
+    probes = dict(streams.streams(target, memory))
+    assert {"L1 one", "L1 all", "DRAM one", "DRAM all"} <= probes.keys()
+    assert probes["DRAM all"].units <= len(memory.bytes) // 4
 
 
 @pytest.mark.parametrize("name", names()[1:])
