@@ -37,7 +37,7 @@ _LEAST_TILE: Final = 16.0
 misses of a tile. With the 2 cycles that it takes on Zen 4 tiles became small, and MobileNet 6 %
 slower."""
 
-_HINDERED: Final = 0.6
+_HINDERED: Final = 0.5
 """Of what one core reads alone: cores that read more each do not get in each other's way. Between
 the two, neighbours on a shared machine make more of a difference."""
 
@@ -98,7 +98,8 @@ def _levels(m: _Machine) -> Iterator[Figure]:
     for level in m.base.levels:
         alone = m.read(level.name)
         yield f"{level.name}.read", alone
-        each = 1 / m.cycles[f"{level.name} all"] / threads if threads > 1 else alone
+        every = m.cycles.get(f"{level.name} all")
+        each = alone if every is None else 1 / every / threads
         yield f"{level.name}.read_all", each if each < _HINDERED * alone else alone
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from tilewright.target import MachineModel, Target
 __all__ = ["alone", "load", "path_of", "store"]
 
 FORMAT: Final = 3
+MOST_SECONDS: Final = 20.0
+"""To wait for another process that calibrates."""
 
 
 def path_of(target: Target, folder: Path | None = None) -> Path:
@@ -35,7 +38,10 @@ def path_of(target: Target, folder: Path | None = None) -> Path:
 
 @contextmanager
 def alone(target: Target, folder: Path | None = None) -> Iterator[None]:
-    """While no other process is here; at once where the folder cannot be written."""
+    """While no other process is here; at once where the folder cannot be written.
+
+    A process that takes too long (it may have been stopped) is not waited for any longer.
+    """
     place = path_of(target, folder).parent
     try:
         make_folder(place)
@@ -44,10 +50,20 @@ def alone(target: Target, folder: Path | None = None) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        end = time.monotonic() + MOST_SECONDS
+        while not _locked(descriptor) and time.monotonic() < end:
+            time.sleep(0.02)
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def load(target: Target, folder: Path | None = None) -> MachineModel | None:

@@ -41,6 +41,8 @@ CONFLICT_FREE: Final = 64
 _FEW, _MANY = 8, 512
 """Register tiles of a product: as few as stay near, and as many as make a call cheap."""
 
+_REFILLED: Final = 6
+"""Register tiles, one below another."""
 _FETCHED_STEPS: Final = 512
 _PANELS: Final = 8
 """That follow each other in a stream."""
@@ -89,7 +91,14 @@ def _kernel(
     Its right operand is as it is, or constant, or packed by whoever calls.
     """
     program = matmul(*shape)
-    point = ContractionPoint(*tile, target.lanes(4), block, cut or shape[2], parallel=0)
+    point = ContractionPoint(
+        tile_rows=tile[0],
+        tile_vectors=tile[1],
+        lanes=target.lanes(4),
+        row_tiles_per_block=block,
+        reduce_per_block=cut or shape[2],
+        parallel=0,
+    )
     constants = {} if right is None else {"B": right}
     trace = draft(program, target, 1, ["B"] if packed else [*constants], point).trace
     return build(program, target, 1, trace, constants)
@@ -174,25 +183,25 @@ def _between(
 
 
 def refilled(target: Target) -> tuple[int, int, int]:
-    """Rows, columns and steps of a product of two tiles, of which the first cache holds two."""
-    rows, vectors = panel_tile(target)
-    columns = vectors * target.lanes(4)
-    steps = target.cache(1).size_bytes // 2 // (4 * (columns + 2 * rows))
-    return 2 * rows, columns, max(16, steps // 16 * 16)
+    """Rows, columns and steps of a product of some narrow tiles that the first cache holds."""
+    rows, columns = _REFILLED * panel_tile(target)[0], target.lanes(4)
+    steps = 5 * target.cache(1).size_bytes // 8 // (4 * (columns + rows))
+    return rows, columns, max(16, steps // 16 * 16)
 
 
 def _refills(target: Target) -> Iterator[tuple[str, Probe]]:
-    """Tiles whose rows come from the second cache, or from the first; a unit is a call."""
+    """Tiles whose rows come from the second cache, or from the first; a unit is a call.
+
+    They are narrow, so that what their rows take is a good part of the time.
+    """
     shape = rows, columns, steps = refilled(target)
-    kernel = _kernel(target, shape, panel_tile(target), 2)
+    kernel = _kernel(target, shape, (panel_tile(target)[0], 1), _REFILLED)
     right, result = np.ones((steps, columns), np.float32), np.empty((rows, columns), np.float32)
     many = max(2, target.cache(2).share_bytes // 4 // (4 * rows * steps))
     blocks = list(np.ones((many, rows, steps), np.float32))
     for level, used in (("L1", blocks[:1]), ("L2", blocks)):
-        yield (
-            f"rows from {level}",
-            Probe(partial(rotating, kernel, cycle(used), (right, result)), 1),
-        )
+        run = partial(rotating, kernel, cycle(used), (right, result))
+        yield f"rows from {level}", Probe(run, 1, turns=2 * TURNS)
 
 
 def fetched_bytes(target: Target) -> dict[str, int]:

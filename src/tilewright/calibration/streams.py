@@ -88,8 +88,10 @@ def streams(target: Target, memory: Memory) -> Iterator[tuple[str, Probe]]:
     every = threads_of(target)
     walks, counts = {}, {"one": 1, **({"all": every} if every > 1 else {})}
     for number, level in enumerate(nominal(target).levels, 1):
-        for who in counts:
-            walks[f"{level.name} {who}"] = _walk(target, level, number)
+        for who, threads in counts.items():
+            walk = _walk(target, level, number, len(memory.bytes) // 4 // threads)
+            if threads * walk.span <= 2 * _MOST_BYTES:
+                walks[f"{level.name} {who}"] = walk
     symbols = {name: name.replace(" ", "_") for name in walks}
     code = compile_walks(target, {symbols[name]: walk for name, walk in walks.items()})
     for name, walk in walks.items():
@@ -124,13 +126,14 @@ def _share(target: Target, number: int) -> int:
     return max(min(half, _MOST_NEAR), 2 * caches[number - 2].share_bytes) if number > 1 else half
 
 
-def _walk(target: Target, level: Level, number: int) -> Walk:
+def _walk(target: Target, level: Level, number: int, most_bytes: int) -> Walk:
+    """A walk of a thread through its part of a cache, or through so many bytes at most beyond."""
     step = UNROLL * target.vector_bytes
     wanted = CALL_CYCLES * level.read
     if level.size_bytes:
         size = _share(target, number)
         repeats = max(1, round(wanted / size))
     else:
-        size, repeats = int(wanted), 1
+        size, repeats = int(min(wanted, most_bytes)), 1
     size = size // step * step
     return Walk(size, math.ceil((size + _GAP_BYTES) / step) * step, repeats)

@@ -45,6 +45,7 @@ class _Assembly:
 
 _TENSOR: Final = {
     "x86.avx2.dot2": _Assembly("vpmaddwd $2, $2, $1\nvpaddd $1, $0, $0", "x", 32, 1),
+    "x86.avx2.dot2_i16": _Assembly("vpmaddubsw $2, $2, $1\nvpaddw $1, $0, $0", "x", 32, 1),
     "x86.avx2.dot4": _Assembly(
         "vpmaddwd $3, $3, $1\nvpmaddwd $3, $3, $2\nvphaddd $2, $1, $1\n"
         "vpermd $1, $3, $1\nvpaddd $1, $0, $0",

@@ -1,7 +1,7 @@
 """Machines known by name: instruction-set levels and processors, as rows of a table.
 
 The figures of a core are nominal and to first order: how wide it is, not what it sustains, which is
-measured (`tilewright.llvm.calibrate`). A processor that is not listed takes the row of the same
+measured (`tilewright.calibration`). A processor that is not listed takes the row of the same
 vendor whose features fit best (`closest`): a new generation resembles the last one more than it
 resembles its instruction-set level, whose figures are deliberately modest.
 

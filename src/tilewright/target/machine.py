@@ -106,7 +106,8 @@ class MachineModel:
     tile_cycles: float
     """To start and leave the loop of a register tile: a mispredicted branch, addresses."""
     barrier_cycles: float
-    """Work of one thread from which on waking others pays."""
+    """Work of one thread from which on waking others pays: threads meet twice, and read what
+    another one has written."""
     step_cycles: float
     """To call a kernel: what a step of a model costs beside its work, on one thread."""
     spare_share: float

@@ -101,6 +101,8 @@ class TensorInstruction:
 INSTRUCTIONS: Final = {
     "x86.avx2.dot2": TensorInstruction("x86_64", "avx2", (1, 8, 2), 32, 1.5, 1),
     "x86.avx2.dot4": TensorInstruction("x86_64", "avx2", (1, 8, 4), 32, 4.0, 1),
+    # Pairs of products of u8 and i8, added with saturation to i16 (VPMADDUBSW).
+    "x86.avx2.dot2_i16": TensorInstruction("x86_64", "avx2", (1, 16, 2), 32, 1.5, 1),
     "x86.avxvnni.dot4": TensorInstruction("x86_64", "avxvnni", (1, 8, 4), 32, latency=5),
     "x86.avx512vnni.dot4": TensorInstruction("x86_64", "avx512vnni", (1, 16, 4), 64, latency=5),
     "x86.avx512bf16.dot2": TensorInstruction("x86_64", "avx512bf16", (1, 16, 2), 64, 2.0, 6),
