@@ -137,6 +137,38 @@ def test_points_can_be_followed(name: str, form: str, w: Windows, threads: int, 
         assert made.remarks == []
 
 
+@examples(10)
+@given(
+    space=st.tuples(st.integers(1, 19), st.integers(1, 19)),
+    channels=st.sampled_from((1, 8, 24)),
+    threads=st.sampled_from([1, 2]),
+    data=st.data(),
+)
+def test_points_serve_images_of_all_sizes(
+    space: tuple[int, int], channels: int, threads: int, data: st.DataObject
+):
+    w, target = Windows(space, (3, 3), (1, 1), (1, 1), (1,) * 4), Target.host()
+    rng = np.random.default_rng(4)
+    x = rng.integers(-9, 9, (1, *space, channels)).astype(np.float32)
+    weights = rng.integers(-9, 9, (channels, 1, 3, 3)).astype(np.float32)
+    inputs = [
+        placeholder("X", (1, size("h"), size("w"), channels)),
+        placeholder("W", weights.shape),
+    ]
+    program = func("f", inputs, [convolve(*inputs, *w.geometry, channels)])
+    decisions: list[Decision] = []
+    draft(program, target, threads, ["W"], decisions=decisions)
+    found = [d for d in decisions if isinstance(d.point, ChannelPoint)]
+    assume(found)
+    table = found[-1].recipe.space(found[-1].shape, target)
+    for point in drawn(data, table, 2):
+        points = dict.fromkeys(found[-1].blocks, point)
+        s = draft(program, target, threads, ["W"], points=points)
+        assert s.remarks == []
+        made = tw.build(program, threads=threads, trace=s.trace, constants={"W": weights})
+        np.testing.assert_array_equal(made(x), convolved(x, weights, w, channels))
+
+
 def test_costs_of_many_points_take_no_time():
     move = Move.of(3, 1, 1)
     shape = ChannelShape((1,), 56, 56, 1024, move, move, (3, 3), 58 * 58, 4, 8, has_border=True)

@@ -135,7 +135,7 @@ class WindowCosts:
     """An iteration of a loop over a window: its counter and its addresses."""
     tile_cycles: float = 2.0
     """Beginning a tile of sums: addresses, start values."""
-    line_cycles: float = 6.0
+    line_cycles: float = 4.0
     """Beginning and ending a line, or a part of it up to a border."""
     copied_cycles: float = 0.5
     """Copying a vector, beside its store."""

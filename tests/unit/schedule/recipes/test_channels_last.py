@@ -12,8 +12,9 @@ from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.schedule.recipes.recipe import Decision
+from tilewright.schedule.recipes.table import Table
 from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
-from tilewright.schedule.recipes.windows.ways import COPIED
+from tilewright.schedule.recipes.windows.ways import ASKED, COPIED, SERIAL
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, contraction, hidden_group, kind_of
@@ -123,17 +124,32 @@ def test_large_windows_get_a_copy_with_border():
     assert kinds(s, "Y_border")[-1] == "vectorized"
 
 
-def test_channels_that_collide_in_the_cache_are_used_by_lines_or_copied():
-    """Columns a page apart share one set of the first cache, which half lines would not survive."""
-    x, w = placeholder("X", (1, 7, 7, 1024)), placeholder("W", (1024, 1, 3, 3))
-    y = convolve(x, w, groups=1024, pads=(1, 1, 1, 1))
+def decided(channels: int) -> tuple[tir.Func, Decision]:
+    x, w = placeholder("X", (1, 7, 7, channels)), placeholder("W", (channels, 1, 3, 3))
+    program = func("f", [x, w], [convolve(x, w, groups=channels, pads=(1, 1, 1, 1))])
     decisions: list[Decision] = []
-    draft(func("f", [x, w], [y]), TARGET, constants=["W"], decisions=decisions)
-    point = decisions[-1].point
-    assert isinstance(point, ChannelPoint)
-    assert point.border == COPIED or point.vectors * point.lanes * 4 >= 64
-    copied = replace(point, border=COPIED, channels=64)
-    s = draft(func("f", [x, w], [y]), TARGET, constants=["W"], loops=copied)
+    draft(program, TARGET, constants=["W"], decisions=decisions)
+    return program, decisions[-1]
+
+
+def test_columns_that_collide_in_the_cache_cost_more_unless_they_are_copied():
+    """Columns a page apart share one set of the first cache, which half lines do not survive."""
+
+    def per_channel(channels: int, border: int) -> float:
+        _, decision = decided(channels)
+        point = ChannelPoint(1, 6, 1, 8, 2, border, 16, SERIAL)
+        table = Table.of([point])
+        return decision.recipe.cycles(decision.shape, TARGET.machine, table)[0] / channels
+
+    assert per_channel(1024, ASKED) > 1.2 * per_channel(1040, ASKED)
+    assert per_channel(1024, COPIED) < 1.01 * per_channel(1040, COPIED)
+
+
+def test_channels_are_copied_a_few_at_a_time():
+    program, decision = decided(1024)
+    assert isinstance(decision.point, ChannelPoint)
+    copied = replace(decision.point, border=COPIED, channels=64)
+    s = draft(program, TARGET, constants=["W"], loops=copied)
     shared = s.loops("Y")[0]
     assert s.loops("Y_border")[0] == shared
     assert tir.int_value(s.loop(shared).extent) == 16

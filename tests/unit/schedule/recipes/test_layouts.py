@@ -121,7 +121,9 @@ def test_a_fold_without_an_epilogue_stays_in_registers_below_a_border():
 def test_windows_over_rows_walk_through_blocks_of_the_result_line_by_line():
     s = convolution(z=blocked(8), groups=32)
     first = [loop for loop in s.loops("Y") if tir.int_value(s.loop(loop).extent) != 1][:2]
-    assert [tir.int_value(s.loop(loop).extent) for loop in first] == [14, 4]
+    lines, blocks = (tir.int_value(s.loop(loop).extent) for loop in first)
+    assert blocks == 4
+    assert lines in (7, 14)  # one or two at a time
 
 
 def test_weights_of_a_window_lie_in_the_blocks_of_its_channels():

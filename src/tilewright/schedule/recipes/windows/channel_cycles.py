@@ -30,7 +30,6 @@ from tilewright.schedule.recipes.windows.ways import (
     APART,
     ASKED,
     COPIED,
-    CUT,
     FUSED,
     SERIAL,
     unrolled_taps,
@@ -101,7 +100,8 @@ def _tiles(
     own = np.where(shares_columns(shape, table), shape.along.touched(columns), every)
     weights = shape.taps * vectors if shape.is_weighted else 0.0
     turns = shape.taps / unrolled_taps(shape.walks, table["unrolled"])
-    turns = turns + np.where((table["border"] == ASKED) & (counts.code > CUT), shape.taps, 0)
+    is_cut = shape.is_cut(table["lines"], table["columns"], table["vectors"])
+    turns = turns + np.where((table["border"] == ASKED) & ~is_cut, shape.taps, 0)
     tile = Tile(counts.sums, shape.taps, rows * own * vectors + weights, 0.0, counts.sums, turns)
     each = tile_cycles(machine, tile) + _conflicts(shape, machine, table)
     number = counts.outer * counts.line_tiles * counts.column_tiles * counts.steps

@@ -19,6 +19,7 @@ from tilewright.schedule.recipes.windows.ways import (
     APART,
     ASKED,
     COPIED,
+    CUT,
     FUSED,
     STRAIGHT,
     shared_ways,
@@ -84,6 +85,12 @@ class ChannelShape:
     def copies(self, lines: Column, columns: Column) -> Column:
         """Copies of the code of a tile if the border is asked for: its tiles have their own."""
         return self.across.pieces(self.lines, lines) * self.along.pieces(self.columns, columns)
+
+    def is_cut(self, lines: Column, columns: Column, vectors: Column) -> NDArray[np.bool_]:
+        """Whether lowering cuts loops at the border, so that no tile asks where it is."""
+        cuts = self.across.cuts(self.lines, lines) * self.along.cuts(self.columns, columns)
+        each = lines * columns * vectors * (self.taps + 2)
+        return np.asarray(each * cuts <= CUT)
 
 
 @dataclass(frozen=True)

@@ -90,9 +90,13 @@ class _Counts:
 
 
 def _across_lines(machine: MachineModel, shape: LineShape, table: Table[LinePoint]) -> Costs:
-    """Lines of the cache that a vector which begins anywhere takes."""
-    longest = (table["lanes"] - 1) * shape.element_bytes
-    return 1.0 + longest / machine.levels[0].line_bytes
+    """How much longer it takes to access a vector that begins anywhere: some lie in two lines.
+
+    A port that is narrower than a vector takes several turns, of which one crosses the border.
+    """
+    turns = max(1.0, machine.element_loads / machine.vector_loads)
+    longest = table["lanes"] * shape.element_bytes / turns - shape.element_bytes
+    return 1.0 + np.maximum(0.0, longest) / machine.levels[0].line_bytes
 
 
 def _tiles(

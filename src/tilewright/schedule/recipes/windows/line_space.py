@@ -30,6 +30,9 @@ __all__ = ["LinePoint", "LineShape", "line_space", "shares_lines"]
 # Lines of a result that one copy may be for: all, and these parts of them.
 _PARTS = (2, 3, 4, 6, 8, 12, 16)
 
+# Registers for what arrives while all weights of a window wait in others.
+_ARRIVING = 2
+
 
 @dataclass(frozen=True)
 class LineShape:
@@ -159,7 +162,8 @@ def _fits(shape: LineShape, table: Table[LinePoint], registers: int) -> NDArray[
     data = np.where(shares_lines(shape, table), lines * vectors, 1)
     # Weights of a window in one piece wait in registers for all sums; in a loop they take turns.
     inner = prod(shape.walks[len(shape.walks) - shape.across_walks :])
-    ahead = np.where(unrolled_taps(shape.walks, table["unrolled"]) > inner, shape.taps, 1)
+    is_one_piece = unrolled_taps(shape.walks, table["unrolled"]) > inner
+    ahead = np.where(is_one_piece, shape.taps + _ARRIVING, 1)
     fed = sums + data + np.where(shape.is_weighted, ahead, 0) <= registers
     straight = sums * unrolled_taps(shape.walks, table["unrolled"])
     is_least = (sums == 1) & (table["unrolled"] == 0)

@@ -45,6 +45,10 @@ class Move:
 
     def pieces(self, extent: int, tile: Column) -> Column:
         """Tiles that differ by how their windows lie at the two ends of so many places."""
-        tiles = -(-extent // tile)
+        return np.minimum(-(-extent // tile), self.cuts(extent, tile))
+
+    def cuts(self, extent: int, tile: Column) -> Column:
+        """The same as lowering counts them ahead: each for tiles of both sizes, some are empty."""
         at_end = -(-((self.reach - 1) // 2) // (tile * self.step))
-        return np.asarray(np.minimum(tiles, 1 + 2 * at_end + (extent % tiles != 0)))
+        sizes = 1 + (extent % -(-extent // tile) != 0)
+        return np.asarray((1 + 2 * at_end) * sizes)

@@ -30,9 +30,10 @@ SERIAL, OUTERMOST, FUSED = range(3)
 STRAIGHT = 600
 """Multiply-adds at most in one piece of code: what is longer takes LLVM seconds to compile."""
 
-CUT = 1024
-"""Multiply-adds in all copies of a piece of code up to which lowering cuts it at a border; beyond,
-each element of a window asks whether it lies inside (`lower/cut_loops.py`)."""
+CUT = 600
+"""Statements in all copies of a tile up to which lowering cuts loops at a border; beyond, elements
+of a window ask whether they lie inside. Lowering stops at 1024 (`lower/cut_loops.py`), and counts
+pieces that turn out to be empty."""
 
 
 def shared_ways(threads: int) -> list[int]:
