@@ -46,7 +46,7 @@ _MOST_CUTS = 1 << 14
 _DRAFTED_CUTS = 6
 _BLOCK_COUNTS = (*range(1, 17), *(b * n for b in (4, 8, 16, 32, 64) for n in (5, 6, 7, 8)))
 
-_STEPS_AT_ONCE = (1, 2, 3, 4, 5, 6, 8)
+_STEPS_AT_ONCE = (1, 2, 3, 4, 5, 6)
 _STREAMS = (1, 2, 4)
 
 _MOST_STEPS = 12
