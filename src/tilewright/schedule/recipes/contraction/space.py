@@ -94,8 +94,8 @@ class ContractionShape:
     """Columns in one piece where the right operand is not copied; 0 for all."""
     right_pitch_bytes: int = 0
     """How far steps of the reduction are apart in the right operand; 0: side by side or unknown."""
-    right_is_strided: bool = False
-    """Whether neighbouring columns of the right operand do not lie side by side."""
+    column_pitch_bytes: int = 0
+    """How far columns of the right operand are apart; 0 if they lie side by side."""
     group_bytes: int = 0
     """Bytes of one group in a line of the left operand that holds others, too; 0 if none does."""
 
@@ -156,7 +156,11 @@ def contraction_points(shape: ContractionShape, target: Target) -> Space[Contrac
         *_rest_axes(shape),
         _sharing(shape),
     ]
-    return Space(ContractionPoint, tuple(axes), lambda c: _can_follow(shape, c))
+    return Space(
+        ContractionPoint,
+        tuple(axes),
+        lambda c: _can_follow(shape, c) & _can_gather(shape, target, c),
+    )
 
 
 def contraction_space(shape: ContractionShape, target: Target) -> Table[ContractionPoint]:
@@ -164,8 +168,11 @@ def contraction_space(shape: ContractionShape, target: Target) -> Table[Contract
     cuts = _some(_cuts(shape), _DRAFTED_CUTS)
     axes = _main_axes(shape, target, cuts, _BLOCK_COUNTS, drafted=True)
     sharing = _axis(("parallel", "shares", "parts"), _drafted_sharing(shape, target))
-    space = Space(ContractionPoint, (*axes, sharing), lambda c: _can_follow_main(shape, c))
-    table = space.table()
+    table = Space(
+        ContractionPoint,
+        (*axes, sharing),
+        lambda c: _can_follow_main(shape, c) & _can_gather(shape, target, c),
+    ).table()
     steps = 4 if 4 in _steps(shape) else 1
     usual = {"streams": 1, "unroll": steps, "spans": 0, "share_tiles": 0, "all_tails": 0}
     rest = {name: np.full(len(table), value, np.int64) for name, value in usual.items()}
@@ -217,9 +224,8 @@ def _main_axes(
     lanes = max(1, target.lanes(shape.element_bytes))
     widest = math.ceil(shape.columns / lanes)
     known = counts if shape.rows_are_known else (1,)
-    tiles = dict(
-        _tiles_in_blocks(target.vector_registers, shape.rows, widest, known, drafted=drafted)
-    )
+    few = drafted and not shape.column_pitch_bytes  # columns far apart want narrow tiles
+    tiles = dict(_tiles_in_blocks(target.vector_registers, shape.rows, widest, known, few=few))
     tiles["lanes"] = np.full(len(tiles["tile_rows"]), lanes, np.int64)
     ways = [(LEFT_STAYS, 0)]
     ways += [(LEFT_STAYS, 1)] if shape.may_pack else []
@@ -275,6 +281,25 @@ def _can_follow_main(shape: ContractionShape, columns: dict[str, Column]) -> NDA
     return keep
 
 
+_GATHERING = 8
+"""Registers in which a vector of elements that lie far apart is put together."""
+
+
+def _can_gather(
+    shape: ContractionShape, target: Target, columns: dict[str, Column]
+) -> NDArray[np.bool_]:
+    """Whether registers are left for the columns of an operand that is not packed and lies across.
+
+    Without them, single rows remain, or narrow tiles that are small anyway.
+    """
+    rows, vectors = columns["tile_rows"], columns["tile_vectors"]
+    room = rows * vectors + (_GATHERING + 1) * vectors <= target.vector_registers
+    room |= vectors * rows <= np.minimum(2, shape.rows)
+    apart = (columns["packs"] == 0) & (shape.column_pitch_bytes > 0)
+    keep: NDArray[np.bool_] = ~apart | room
+    return keep
+
+
 def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.bool_]:
     """Whether the recipe has steps for a combination.
 
@@ -309,10 +334,10 @@ def _fetches(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.
 
 @lru_cache(maxsize=1024)
 def _tiles_in_blocks(
-    registers: int, most_rows: int, widest: int, counts: tuple[int, ...], *, drafted: bool
+    registers: int, most_rows: int, widest: int, counts: tuple[int, ...], *, few: bool
 ) -> dict[str, Column]:
     """Register tiles, and how many of them make a block of rows, for some numbers of blocks."""
-    rows, vectors = _tiles(registers, min(most_rows, registers), widest, drafted=drafted)
+    rows, vectors = _tiles(registers, min(most_rows, registers), widest, few=few)
     tiles = -(-most_rows // rows)
     tile, number = np.divmod(np.arange(len(rows) * len(counts)), len(counts))
     count = np.array(counts, np.int64)[number]
@@ -326,7 +351,7 @@ def _tiles_in_blocks(
     }
 
 
-def _tiles(registers: int, most_rows: int, widest: int, *, drafted: bool) -> tuple[Column, Column]:
+def _tiles(registers: int, most_rows: int, widest: int, *, few: bool) -> tuple[Column, Column]:
     """Rows and vectors of micro tiles that fit the register file, with room to feed them.
 
     With one row each vector of the right operand is used once, straight from memory. A draft does
@@ -338,7 +363,7 @@ def _tiles(registers: int, most_rows: int, widest: int, *, drafted: bool) -> tup
         for rows in range(1, most_rows + 1)
         if rows * vectors + (2 if rows == 1 else vectors + 1) <= registers
     ] or [(1, 1)]
-    if drafted and most_rows > 1:
+    if few and most_rows > 1:
         most = max(rows * vectors for rows, vectors in found)
         found = [(rows, vectors) for rows, vectors in found if 2 * rows * vectors >= most]
     rows, vectors = np.array(found, np.int64).T
@@ -354,7 +379,10 @@ def _lengths(reduce: int, step: int) -> tuple[int, ...]:
 
 
 def _cuts(shape: ContractionShape) -> tuple[int, ...]:
-    if not shape.reduce_is_known:
+    """Lengths of a cut, all of the reduction first."""
+    # A column alone, unless it is padded, has no loop of its own in tiles of partial sums.
+    is_single = not shape.right_is_constant and (shape.line_columns or shape.columns) == 1
+    if not shape.reduce_is_known or is_single:
         return (shape.reduce,)
     return _lengths(shape.reduce, shape.reduce_step)
 
