@@ -56,7 +56,7 @@ class ContractionCosts:
 
     load_share: float = 0.1
     """Part of the loads of a step that arithmetic does not hide: they meet lines on their way."""
-    iteration_cycles: float = 0.25
+    iteration_cycles: float = 0.15
     """Counting and branching of one iteration of the walk along the reduction."""
     cold_cycles: float = 5.0
     """An instruction that was not run lately: its line comes from a further cache."""

@@ -68,9 +68,15 @@ def shape_of(context: Context, roles: Contraction, parts: tuple[int, ...] = ()) 
         may_pack=may_pack,
         line_columns=line if merged else 0,
         right_pitch_bytes=abs(weight_of(roles.right, last)) * size,
-        right_is_strided=weight_of(roles.right, node.iters[column].var) != 1,
+        column_pitch_bytes=0 if is_constant else _column_pitch(roles, column) * size,
         group_bytes=_group_bytes(roles, loops),
     )
+
+
+def _column_pitch(roles: Contraction, column: int) -> int:
+    """Elements from one column of the right operand to the next; 0 if these are neighbours."""
+    apart = abs(weight_of(roles.right, roles.block.iters[column].var))
+    return 0 if apart == 1 else apart
 
 
 def _may_keep_right(

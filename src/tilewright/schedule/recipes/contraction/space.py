@@ -10,13 +10,19 @@ others for the best of its rows only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.schedule.recipes.contraction.values import (
+    BLOCK_COUNTS,
+    lengths,
+    some_of,
+    steps_at_once,
+    tiles_in_blocks,
+)
 from tilewright.schedule.recipes.table import Column, Space, Table
 from tilewright.target import Target
 
@@ -39,18 +45,11 @@ LEFT_STAYS, RIGHT_STAYS, BLOCKS_FIRST = range(3)
 * blocks of rows, batch, panels, tiles of rows: the rows of a block, of all groups.
 """
 
-# Shorter cuts of a reduction, and more numbers of cuts and of blocks, are not tried: tables stay
-# small, since a sum of billions of elements has many divisors, and neighbours hardly differ.
-_SHORTEST_CUT = 64
-_MOST_CUTS = 1 << 14
-_DRAFTED_CUTS = 6
-_BLOCK_COUNTS = (*range(1, 17), *(b * n for b in (4, 8, 16, 32, 64) for n in (5, 6, 7, 8)))
-
-_STEPS_AT_ONCE = (1, 2, 3, 4, 5, 6, 8)
 _STREAMS = (1, 2, 4)
+"""Places at which hardware follows a stream at once, without losing others."""
 
-_MOST_STEPS = 12
-"""Steps of short loops that are unrolled at most: compile time grows with every one of them."""
+_DRAFTED_CUTS = 6
+"""Lengths of cuts that a draft prices."""
 
 _SHARES = (4, 2, 1)
 """Iterations for each thread that a shared loop has at least, if there are so many."""
@@ -94,8 +93,8 @@ class ContractionShape:
     """Columns in one piece where the right operand is not copied; 0 for all."""
     right_pitch_bytes: int = 0
     """How far steps of the reduction are apart in the right operand; 0: side by side or unknown."""
-    right_is_strided: bool = False
-    """Whether neighbouring columns of the right operand do not lie side by side."""
+    column_pitch_bytes: int = 0
+    """How far columns of the right operand are apart; 0 if they lie side by side."""
     group_bytes: int = 0
     """Bytes of one group in a line of the left operand that holds others, too; 0 if none does."""
 
@@ -152,21 +151,28 @@ class ContractionPoint:
 def contraction_points(shape: ContractionShape, target: Target) -> Space[ContractionPoint]:
     """The whole space of a shape."""
     axes = [
-        *_main_axes(shape, target, _cuts(shape), _BLOCK_COUNTS, drafted=False),
+        *_main_axes(shape, target, _cuts(shape), BLOCK_COUNTS, drafted=False),
         *_rest_axes(shape),
         _sharing(shape),
     ]
-    return Space(ContractionPoint, tuple(axes), lambda c: _can_follow(shape, c))
+    return Space(
+        ContractionPoint,
+        tuple(axes),
+        lambda c: _can_follow(shape, c) & _can_gather(shape, target, c),
+    )
 
 
 def contraction_space(shape: ContractionShape, target: Target) -> Table[ContractionPoint]:
     """Tiles, blocks, cuts, orders and packing in full; what is left, at its first good value."""
-    cuts = _some(_cuts(shape), _DRAFTED_CUTS)
-    axes = _main_axes(shape, target, cuts, _BLOCK_COUNTS, drafted=True)
+    cuts = some_of(_cuts(shape), _DRAFTED_CUTS)
+    axes = _main_axes(shape, target, cuts, BLOCK_COUNTS, drafted=True)
     sharing = _axis(("parallel", "shares", "parts"), _drafted_sharing(shape, target))
-    space = Space(ContractionPoint, (*axes, sharing), lambda c: _can_follow_main(shape, c))
-    table = space.table()
-    steps = 4 if 4 in _steps(shape) else 1
+    table = Space(
+        ContractionPoint,
+        (*axes, sharing),
+        lambda c: _can_follow_main(shape, c) & _can_gather(shape, target, c),
+    ).table()
+    steps = 4 if 4 in steps_at_once(shape.walks) else 1
     usual = {"streams": 1, "unroll": steps, "spans": 0, "share_tiles": 0, "all_tails": 0}
     rest = {name: np.full(len(table), value, np.int64) for name, value in usual.items()}
     rest["prefetch"] = _fetches(shape, table.columns).astype(np.int64)
@@ -217,9 +223,8 @@ def _main_axes(
     lanes = max(1, target.lanes(shape.element_bytes))
     widest = math.ceil(shape.columns / lanes)
     known = counts if shape.rows_are_known else (1,)
-    tiles = dict(
-        _tiles_in_blocks(target.vector_registers, shape.rows, widest, known, drafted=drafted)
-    )
+    few = drafted and not shape.column_pitch_bytes  # columns far apart want narrow tiles
+    tiles = dict(tiles_in_blocks(target.vector_registers, shape.rows, widest, known, few=few))
     tiles["lanes"] = np.full(len(tiles["tile_rows"]), lanes, np.int64)
     ways = [(LEFT_STAYS, 0)]
     ways += [(LEFT_STAYS, 1)] if shape.may_pack else []
@@ -233,7 +238,7 @@ def _main_axes(
 
 def _rest_axes(shape: ContractionShape) -> list[dict[str, Column]]:
     """Columns that hardly depend on tiles and blocks."""
-    walks = [(1, steps) for steps in _steps(shape)]
+    walks = [(1, steps) for steps in steps_at_once(shape.walks)]
     walks += [(streams, 1) for streams in _STREAMS[1:] if shape.walks]
     tails = [(0,)] if shape.rows_are_known else [(0,), (1,)]
     return [
@@ -275,6 +280,25 @@ def _can_follow_main(shape: ContractionShape, columns: dict[str, Column]) -> NDA
     return keep
 
 
+_GATHERING = 8
+"""Registers in which a vector of elements that lie far apart is put together."""
+
+
+def _can_gather(
+    shape: ContractionShape, target: Target, columns: dict[str, Column]
+) -> NDArray[np.bool_]:
+    """Whether registers are left for the columns of an operand that is not packed and lies across.
+
+    Without them, single rows remain, or narrow tiles that are small anyway.
+    """
+    rows, vectors = columns["tile_rows"], columns["tile_vectors"]
+    room = rows * vectors + (_GATHERING + 1) * vectors <= target.vector_registers
+    room |= vectors * rows <= np.minimum(2, shape.rows)
+    apart = (columns["packs"] == 0) & (shape.column_pitch_bytes > 0)
+    keep: NDArray[np.bool_] = ~apart | room
+    return keep
+
+
 def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.bool_]:
     """Whether the recipe has steps for a combination.
 
@@ -307,86 +331,10 @@ def _fetches(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[np.
     return fetches if shape.right_is_constant else fetches & (columns["packs"] == 1)
 
 
-@lru_cache(maxsize=1024)
-def _tiles_in_blocks(
-    registers: int, most_rows: int, widest: int, counts: tuple[int, ...], *, drafted: bool
-) -> dict[str, Column]:
-    """Register tiles, and how many of them make a block of rows, for some numbers of blocks."""
-    rows, vectors = _tiles(registers, min(most_rows, registers), widest, drafted=drafted)
-    tiles = -(-most_rows // rows)
-    tile, number = np.divmod(np.arange(len(rows) * len(counts)), len(counts))
-    count = np.array(counts, np.int64)[number]
-    per_block = -(-tiles[tile] // count)
-    own = -(-tiles[tile] // per_block) == count  # other numbers of blocks have the same size
-    tile = tile[own]
-    return {
-        "tile_rows": rows[tile],
-        "tile_vectors": vectors[tile],
-        "row_tiles_per_block": per_block[own],
-    }
-
-
-def _tiles(registers: int, most_rows: int, widest: int, *, drafted: bool) -> tuple[Column, Column]:
-    """Rows and vectors of micro tiles that fit the register file, with room to feed them.
-
-    With one row each vector of the right operand is used once, straight from memory. A draft does
-    without tiles that have less than half of the sums of another one.
-    """
-    found = [
-        (rows, vectors)
-        for vectors in range(1, min(widest, registers - 2) + 1)
-        for rows in range(1, most_rows + 1)
-        if rows * vectors + (2 if rows == 1 else vectors + 1) <= registers
-    ] or [(1, 1)]
-    if drafted and most_rows > 1:
-        most = max(rows * vectors for rows, vectors in found)
-        found = [(rows, vectors) for rows, vectors in found if 2 * rows * vectors >= most]
-    rows, vectors = np.array(found, np.int64).T
-    return rows, vectors
-
-
-@lru_cache(maxsize=1024)
-def _lengths(reduce: int, step: int) -> tuple[int, ...]:
-    """Lengths of a cut of the reduction, all of it first; each divides the whole."""
-    turns = reduce // step
-    counts = range(1, min(max(1, reduce // _SHORTEST_CUT), _MOST_CUTS) + 1)
-    return tuple(step * (turns // n) for n in counts if turns % n == 0)
-
-
 def _cuts(shape: ContractionShape) -> tuple[int, ...]:
-    if not shape.reduce_is_known:
+    """Lengths of a cut, all of the reduction first."""
+    # A column alone, unless it is padded, has no loop of its own in tiles of partial sums.
+    is_single = not shape.right_is_constant and (shape.line_columns or shape.columns) == 1
+    if not shape.reduce_is_known or is_single:
         return (shape.reduce,)
-    return _lengths(shape.reduce, shape.reduce_step)
-
-
-def _some(lengths: Sequence[int], most: int) -> list[int]:
-    """At most so many lengths, each about half as long as the one before."""
-    found = [lengths[0]]
-    for length in lengths[1:]:
-        if len(found) < most and 2 * length <= found[-1] + length // 2:
-            found.append(length)
-    return found
-
-
-def _steps(shape: ContractionShape) -> list[int]:
-    """How many steps an iteration of the walk may take.
-
-    Several steps of the innermost loop, or all steps of a few short loops inside of another one.
-    """
-    if not shape.walks:
-        return [1]
-    first = shape.walks[0]
-    found = [steps for steps in _STEPS_AT_ONCE if steps == 1 or 2 * steps <= first]
-    whole = _whole_loops(shape.walks[:-1])
-    return sorted({*found, *whole} if whole else set(found))
-
-
-def _whole_loops(extents: Iterable[int]) -> list[int]:
-    """Steps of the innermost loop, of the two innermost ones, …, as far as they are few."""
-    found, steps = [], 1
-    for extent in extents:
-        steps *= extent
-        if steps > _MOST_STEPS:
-            break
-        found.append(steps)
-    return found
+    return lengths(shape.reduce, shape.reduce_step)

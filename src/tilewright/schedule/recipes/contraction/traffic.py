@@ -27,7 +27,8 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     row_tile = np.asarray(rows * cut * size * shape.density, np.float64)
     first = machine.contractions.first_share * machine.level(1).size_bytes
     near = machine.near_share * machine.level(2).size_bytes
-    first_room, near_room = first * _held(work, 1), near * _held(work, 2)
+    first_room = first * _held(work, 1)
+    near_room = machine.level(2).size_bytes * _held(work, 2)
     # While one panel is in use, the next one arrives.
     left_stays = block * row_tile <= np.maximum(near - 2 * panel, row_tile)
     right_times = np.where(panel > near_room, work.tiles, work.blocks)

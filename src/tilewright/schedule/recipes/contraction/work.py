@@ -98,7 +98,7 @@ class Work:
         """Cycles of one step of the reduction in a micro tile."""
         machine = self.machine
         loads = rows / machine.element_loads + vectors / machine.vector_loads
-        if self.shape.right_is_strided and not self.shape.right_is_constant:
+        if self.shape.column_pitch_bytes:
             singly = vectors * self.table["lanes"] / machine.element_loads
             loads = loads + np.where(self.table["packs"] != 0, 0.0, singly)
         arithmetic = np.maximum(rows * vectors / machine.fma_per_cycle, machine.fma_latency)
@@ -112,11 +112,23 @@ class Work:
         take turns.
         """
         shape, costs = self.shape, self.machine.contractions
-        if shape.right_is_constant or not shape.right_pitch_bytes:
+        if shape.right_is_constant:
             return 0.0
         pages = min(1.0, shape.right_pitch_bytes / self.machine.page_bytes)
         far = self.table["reduce_per_block"] * pages > costs.near_pages
-        return np.where((self.table["packs"] == 0) & far, costs.page_cycles * pages, 0.0)
+        each = np.where(far, costs.page_cycles * pages, 0.0) + self._lines_apart()
+        return np.where(self.table["packs"] == 0, each, 0.0)
+
+    def _lines_apart(self) -> Costs | float:
+        """What a row of a panel costs beside its loads if its elements do not lie side by side.
+
+        Each has a line of its own, which the next steps use as long as its set has room.
+        """
+        apart = self.shape.column_pitch_bytes
+        if not apart:
+            return 0.0
+        width = self.table["tile_vectors"] * self.table["lanes"]
+        return np.asarray(np.array(self.machine.conflicts(apart, int(width.max())))[width])
 
     def _packing(self) -> Costs:
         """Copying every panel once for each block of rows, or once."""
@@ -124,11 +136,11 @@ class Work:
         elements = shape.batch * shape.reduce * shape.columns
         times = np.where(table["order"] == RIGHT_STAYS, 1, self.blocks)
         each = (1 / machine.vector_loads + 1 / machine.vector_stores) / table["lanes"]
-        if shape.right_is_strided:
-            each = each + 1 / machine.element_loads
         pages = min(1.0, shape.right_pitch_bytes / machine.page_bytes)
         width = table["tile_vectors"] * table["lanes"]
-        each = each + machine.contractions.page_cycles * pages / width
+        each = each + (machine.contractions.page_cycles * pages + self._lines_apart()) / width
+        if shape.column_pitch_bytes:
+            each = each + 1 / machine.element_loads
         start = times * shape.batch * self.panels * machine.tile_cycles
         return np.where(table["packs"] != 0, times * elements * each + start, 0.0)
 
