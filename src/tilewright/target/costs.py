@@ -131,10 +131,6 @@ class WindowCosts:
 class CopyCosts:
     """Conversions from one order of dimensions to another."""
 
-    near_bytes: float = 14.0
-    """Bytes per cycle at best in the second cache, reading and writing counted."""
-    far_bytes: float = 11.0
-    """The same beyond it."""
     on_the_way: float = 0.7
     """Part of a conversion that is left if it happens while a result is written."""
 

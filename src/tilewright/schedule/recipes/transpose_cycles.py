@@ -53,7 +53,8 @@ def _registers(shape: TransposeShape, machine: MachineModel, table: Table[Transp
     arithmetic = side * shape.operations / machine.fma_per_cycle
     loads, stores = side / machine.vector_loads, side / machine.vector_stores
     tile = np.maximum(np.maximum(shuffles + arithmetic, loads), stores)
-    left = [n % side for n in (shape.rows, shape.columns)]
+    # Of a symbolic size half a tile is left over.
+    left = [n % side if shape.is_known else side // 2 for n in (shape.rows, shape.columns)]
     whole = (shape.rows // side) * (shape.columns // side)
     edge = left[0] * shape.columns + left[1] * (shape.rows - left[0])
     beside = table["rows_beside"] * table["columns_beside"]
