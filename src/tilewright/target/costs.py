@@ -149,6 +149,8 @@ class InstructionCosts:
     root_latency: float = 18.0
     shuffle_cycles: float = 1.0
     """Until another shuffle of two vectors starts."""
+    shuffle_half: float = 1.0
+    """Part of that which vectors of half the width take, or of less."""
     fold_cycles: float = 7.0
     """Halving the lanes that a fold joins: a shuffle, and an operation that waits for it."""
     window: float = 160.0

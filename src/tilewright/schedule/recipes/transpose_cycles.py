@@ -47,8 +47,8 @@ def transpose_cycles(
 def _registers(shape: TransposeShape, machine: MachineModel, table: Table[TransposePoint]) -> Costs:
     """Turning all square tiles of one image; what they leave over goes by narrower ones."""
     side = table["side"]
-    part = side / shape.lanes  # of a full vector
-    shuffle = machine.instructions.shuffle_cycles * np.maximum(part, 0.5)
+    costs = machine.instructions
+    shuffle = costs.shuffle_cycles * np.where(side < shape.lanes, costs.shuffle_half, 1.0)
     shuffles = side * np.log2(np.maximum(side, 1)) * shuffle
     arithmetic = side * shape.operations / machine.fma_per_cycle
     loads, stores = side / machine.vector_loads, side / machine.vector_stores
