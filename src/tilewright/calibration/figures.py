@@ -153,7 +153,7 @@ def _tiles(m: _Machine) -> Iterator[Figure]:
 
 
 def _kernels(m: _Machine) -> Iterator[Figure]:
-    """A step, a meeting, a transform, copies."""
+    """A step, a meeting, a transform."""
     yield "step_cycles", max(1.0, m.cycles[STEP])
     alone = m.cycles.get("meeting of 1", 0.0)
     for threads in meeting_counts(m.target)[1:]:
@@ -163,8 +163,6 @@ def _kernels(m: _Machine) -> Iterator[Figure]:
     slower = m.cycles["transform"] / m.base.transforms.tile6_cycles
     for name in ("tile4_cycles", "tile6_cycles", "tile8_cycles"):  # the same kind of code
         yield f"transforms.{name}", slower * m.base.figure(f"transforms.{name}")
-    yield "copies.near_bytes", 1 / m.cycles["copy near"]
-    yield "copies.far_bytes", 1 / m.cycles["copy far"]
 
 
 _FIGURES: Final[tuple[Callable[[_Machine], Iterator[Figure]], ...]] = (

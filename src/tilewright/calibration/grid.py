@@ -115,8 +115,6 @@ _GRIDS: Final[dict[str, Grid]] = {
     "tile4_cycles": Multiples(2.5),
     "tile6_cycles": Multiples(2.5),
     "tile8_cycles": Multiples(2.5),
-    "near_bytes": Multiples(2.0),
-    "far_bytes": Multiples(2.0),
 }
 _PORTS: Final = Ports()
 

@@ -1,4 +1,4 @@
-"""Whole kernels: calling one, meeting of threads, transforms of Winograd, copies across."""
+"""Whole kernels: calling one, meeting of threads, transforms of Winograd."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from tilewright.build import build
 from tilewright.calibration.measure import Probe
 from tilewright.calibration.streams import threads_of
-from tilewright.llvm.calibrate import PAGE_BYTES
 from tilewright.runtime import Kernel
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder
-from tilewright.tensor.library.elementwise import add, transpose
+from tilewright.tensor.library.elementwise import add
 from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.library.winograd import transformed_data
 
@@ -30,9 +29,6 @@ _TILE, _TAPS = 6, 3
 _TILES: Final = (3, 5)
 """Down and across, of the data of a transform."""
 _CHANNEL_VECTORS: Final = 4
-_FAR_COPIES: Final = 16
-_GAP_BYTES: Final = 17 * 64
-"""Between matrices, so that they do not meet in the same sets of a cache."""
 _STEP_NS: Final = 20_000
 _MEETING_SECONDS: Final = 0.00001
 """Of a turn: whoever waits for a thread that a neighbour keeps from running waits for long."""
@@ -48,7 +44,6 @@ def kernels(target: Target) -> Iterator[tuple[str, Probe]]:
         if probe is not None:
             yield f"meeting of {threads}", probe
     yield "transform", _transform(target)
-    yield from _copies(target)
 
 
 def _step(target: Target) -> Probe:
@@ -103,33 +98,6 @@ def _transform(target: Target) -> Probe:
     result = kernel(data)
     units = _TILES[0] * _TILES[1] * _TILE * _TILE * _CHANNEL_VECTORS
     return Probe(partial(_paired, kernel, cycle([(data, result)])), units)
-
-
-def _copied_shape(target: Target) -> tuple[int, int]:
-    """Of a matrix that half of the second cache holds together with its transpose.
-
-    Places of an image by channels: the former are whole vectors but by chance.
-    """
-    side = 16
-    while 2 * 4 * (2 * side) ** 2 <= target.cache(2).share_bytes // 2:
-        side *= 2
-    return side * 49 // 64, side
-
-
-def _copies(target: Target) -> Iterator[tuple[str, Probe]]:
-    """Transposing a matrix; a unit is a byte, read or written."""
-    shape = _copied_shape(target)
-    size = 4 * shape[0] * shape[1]
-    kernel = build(transpose(*shape), target, 1)
-    room = np.ones(2 * _FAR_COPIES * (size + _GAP_BYTES) + PAGE_BYTES, "u1")
-    starts = range(-room.ctypes.data % PAGE_BYTES, len(room) - size, size + _GAP_BYTES)
-    arrays = [room[s : s + size].view(np.float32) for s in starts]
-    pairs = [
-        (source.reshape(shape), result.reshape(shape[::-1]))
-        for source, result in zip(arrays[::2], arrays[1::2], strict=False)
-    ]
-    for name, used in (("copy near", pairs[:1]), ("copy far", pairs)):
-        yield name, Probe(partial(_paired, kernel, cycle(used)), 2 * size)
 
 
 def _paired(kernel: Kernel, pairs: Iterator[tuple[Array, Array]], times: int) -> None:

@@ -11,9 +11,15 @@ from dataclasses import dataclass, field
 from math import ceil, prod
 from typing import Final, Protocol
 
+from tilewright.graph.ir import Value
+from tilewright.graph.sizes import count
 from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.schedule.recipes.contraction.cycles import draft_contraction
 from tilewright.schedule.recipes.contraction.space import ContractionShape
+from tilewright.schedule.recipes.recipe import draft_point
+from tilewright.schedule.recipes.sharing import Nest
+from tilewright.schedule.recipes.transpose import TRANSPOSE
+from tilewright.schedule.recipes.transpose_shape import TransposeShape
 from tilewright.target import MachineModel, Target
 from tilewright.tensor.library.tiles import Tiles
 
@@ -21,6 +27,7 @@ __all__ = [
     "PRICE_OF_WEIGHTS",
     "ConvShape",
     "Machine",
+    "Picture",
     "bordered_cycles",
     "bytes_per_store",
     "converted_cycles",
@@ -37,6 +44,23 @@ __all__ = [
 PRICE_OF_WEIGHTS: Final = 0.75
 """Part of the time to read weights from memory that a layer pays for having them. A policy, not a
 figure of the machine: how much time may be lost to save memory."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A value in numbers: how many pictures, their places and channels."""
+
+    batch: int
+    places: int
+    channels: int
+    element_bytes: int
+
+    @classmethod
+    def of(cls, value: Value) -> Picture:
+        """A value (batch, space…, channels); what is not known counts as one, as in layers."""
+        sizes = [count((d,), symbolic=1) for d in value.shape]
+        batch, *space, channels = [1] * (2 - len(sizes)) + sizes
+        return cls(batch, prod(space), channels, value.dtype.size_bytes)
 
 
 class Priced(Protocol):
@@ -189,7 +213,8 @@ def laid_out_cycles(
     if result == FIRST:
         if algorithm.tiles is not None:
             return None
-        written = converted_cycles(conv.places * conv.filters * conv.element_bytes, machine)
+        picture = Picture(conv.batch, prod(conv.space), conv.filters, conv.element_bytes)
+        written = converted_cycles(picture, machine)
         cycles += machine.model.copies.on_the_way * written
     elif result != LAST:
         is_product = algorithm.tiles is None
@@ -214,13 +239,30 @@ def _runs_along(conv: ConvShape, machine: Machine) -> float | None:
     return costs.along_lines if conv.space[-1] >= costs.long_line else None
 
 
-def converted_cycles(size: float, machine: Machine) -> float:
-    """Reading so many bytes in one order and writing them in another."""
-    target = machine.target
-    near = size <= target.cache(2).share_bytes
-    costs = machine.model.copies
-    best = costs.near_bytes if near else costs.far_bytes
-    return 2 * size / min(best, machine.model.home_of(size).read) / machine.threads
+def converted_cycles(picture: Picture, machine: Machine) -> float:
+    """Reading a picture in one order and writing it in another: the mean of both directions."""
+    ways = ((picture.places, picture.channels), (picture.channels, picture.places))
+    return sum(_turned(picture, *way, machine) for way in ways) / 2
+
+
+def _turned(picture: Picture, rows: int, columns: int, machine: Machine) -> float:
+    """A transposing copy, as its recipe would do it."""
+    size = picture.element_bytes
+    shape = TransposeShape(
+        around=Nest((picture.batch,), (True,)),
+        across=1,
+        rows=rows,
+        columns=columns,
+        is_known=True,
+        lanes=machine.target.lanes(size),
+        element_bytes=size,
+        source_step=rows * size,
+        result_step=columns * size,
+        operations=0,
+        threads=machine.threads,
+    )
+    _, cycles = draft_point(TRANSPOSE, shape, machine.target)
+    return cycles
 
 
 def bordered_cycles(size: float, machine: Machine) -> float:

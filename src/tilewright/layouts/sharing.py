@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tilewright.graph.ir import Value
 from tilewright.graph.sizes import bytes_of
-from tilewright.layouts.costs import Machine, bordered_cycles, converted_cycles
+from tilewright.layouts.costs import Machine, Picture, bordered_cycles, converted_cycles
 from tilewright.layouts.forms import LAST, Form
 
 __all__ = ["Price", "Shared", "tabulated"]
@@ -41,7 +41,7 @@ class Price:
     @classmethod
     def of(cls, value: Value, machine: Machine) -> Price:
         size = bytes_of(value)  # as convolutions count a symbolic batch
-        return cls(converted_cycles(size, machine), bordered_cycles(size, machine))
+        return cls(converted_cycles(Picture.of(value), machine), bordered_cycles(size, machine))
 
     def __call__(self, written: Form, wanted: Form) -> float:
         converted = 0.0 if written.plain == wanted.plain else self.converted

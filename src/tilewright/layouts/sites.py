@@ -27,6 +27,7 @@ from tilewright.layouts.algorithms import (
 from tilewright.layouts.costs import (
     ConvShape,
     Machine,
+    Picture,
     bordered_cycles,
     bytes_per_store,
     converted_cycles,
@@ -396,7 +397,7 @@ def _with_border(graph: Graph, plain: Site, settings: Settings) -> Site:
     inside = y if enters else x
     if not (enters or leaves) or inside in (*graph.inputs, *graph.outputs):
         return plain
-    moved = converted_cycles(bytes_of(x), machine)
+    moved = converted_cycles(Picture.of(inside), machine)
     found: list[Alternative] = []
     for form in settings.forms:
         if form.misfit(inside.shape) is None:

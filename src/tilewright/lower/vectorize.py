@@ -5,15 +5,15 @@
                                     C[Ramp(16, 1, 8)] = …
 
 Each statement is cut into chunks by itself (inner loops stay around all chunks of their body),
-which is the order in which vector hardware would run it. The last chunks get narrower, by powers of
-two; where a symbolic size says how many iterations there are, the last one is a vector in part, if
-the target has such. A reduction folds its lanes: `s = s + A[j]` becomes `s = s + Reduce(add, …)`. A
-body without a vector form stays a scalar loop, and a remark says why.
+which is the order in which vector hardware would run it. The last chunk is a vector in part, if the
+target has such; otherwise the last ones get narrower, by powers of two. A reduction folds its
+lanes: `s = s + A[j]` becomes `s = s + Reduce(add, …)`. A body without a vector form stays a scalar
+loop, and a remark says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tilewright.dtypes import index
@@ -46,7 +46,7 @@ def vectorize(func: tir.Func, context: Context) -> tir.Func:
     """Replace every vector loop."""
     if not any(_is_vector(s) for s in walk_stmts(func)):
         return func
-    body = _Vectorizer(context).statement(func.body, Surroundings(func, ()))
+    body = _Vectorizer(context, func).statement(func.body, Surroundings(func, ()))
     return func.with_fields(body=body)
 
 
@@ -55,8 +55,10 @@ def _is_vector(stmt: tir.Stmt) -> bool:
 
 
 class _Vectorizer:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, func: tir.Func) -> None:
         self.context = context
+        stored = {store.buffer for store in find(func.body, tir.Store)}
+        self.passed_on = stored & {load.buffer for load in find(func.body, tir.Load)}
 
     def statement(self, stmt: tir.Stmt, around: Surroundings) -> tir.Stmt:
         if not holds(stmt, tir.For):
@@ -87,12 +89,19 @@ class _Vectorizer:
         native = target.lanes(max(sizes | casts, default=1))
         masks = [target.masks(size) for size in sizes] if native > 1 else [None]
         free = all(mask is not None and mask.is_free for mask in masks)
-        return Width(native * together, native, None not in masks, free)
+        used = {a.buffer for a in _accesses(loop.body) if any(map(_uses(loop.var), a.indices))}
+        return Width(
+            native * together, native, None not in masks, free, used.isdisjoint(self.passed_on)
+        )
 
 
 def _accesses(node: Node) -> Iterator[tir.Load | tir.Store]:
     yield from find(node, tir.Store)
     yield from find(node, tir.Load)
+
+
+def _uses(var: tir.Var) -> Callable[[tir.Expr], bool]:
+    return lambda expr: var in free_vars(expr)
 
 
 def _scalar(loop: tir.For) -> tir.For:
@@ -123,13 +132,15 @@ def _require_separate(loop: tir.For) -> None:
 class Width(NamedTuple):
     """Iterations that one statement takes at most, and those of a vector register.
 
-    Its lanes may be switched off if it has masks; if they are free, no test need avoid them.
+    Its lanes may be switched off if it has masks; if they are free, no test need avoid them. What
+    a store under a mask has written comes to a load late, so it had better be for somebody else.
     """
 
     lanes: int
     native: int
     has_masks: bool
     free_masks: bool
+    for_others: bool
 
     def masks_pay(self, *, folds: bool) -> bool:
         """Whether narrower vectors would be slower: nothing is stored under a mask by a fold."""
@@ -149,7 +160,7 @@ class _Chunks:
         if ended is not None:
             return ended
         if extent is not None and extent <= self.lanes * MAX_CHUNKS:
-            return self.over(self.chunks(0, extent))
+            return self.known(0, extent)
         return self.long_loop(extent)
 
     def ended(self) -> tir.Stmt | None:
@@ -202,7 +213,7 @@ class _Chunks:
         """The iterations from `start` on: fewer than `most`, what the loop before takes at once."""
         done = tir.int_value(start)
         if extent is not None and done is not None:
-            return _renewed(self.over(self.chunks(done, extent)))
+            return _renewed(self.known(done, extent))
         try:
             return self.partial_rest(start, most)
         except CannotVectorize:
@@ -258,6 +269,25 @@ class _Chunks:
             found.append((tir.Const(start), lanes))
             start += lanes
         return found
+
+    def known(self, start: int, end: int) -> tir.Stmt:
+        """Iterations whose number is known.
+
+        Where several narrower vectors would follow the full ones, a vector in part takes their
+        place, if the target has such.
+        """
+        native, body = self.width.native, self.loop.body
+        left = (end - start) % native
+        folds = reduction_in(body, self.loop.var) is not None
+        in_part = self.width.for_others and self.width.masks_pay(folds=folds)
+        if left.bit_count() > 1 and in_part:
+            whole = [self.chunk(base, n) for base, n in self.chunks(start, end - left)]
+            last = MaskedValues(self.chunk(tir.Const(end - left), native), tir.Const(left))
+            try:
+                return self.vectors(body, [*whole, last])
+            except CannotVectorize:
+                pass
+        return self.over(self.chunks(start, end))
 
     def over(self, chunks: Sequence[tuple[tir.Expr, int]]) -> tir.Stmt:
         if not chunks:

@@ -154,10 +154,6 @@ class WindowCosts:
 class CopyCosts:
     """Conversions from one order of dimensions to another."""
 
-    near_bytes: float = 14.0
-    """Bytes per cycle at best in the second cache, reading and writing counted."""
-    far_bytes: float = 11.0
-    """The same beyond it."""
     on_the_way: float = 0.7
     """Part of a conversion that is left if it happens while a result is written."""
 
@@ -174,8 +170,8 @@ class ArithmeticCosts:
     root_cycles: float = 6.0
     """Until another square root of f32 starts."""
     root_latency: float = 18.0
-    shuffle_cycles: float = 1.0
-    """Until another shuffle of two vectors starts."""
+    shuffle_half: float = 1.0
+    """Part of the cycles of a shuffle that vectors of half the width take, or of less."""
     fold_cycles: float = 7.0
     """Halving the lanes that a fold joins: a shuffle, and an operation that waits for it."""
     window: float = 160.0

@@ -313,12 +313,13 @@ def nominal(target: Target) -> MachineModel:
 
 
 def _arithmetic(target: Target) -> ArithmeticCosts:
-    """Wide vectors pass through a divider in several turns."""
+    """Wide vectors pass through a divider in several turns, and through narrow ports as well."""
     usual, turns = ArithmeticCosts(), target.vector_bytes / 32
     return replace(
         usual,
         divide_cycles=usual.divide_cycles * turns,
         root_cycles=usual.root_cycles * turns,
+        shuffle_half=max(0.5, min(1.0, target.core.fma_bytes / target.vector_bytes)),
     )
 
 

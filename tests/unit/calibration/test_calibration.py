@@ -62,8 +62,6 @@ def true_seconds(target=TARGET):
         "meeting of 2": 20_000.0,
         "meeting of 4": 100_000.0,
         "transform": 14.0,
-        "copy near": 1 / 55,
-        "copy far": 1 / 5,
     }
     for rate in nominal(target).vectors:
         cycles[rate.name] = 0.5
@@ -129,7 +127,6 @@ def test_figures_of_kernels_are_those_of_the_machine():
     assert model.scattered == pytest.approx(14.8, rel=0.7)
     assert model.transforms.tile6_cycles == pytest.approx(16.25)
     assert model.transforms.tile8_cycles == pytest.approx(18.75)
-    assert (model.copies.near_bytes, model.copies.far_bytes) == (56, 5.5)
 
 
 def test_arithmetic_is_measured_by_type_width_and_instruction():

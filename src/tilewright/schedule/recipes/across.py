@@ -15,8 +15,10 @@ from typing import Final
 
 import numpy as np
 
+from tilewright.schedule.primitives.split import is_multiple
 from tilewright.schedule.recipes.context import (
     Context,
+    extent_of,
     iter_loop,
     lanes_of,
     split_for_vectors,
@@ -54,9 +56,13 @@ class AcrossShape:
     walks: tuple[int, ...]
     walks_known: tuple[bool, ...]
     work: Work
-    step_bytes: int
-    """From one element of a column to the next; 0 if not known."""
+    element_bytes: int
     threads: int
+
+    @property
+    def step_bytes(self) -> int:
+        """From one element of a column to the next; 0 if not known."""
+        return self.columns * self.element_bytes if self.columns_known else 0
 
     def unrolled(self, count: int) -> int:
         """Steps of the innermost loops of a walk."""
@@ -94,7 +100,7 @@ class _Across:
             walks=walked.extents,
             walks_known=walked.known,
             work=work,
-            step_bytes=columns.extents[0] * node.writes[0].buffer.dtype.size_bytes,
+            element_bytes=node.writes[0].buffer.dtype.size_bytes,
             threads=context.threads,
         )
 
@@ -150,7 +156,7 @@ class _Across:
             copy = group.epilogue
             s.set_scope(node.writes[0].buffer.name, scope="register")
         lanes = lanes_of(context, block)
-        tiles, lane = split_for_vectors(context, outer[-1], lanes, point.vectors)
+        tiles, lane = _column_tiles(context, outer[-1], lanes, point.vectors)
         around = [*outer[:-1], tiles]
         s.reorder(*around, *walks, lane)
         made = s.reverse_compute_at(copy, tiles)
@@ -172,6 +178,19 @@ def _loops(context: Context, block: str) -> tuple[list[str], list[str]]:
     return found[tir.IterKind.SPATIAL], found[tir.IterKind.REDUCE]
 
 
+def _column_tiles(context: Context, loop: str, lanes: int, vectors: int) -> tuple[str, str]:
+    """Tiles of columns; what a symbolic number leaves over goes by ever narrower vectors.
+
+    Each of them walks the column once more, single columns would do so for each of them.
+    """
+    s = context.schedule
+    if extent_of(context, loop) is not None or is_multiple(s.loop(loop).extent, lanes):
+        return split_for_vectors(context, loop, lanes, vectors)
+    narrower = {1 << bit for bit in range(lanes.bit_length())}
+    outer, inner = s.split(loop, sorted({lanes * vectors, *narrower}, reverse=True))
+    return str(outer), str(inner)
+
+
 def _tiles(shape: AcrossShape, table: Table[AcrossPoint]) -> Column:
     """Iterations of the loop over columns of sums."""
     return np.asarray(-(-shape.columns // (table["vectors"] * shape.work.lanes)))
@@ -186,7 +205,7 @@ def _steps(shape: AcrossShape, table: Table[AcrossPoint]) -> Column:
 def _lines(shape: AcrossShape, machine: MachineModel, table: Table[AcrossPoint]) -> Costs:
     """What a tile waits for lines: those that it uses in part come again, and pages are far."""
     first, length = machine.levels[0], prod(shape.walks)
-    width = table["vectors"] * shape.work.lanes * max(1, shape.step_bytes // shape.columns)
+    width = table["vectors"] * shape.work.lanes * shape.element_bytes
     again = np.maximum(0.0, first.line_bytes / width - 1) * width * length
     stays = length * first.line_bytes <= first.size_bytes / 2
     waits = np.where(stays, 0.0, again / machine.level(2).read)

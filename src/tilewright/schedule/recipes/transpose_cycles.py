@@ -47,13 +47,14 @@ def transpose_cycles(
 def _registers(shape: TransposeShape, machine: MachineModel, table: Table[TransposePoint]) -> Costs:
     """Turning all square tiles of one image; what they leave over goes by narrower ones."""
     side = table["side"]
-    part = side / shape.lanes  # of a full vector
-    shuffle = machine.arithmetic.shuffle_cycles * np.maximum(part, 0.5)
+    costs = machine.arithmetic
+    shuffle = np.where(side < shape.lanes, costs.shuffle_half, 1.0) / machine.shuffles
     shuffles = side * np.log2(np.maximum(side, 1)) * shuffle
     arithmetic = side * shape.operations / machine.fma_per_cycle
     loads, stores = side / machine.vector_loads, side / machine.vector_stores
     tile = np.maximum(np.maximum(shuffles + arithmetic, loads), stores)
-    left = [n % side for n in (shape.rows, shape.columns)]
+    # Of a symbolic size half a tile is left over.
+    left = [n % side if shape.is_known else side // 2 for n in (shape.rows, shape.columns)]
     whole = (shape.rows // side) * (shape.columns // side)
     edge = left[0] * shape.columns + left[1] * (shape.rows - left[0])
     beside = table["rows_beside"] * table["columns_beside"]

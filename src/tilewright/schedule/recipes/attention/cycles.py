@@ -252,8 +252,7 @@ def _spilled(
 def _copy_cycles(shape: _Known, machine: MachineModel) -> float:
     """Copying keys and values of a head, read and written."""
     size = shape.keys * (shape.features + shape.value_features) * shape.element_bytes
-    near = size <= machine.level(2).size_bytes
-    return 2 * size / (machine.copies.near_bytes if near else machine.copies.far_bytes)
+    return 2 * size / machine.home_of(2 * size).read
 
 
 def _shared(
