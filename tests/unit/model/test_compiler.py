@@ -146,10 +146,11 @@ def test_all_layouts_give_the_same_results(layouts):
 
 def test_layouts_are_those_that_were_asked_for():
     def stored(layouts):
-        made = compiler.compile_parts(
-            network(), Target.host(), 1, None, lambda _: None, layouts=layouts
+        chosen = compiler.choose_layouts(
+            network(), Target.host(), 1, lambda _: None, layouts=layouts
         )
-        return {v.layout for node in made.graph.nodes for v in node.outputs if v.layout}
+        nodes = chosen.choice.graph.nodes
+        return {v.layout for node in nodes for v in node.outputs if v.layout}
 
     kept = {steps[-1:] for steps in stored("nchw")}
     assert kept == {(Reorder((0, 3, 1, 2)),)}
