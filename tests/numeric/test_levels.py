@@ -32,7 +32,7 @@ LAYERS = {
 """Winograd's algorithm whether it pays or not, and direct ones: a layer, its channels, a side."""
 
 RECIPES = {name for name in vars(drafts) if name.startswith("schedule_")} | {"split_reduction"}
-CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "schedule_window"}
+CHANNELS_LAST = {"schedule_choices", "schedule_tiles", "schedule_window"}
 """What `LAYERS` need; all others are those of `SAMPLES`."""
 
 
