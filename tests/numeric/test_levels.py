@@ -38,7 +38,7 @@ FOLLOWED = {"contraction", "contraction in parts", "windows over channels", "win
 """Recipes that are followed by a point, by name."""
 
 RECIPES = {name for name in vars(drafts) if name.startswith("schedule_")} | FOLLOWED
-CHANNELS_LAST = {"schedule_choices", "schedule_tile_blocks", "windows over channels"}
+CHANNELS_LAST = {"schedule_choices", "schedule_tiles", "windows over channels"}
 """What `LAYERS` need; all others are those of `SAMPLES`."""
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tilewright.calibration.grid import rounded
-from tilewright.calibration.kernels import STEP, meeting_counts
+from tilewright.calibration.kernels import STEP, TRANSFORMED, meeting_counts
 from tilewright.calibration.products import (
     LONG,
     SHORT,
@@ -25,7 +25,9 @@ from tilewright.calibration.products import (
     updated,
 )
 from tilewright.llvm.vector_loops import CHAIN, SHUFFLES
+from tilewright.schedule.recipes.tile_costs import transform_cycles
 from tilewright.target import MachineModel, Target
+from tilewright.target.costs import TransformCosts
 from tilewright.target.machine import CALIBRATED, nominal
 
 __all__ = ["model_of"]
@@ -160,9 +162,15 @@ def _kernels(m: _Machine) -> Iterator[Figure]:
         if m.has(f"meeting of {threads}"):  # the last one is that of all
             over = m.cycles[f"meeting of {threads}"] - alone / threads
             yield "barrier_cycles", max(1.0, over * threads / (threads - 1))
-    slower = m.cycles["transform"] / m.base.transforms.tile6_cycles
-    for name in ("tile4_cycles", "tile6_cycles", "tile8_cycles"):  # the same kind of code
-        yield f"transforms.{name}", slower * m.base.figure(f"transforms.{name}")
+    yield "transforms.serial", max(1.0, m.cycles["transform"] / _smooth_transform(m))
+
+
+def _smooth_transform(m: _Machine) -> float:
+    """Cycles of a vector of the transform that is measured, if all its ports were always busy."""
+    ports = {name: value for name, value in (*_arithmetic(m), *_ports(m)) if "." not in name}
+    machine = replace(m.base, transforms=TransformCosts(serial=1.0), **ports)  # type: ignore[arg-type]
+    adds = sum(f.data_adds / f.tile for f in TRANSFORMED.filters)
+    return transform_cycles(machine, len(TRANSFORMED.filters), adds)
 
 
 _FIGURES: Final[tuple[Callable[[_Machine], Iterator[Figure]], ...]] = (

@@ -112,9 +112,7 @@ _GRIDS: Final[dict[str, Grid]] = {
     "barrier_cycles": Multiples(8.0),
     "step_cycles": Multiples(4.0),
     "scattered": Multiples(4.0),
-    "tile4_cycles": Multiples(2.5),
-    "tile6_cycles": Multiples(2.5),
-    "tile8_cycles": Multiples(2.5),
+    "serial": Multiples(2.0),
 }
 _PORTS: Final = Ports()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,8 @@ from tilewright.tensor.library.winograd import transformed_data
 __all__ = ["STEP", "kernels", "meeting_counts"]
 
 STEP: Final = "step"
-_TILE, _TAPS = 6, 3
+TRANSFORMED: Final = Tiles((3, 3), (4, 4))
+"""F(4×4, 3×3), whose transform of the data is measured."""
 _TILES: Final = (3, 5)
 """Down and across, of the data of a transform."""
 _CHANNEL_VECTORS: Final = 4
@@ -88,15 +90,15 @@ def _meeting(target: Target, threads: int) -> Probe | None:
 
 def _transform(target: Target) -> Probe:
     """Data of F(4×4, 3×3) in the second cache; a unit is a vector of an element of a tile."""
-    results, channels = _TILE - _TAPS + 1, _CHANNEL_VECTORS * target.lanes(4)
-    down, across = (count * results for count in _TILES)
-    source = placeholder("X", (1, down + _TAPS - 1, across + _TAPS - 1, channels))
-    tiles = Tiles((_TAPS, _TAPS), (results, results))
-    made = transformed_data(source, tiles, (tir.Const(down), tir.Const(across)))
+    channels = _CHANNEL_VECTORS * target.lanes(4)
+    down, across = (n * m for n, m in zip(_TILES, TRANSFORMED.results, strict=True))
+    border = [taps - 1 for taps in TRANSFORMED.taps]
+    source = placeholder("X", (1, down + border[0], across + border[1], channels))
+    made = transformed_data(source, TRANSFORMED, (tir.Const(down), tir.Const(across)))
     kernel = build(func("transform", [source], [made]), target, 1)
     data = np.zeros([tir.int_value(d) or 1 for d in source.shape], np.float32)
     result = kernel(data)
-    units = _TILES[0] * _TILES[1] * _TILE * _TILE * _CHANNEL_VECTORS
+    units = math.prod(_TILES) * TRANSFORMED.elements * _CHANNEL_VECTORS
     return Probe(partial(_paired, kernel, cycle([(data, result)])), units)
 
 

@@ -53,9 +53,15 @@ def choose(graph: Graph, settings: Settings) -> Choice:
     return Choice(made, groups, *how)
 
 
-def decide(graph: Graph, settings: Settings) -> tuple[list[tuple[Site, Alternative]], Solution]:
-    """The alternatives alone, without the graph that they make."""
-    sites = sites_of(graph, settings)
+def decide(
+    graph: Graph, settings: Settings, sites: Sequence[Site] | None = None
+) -> tuple[list[tuple[Site, Alternative]], Solution]:
+    """The alternatives alone, without the graph that they make.
+
+    `sites` may offer fewer alternatives than they have.
+    """
+    if sites is None:
+        sites = sites_of(graph, settings)
     offered = [_offered(site, settings) for site in sites]
     solution = solve(_problem(graph, sites, offered, settings))
     # Behind the sites, variables stand for values that several of them read.

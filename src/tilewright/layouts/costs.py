@@ -18,6 +18,8 @@ from tilewright.schedule.recipes.contraction.cycles import draft_contraction
 from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.schedule.recipes.recipe import draft_point
 from tilewright.schedule.recipes.sharing import Nest
+from tilewright.schedule.recipes.tile_blocks import TILE_BLOCKS
+from tilewright.schedule.recipes.tile_costs import TileBlockShape, transform_cycles
 from tilewright.schedule.recipes.transpose import TRANSPOSE
 from tilewright.schedule.recipes.transpose_shape import TransposeShape
 from tilewright.target import MachineModel, Target
@@ -38,6 +40,7 @@ __all__ = [
     "laid_out_cycles",
     "winograd_cycles",
     "winograd_product",
+    "winograd_shape",
 ]
 
 
@@ -111,6 +114,23 @@ def direct_cycles(conv: ConvShape, machine: Machine) -> float:
     return cycles * machine.model.convolutions.sliding if prod(conv.taps) > 1 else cycles
 
 
+def _apart_cycles(conv: ConvShape, machine: Machine) -> float:
+    """What it costs that every channel has lines of its own, of which a step reads a few elements.
+
+    Channels last, the rows of a register tile have a line each, which lasts for several steps. If
+    all that a tile walks along stays in the first cache, other panels of columns find it there.
+    """
+    shape, model = direct_product(conv, machine), machine.model
+    point, _ = draft_contraction(shape, machine.target)
+    first, second = model.level(1), model.level(2)
+    walk = conv.channels // conv.groups * prod(conv.taps[:-1]) * first.line_bytes
+    panels = ceil(shape.columns / point.tile_columns) if 2 * walk > first.size_bytes else 1
+    own = (point.tile_rows - 1) * conv.element_bytes
+    more = max(0, first.line_bytes + own - point.tile_rows * conv.element_bytes)
+    tiles = shape.batch * ceil(shape.rows / point.tile_rows) * panels
+    return tiles * shape.reduce * more / second.read * second.exposed / machine.threads
+
+
 def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
     """The product that a direct convolution is."""
     taps = prod(conv.taps)
@@ -129,19 +149,56 @@ def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
 
 
 def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
-    """Transforms of the data and of the products, and the products themselves."""
-    shape, target = winograd_product(conv, tiles, machine), machine.target
-    _, products = draft_contraction(shape, target)
-    lanes = max(1, target.lanes(conv.element_bytes))
-    size = max(f.tile for f in tiles.filters)
-    per_vector = machine.model.transforms.cycles(size)
-    parts, rows = prod(tiles.parts), shape.rows * tiles.own
-    vectors = parts * ceil(conv.channels / lanes) + ceil(conv.filters / lanes)
-    transforms = rows * tiles.elements * vectors * per_vector / machine.threads
-    each = tiles.elements * conv.element_bytes
-    between = each * rows * (parts * conv.channels + conv.filters)
-    weights = each * tiles.own * shape.reduce * conv.filters
-    return products + transforms + _between_cycles(between, weights, machine)
+    """Transforms of the data and of the products, and the products between them."""
+    shape = winograd_shape(conv, tiles, machine)
+    _, products = draft_point(TILE_BLOCKS, shape, machine.target)
+    return products + sum(_transforms(conv, tiles, machine))
+
+
+def _transforms(conv: ConvShape, tiles: Tiles, machine: Machine) -> tuple[float, float]:
+    """Cycles of the transforms of the data, and of the products."""
+    shape = winograd_shape(conv, tiles, machine)
+    lanes = max(1, machine.target.lanes(conv.element_bytes))
+    sizes = ((shape.data_bytes, conv.channels), (shape.product_bytes, conv.filters))
+    data, made = (size / conv.element_bytes / n * ceil(n / lanes) for size, n in sizes)
+    passes = len(tiles.filters)
+    before = data * transform_cycles(machine.model, passes, _data_adds(tiles))
+    after = made * transform_cycles(machine.model, passes, _back_adds(tiles))
+    return before / machine.threads, after / machine.threads
+
+
+def winograd_shape(conv: ConvShape, tiles: Tiles, machine: Machine) -> TileBlockShape:
+    """The product between the transforms with all that it is blocked by."""
+    product = winograd_product(conv, tiles, machine)
+    lines = columns = 1  # batches, several images, and tiles along one dimension are not blocked
+    if conv.batch == 1 and len(tiles.filters) == 2 and not tiles.images:
+        lines, columns = (tiles.counts(conv.space)[d] for d in tiles.tiled)
+    rows = product.rows * tiles.own * prod(tiles.parts)
+    for d in tiles.plain:
+        reach = (tiles.taps[d] - 1) * tiles.dilations[d] + 1
+        rows = rows * (tiles.strides[d] * (conv.space[d] - 1) + reach) // conv.space[d]
+    return TileBlockShape(
+        lines=lines,
+        columns=columns,
+        outer=max(1, product.rows // (lines * columns)),
+        product=product,
+        data_bytes=tiles.elements * conv.channels * conv.element_bytes * rows,
+        shared_by=machine.threads,
+    )
+
+
+def _data_adds(tiles: Tiles) -> float:
+    """Additions for each element of a tile of the data."""
+    return sum(f.data_adds / f.tile for f in tiles.filters)
+
+
+def _back_adds(tiles: Tiles) -> float:
+    """Additions for each product of a tile: along columns of it, and along rows of what is left."""
+    found, rest = 0.0, 1.0
+    for f in tiles.filters:
+        found += rest * f.back_adds / f.tile
+        rest *= f.results / f.tile
+    return found
 
 
 def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> ContractionShape:
@@ -156,18 +213,6 @@ def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> Contrac
         right_is_constant=True,
         threads=machine.threads,
     )
-
-
-def _between_cycles(between: float, weights: float, machine: Machine) -> float:
-    """What moves between the stages: all at once, or in blocks that read the weights again."""
-    target = machine.target
-    at_once = 2 * between / machine.model.home_of(between).read
-    costs = machine.model.transforms
-    near = costs.near_share * target.cache(2).share_bytes
-    passes = max(1, ceil(between / near))
-    again = (passes - 1) * weights / machine.model.home_of(weights).read * costs.weights_exposed
-    in_blocks = 2 * between / machine.model.level(2).read + again
-    return min(at_once, in_blocks) / machine.threads
 
 
 def kept_cycles(product: ContractionShape, machine: Machine) -> float:
@@ -193,33 +238,42 @@ def laid_out_cycles(
 ) -> float | None:
     """A convolution whose data and result have these forms; None for what has no recipe.
 
-    Data are read element by element, so that their form matters little: channels first take a line
-    of the cache for every channel, unless a border is made on the way. A result is written in
-    another order than it is computed in at a part of the cost of a conversion.
+    Data are read element by element, so that their form matters little. With tiles, forms concern
+    the transforms at both ends alone. A result is written in another order than it is computed in
+    at a part of the cost of a conversion.
     """
-    costs = machine.model.convolutions
     cycles = algorithm.cycles(conv, machine)
     along = _runs_along(conv, machine)
     if source == result == FIRST and along is not None:
         return cycles * along
-    if source == FIRST and not conv.bordered:
-        lines = conv.channels // conv.groups * machine.target.cache(1).line_bytes
-        near = lines * prod(conv.taps[:-1]) <= machine.target.cache(1).share_bytes / 4
-        cycles *= costs.scattered_near if near else costs.scattered_far
-    elif source != LAST:
-        block = prod(conv.space) * source.block * conv.element_bytes
-        apart = costs.pages_apart if block and block % machine.model.page_bytes == 0 else 1.0
-        cycles *= max(apart, _other_order(conv, source, machine))
+    before, after = cycles, cycles
+    if algorithm.tiles is not None:
+        before, after = _transforms(conv, algorithm.tiles, machine)
+    found = cycles
+    if source == FIRST and not conv.bordered and algorithm.tiles is None:
+        found += _apart_cycles(conv, machine)
+    if source != LAST:
+        found += before * (_read_slower(conv, source, machine) - 1)
     if result == FIRST:
         if algorithm.tiles is not None:
             return None
         picture = Picture(conv.batch, prod(conv.space), conv.filters, conv.element_bytes)
         written = converted_cycles(picture, machine)
-        cycles += machine.model.copies.on_the_way * written
-    elif result != LAST:
+        return found + machine.model.copies.on_the_way * written
+    if result != LAST:
         is_product = algorithm.tiles is None
-        cycles *= _other_order(conv, result, machine) if is_product else costs.blocked_tiles
-    return cycles
+        costs = machine.model.convolutions
+        slower = _other_order(conv, result, machine) if is_product else costs.blocked_tiles
+        found += after * (slower - 1)
+    return found
+
+
+def _read_slower(conv: ConvShape, source: Form, machine: Machine) -> float:
+    """How much slower data are read that are not channels last."""
+    costs = machine.model.convolutions
+    block = prod(conv.space) * source.block * conv.element_bytes
+    apart = costs.pages_apart if block and block % machine.model.page_bytes == 0 else 1.0
+    return max(apart, _other_order(conv, source, machine))
 
 
 def _other_order(conv: ConvShape, form: Form, machine: Machine) -> float:

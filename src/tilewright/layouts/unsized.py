@@ -7,8 +7,7 @@ of the machine says with how many places of the result the larger tiles begin to
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import exp, log, prod
 from typing import Final
@@ -21,14 +20,17 @@ from tilewright.layouts.costs import Machine
 
 __all__ = ["unsized_ways"]
 
-# What the unknown sizes of a model are taken for when algorithms are compared with each other.
 _USUAL: Final = (128, 192, 224, 256, 384, 512, 640)
+"""What the unknown sizes of a model are taken for when algorithms are compared with each other: the
+sides of images that networks are trained with. Each counts alike."""
 
-# How much faster it must be to have tiles for small results, too: their weights take memory.
 _SECOND: Final = 1.1
+"""How much faster it must be to have tiles for small results, too. This is policy: a second set of
+weights takes memory and time to load, which no run shows."""
 
-# Results along a dimension that are tried, to find where tiles begin to be faster.
 _SIDES: Final = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
+"""Results along a dimension that are tried, to find where tiles begin to be faster: powers of √2,
+which is as near as costs are known."""
 
 
 def unsized_ways(
@@ -51,17 +53,22 @@ def unsized_ways(
             if a.weight < large.weight
         )
         below = every[small]
-        # The larger an image, the more large tiles gain.
-        first = bisect_left(
-            _SIDES,
-            x=True,
-            key=lambda side: (
-                cycles(large, _space(result, side)) < cycles(below, _space(result, side))
-            ),
-        )
+        # From this side on, large tiles are faster for all larger images.
+        first = len(_SIDES)
+        while first and _is_faster(cycles, large, below, _space(result, _SIDES[first - 1])):
+            first -= 1
         if first < len(_SIDES):
             places = prod(_space(result, _SIDES[first])) if first else 0
             yield replace(large, places=places, below=below.tiles if first else None), best
+
+
+def _is_faster(
+    cycles: Callable[[Algorithm, Sequence[int]], float],
+    large: Algorithm,
+    below: Algorithm,
+    space: Sequence[int],
+) -> bool:
+    return cycles(large, space) < cycles(below, space)
 
 
 def _usual_spaces(result: Value) -> Iterator[tuple[int, ...]]:

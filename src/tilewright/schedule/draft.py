@@ -21,11 +21,7 @@ from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.schedule.recipes.grouping import Group, groups_of, inline_producers
 from tilewright.schedule.recipes.recipe import Decision, follow
 from tilewright.schedule.recipes.reduction import schedule_across, schedule_rows
-from tilewright.schedule.recipes.tile_blocks import (
-    TiledProduct,
-    schedule_tile_blocks,
-    tiled_products,
-)
+from tilewright.schedule.recipes.tile_blocks import schedule_tiles, tiled_products
 from tilewright.schedule.recipes.windows.channels import CHANNEL_WINDOWS
 from tilewright.schedule.recipes.windows.lines import LINE_WINDOWS
 from tilewright.schedule.recipes.windows.points import WindowPoint
@@ -65,7 +61,7 @@ def draft(
     _together(schedule, lambda: inline_producers(schedule, done))
     groups = groups_of(schedule, done)
     for tiled in tiled_products(context, groups):
-        done |= _try_blocks(context, tiled)
+        done |= _try_tiles(context, tiled)
     for group in groups:
         if not done.issuperset(group.members):
             _schedule_group(context, group)
@@ -124,15 +120,16 @@ def _try(context: Context, group: Group) -> UserError | None:
     return None
 
 
-def _try_blocks(context: Context, tiled: TiledProduct) -> frozenset[str]:
-    """Schedule a product with its transforms in blocks of tiles; the blocks that are done then."""
-    before = context.schedule.copy()
+def _try_tiles(context: Context, tiled: Group) -> frozenset[str]:
+    """Schedule a product with its transforms; the blocks that are done then."""
+    before, decided = context.schedule.copy(), len(context.decisions)
     try:
-        return _together(context.schedule, lambda: schedule_tile_blocks(context, tiled))
+        return _together(context.schedule, lambda: schedule_tiles(context, tiled))
     except UserError as problem:
         context.schedule.restore(before)
-        names = ", ".join(tiled.product.blocks)
-        context.schedule.remarks.append(f"{names}: not in blocks ({problem.code.id})")
+        del context.decisions[decided:]
+        names = ", ".join(tiled.blocks)
+        context.schedule.remarks.append(f"{names}: not together ({problem.code.id})")
         return frozenset()
 
 

@@ -76,23 +76,11 @@ class ContractionCosts:
 
 @dataclass(frozen=True, slots=True)
 class TransformCosts:
-    """Winograd: transforms of data and of products, by the elements of a tile along a dimension."""
+    """Winograd: transforms of data and of products."""
 
-    tile4_cycles: float = 5.0
-    tile6_cycles: float = 6.5
-    tile8_cycles: float = 7.5
-    near_share: float = 0.5
-    """Part of the second cache that a block of tiles takes."""
-    weights_exposed: float = 0.25
-    """Part of the time of reading the weights again that arithmetic does not hide."""
-    blocks_worth: float = 0.85
-    """Blocks must be faster by so much in theory: without them rows of tiles are merged."""
-
-    def cycles(self, tile: int) -> float:
-        """Of a vector of the elements of a tile, loads and stores in the first cache included."""
-        if tile <= 4:
-            return self.tile4_cycles
-        return self.tile6_cycles if tile <= 6 else self.tile8_cycles
+    serial: float = 1.3
+    """How much longer a transform takes than its loads, stores and additions by turns: each ends
+    in scattered places, one for every element of a tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +97,12 @@ class ConvolutionCosts:
     """Blocks of channels cut groups."""
     pages_apart: float = 1.08
     """Blocks of channels lie whole pages apart, and so share lines of the first cache."""
-    scattered_near: float = 1.08
-    """Every channel has a line of its own, and these lines stay in the first cache."""
-    scattered_far: float = 1.45
-    """The same where they do not."""
     along_image: float = 1.02
     """The product runs along whole images."""
     along_lines: float = 1.12
     """The product runs along lines of an image."""
     blocked_tiles: float = 1.1
-    """Results in blocks of channels come out of tiles."""
+    """Results in blocks of channels come out of tiles: how much longer their transform takes."""
     image_panels: int = 8
     """Vectors of an image that each thread must have, to run along it."""
     long_line: int = 28

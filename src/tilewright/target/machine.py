@@ -201,7 +201,7 @@ class MachineModel:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def figure(self, name: str) -> float:
-        """The figure of this name: `fma_latency`, `L2.read`, `transforms.tile6_cycles`."""
+        """The figure of this name: `fma_latency`, `L2.read`, `transforms.serial`."""
         owner, _, own = name.rpartition(".")
         return float(getattr(self._owner(owner), own))
 

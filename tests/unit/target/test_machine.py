@@ -41,7 +41,7 @@ def test_figures_are_found_and_replaced_by_name():
         "shuffles": 2.0,
         "L2.read": 48.0,
         "f32x8.latency": 5.0,
-        "transforms.tile6_cycles": 13.0,
+        "transforms.serial": 2.6,
     }
     values["x86.avx512vnni.dot4.per_cycle"] = 2.0
     other = model.with_figures(values, CALIBRATED)

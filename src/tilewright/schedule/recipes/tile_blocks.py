@@ -7,41 +7,39 @@
 
 Between its stages a convolution by minimal filters holds more numbers than it reads or writes. For
 large images they would go through a far memory and back twice; in blocks they do not, but every
-block reads all weights. The model weighs one against the other.
+block reads all weights, and rows of register tiles end with those of a block.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilewright.schedule.recipes.choices import schedule_choices
-from tilewright.schedule.recipes.context import Context, parallelize
-from tilewright.schedule.recipes.contraction.cycles import arithmetic_cycles, draft_contraction
+from tilewright.schedule.recipes.context import Context, share_loop
 from tilewright.schedule.recipes.contraction.recipe import CONTRACTION
 from tilewright.schedule.recipes.contraction.roles import names_of, rows_of
 from tilewright.schedule.recipes.contraction.shape import shape_of
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.grouping import Group
 from tilewright.schedule.recipes.recipe import follow
+from tilewright.schedule.recipes.table import Costs, Table
+from tilewright.schedule.recipes.tile_costs import (
+    TileBlockPoint,
+    TileBlockShape,
+    tile_block_cycles,
+    tile_block_space,
+)
+from tilewright.target import MachineModel, Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, Kind, contraction, loads_of
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["TiledProduct", "schedule_tile_blocks", "tiled_products"]
+__all__ = ["TILE_BLOCKS", "TileBlocksRecipe", "schedule_tiles", "tiled_products"]
 
 
-@dataclass(frozen=True)
-class TiledProduct:
-    """A pair of transforms, a product of what they make, and a pair of transforms of that."""
-
-    before: Group
-    product: Group
-    after: Group
-
-
-def tiled_products(context: Context, groups: list[Group]) -> list[TiledProduct]:
-    """All groups that follow each other in this way."""
+def tiled_products(context: Context, groups: list[Group]) -> list[Group]:
+    """Groups that follow each other in this way, as one: two transforms, a product, two more."""
     found = []
     for before, product, after in zip(groups, groups[1:], groups[2:], strict=False):
         kinds = (before.kind, product.kind, after.kind)
@@ -49,7 +47,8 @@ def tiled_products(context: Context, groups: list[Group]) -> list[TiledProduct]:
             continue
         pairs = len(before.blocks) == len(after.blocks) == 2 and before.epilogue is None
         if pairs and product.epilogue is None and _is_chain(context, before, product, after):
-            found.append(TiledProduct(before, product, after))
+            blocks = (*before.blocks, *product.blocks, *after.blocks)
+            found.append(Group(Kind.OPAQUE, blocks, after.epilogue))
     return found
 
 
@@ -63,36 +62,95 @@ def _is_chain(context: Context, before: Group, product: Group, after: Group) -> 
     return product_node.writes[0].buffer in reads
 
 
-def schedule_tile_blocks(context: Context, tiled: TiledProduct) -> frozenset[str]:
-    """Schedule all stages in blocks of tiles if that is expected to pay; the blocks it covers."""
+class TileBlocksRecipe:
+    """A product between two pairs of transforms, all at once or in blocks of tiles."""
+
+    name = "tile blocks"
+    point = TileBlockPoint
+
+    def match(self, context: Context, group: Group) -> TileBlockShape | None:
+        """The shape of five blocks, of which the third is a product of what two others make."""
+        if len(group.blocks) != 5:
+            return None
+        s, product = context.schedule, group.blocks[2]
+        roles = contraction(s.block(product))
+        if roles is None:
+            return None
+        sizes = [tir.int_value(roles.block.iters[p].extent) for p in roles.rows]
+        if len(sizes) < 3 or None in sizes or sizes[0] != 1:
+            return None
+        *_, lines, columns = (size or 1 for size in sizes)
+        shape, rows = shape_of(context, roles), rows_of(roles)
+        return TileBlockShape(
+            lines=lines,
+            columns=columns,
+            outer=rows // (lines * columns),
+            product=replace(shape, rows=rows, batch=shape.batch * shape.rows // rows),
+            data_bytes=_bytes(roles.left.buffer),
+            shared_by=context.threads,
+            loops=context.point_of(product, ContractionPoint),
+        )
+
+    def space(self, shape: TileBlockShape, target: Target) -> Table[TileBlockPoint]:
+        """Every block that divides lines and columns of tiles, with register tiles inside."""
+        return tile_block_space(shape, target)
+
+    def cycles(
+        self, shape: TileBlockShape, machine: MachineModel, table: Table[TileBlockPoint]
+    ) -> Costs:
+        """Products, and what moves between the stages; transforms cost the same in all rows."""
+        return tile_block_cycles(shape, machine, table)
+
+    def apply(
+        self, context: Context, group: Group, shape: TileBlockShape, point: TileBlockPoint
+    ) -> None:
+        """Schedule all stages, one after the other or in blocks of tiles."""
+        context = replace(context, loops=point.product)
+        if (point.down, point.across) == (shape.lines, shape.columns):
+            *before, product, first, second = group.blocks
+            schedule_choices(context, *before)
+            follow(CONTRACTION, context, Group(Kind.CONTRACTION, (product,)))
+            schedule_choices(context, first, second, group.epilogue)
+        else:
+            _schedule_blocks(context, group, point)
+
+
+TILE_BLOCKS = TileBlocksRecipe()
+
+
+def schedule_tiles(context: Context, group: Group) -> frozenset[str]:
+    """Schedule a product with its transforms; the blocks that this settles, with their border."""
     s = context.schedule
-    (product,) = tiled.product.blocks
+    border = _border_of(context, group.blocks[0])
+    if not follow(TILE_BLOCKS, context, group):
+        return frozenset()
+    around = s.loops(group.blocks[-1])[0]
+    is_inside = border is not None and around in s.loops(border)
+    return frozenset([*group.members, border] if border and is_inside else group.members)
+
+
+def _schedule_blocks(context: Context, group: Group, point: TileBlockPoint) -> None:
+    s = context.schedule
+    *before, product, first, second = group.blocks
     roles = contraction(s.block(product))
     assert roles is not None
-    block = _block_of(context, roles)
-    if block is None:
-        return frozenset()
-    down, across = block
     alone = replace(context, threads=1)
     copy = str(s.cache_write(product))  # while nothing else is in its nest
-    first, second = tiled.after.blocks
-    schedule_choices(alone, first, second, tiled.after.epilogue)
+    schedule_choices(alone, first, second, group.epilogue)
     *outer, lines, columns = _tile_loops(context, first, second, roles)
-    line_blocks, line = s.split(lines, down)
-    column_blocks, column = s.split(columns, across)
+    line_blocks, line = s.split(lines, point.down)
+    column_blocks, column = s.split(columns, point.across)
     s.reorder(line_blocks, column_blocks, *outer, line, column)
     s.compute_at(copy, column_blocks)
     s.compute_at(product, column_blocks)
-    s.compute_at(tiled.before.blocks[1], column_blocks)
-    border = _border_of(context, tiled.before.blocks[0])
-    schedule_choices(alone, *tiled.before.blocks)
+    s.compute_at(before[1], column_blocks)
+    border = _border_of(context, before[0])
+    schedule_choices(alone, *before)
     if border is not None:
         s.vectorize(names_of(s.compute_at(border, column_blocks))[-1])
     follow(CONTRACTION, alone, Group(Kind.CONTRACTION, (product,), copy))
     shared = s.fuse(line_blocks, column_blocks)
-    parallelize(context, str(shared), math.inf)
-    every = [*tiled.before.members, *tiled.product.members, *tiled.after.members]
-    return frozenset(every if border is None else [*every, border])
+    share_loop(context, str(shared), parallel=bool(point.parallel))
 
 
 def _border_of(context: Context, block: str) -> str | None:
@@ -125,55 +183,6 @@ def _tile_loops(context: Context, first: str, second: str, roles: Contraction) -
         tiles += [loop for loop in shared if s.loop(loop).var in used]
     inner = shared[-1]  # over vectors: it stays where it is
     return [*(loop for loop in shared if loop not in (*tiles, inner)), *tiles]
-
-
-def _block_of(context: Context, roles: Contraction) -> tuple[int, int] | None:
-    """Tiles down and across of a block, if blocks are faster than all at once."""
-    sizes = [tir.int_value(roles.block.iters[p].extent) for p in roles.rows]
-    if len(sizes) < 3 or None in sizes or sizes[0] != 1:
-        return None
-    *_, lines, columns = (size or 1 for size in sizes)
-    worth = context.target.machine.transforms.blocks_worth
-    best, least = None, worth * _cycles(context, roles, (lines, columns), (lines, columns))
-    for down, across in itertools.product(_divisors(lines), _divisors(columns)):
-        if lines // down * (columns // across) < max(2, context.threads):  # one for each thread
-            continue
-        cycles = _cycles(context, roles, (down, across), (lines, columns))
-        cycles += _wasted_cycles(context, roles, across)
-        if cycles < least:
-            best, least = (down, across), cycles
-    return best
-
-
-def _cycles(
-    context: Context, roles: Contraction, block: tuple[int, int], tiles: tuple[int, int]
-) -> float:
-    """Time to move data, products and weights with blocks of this size."""
-    machine = context.target.machine.shared_by(context.threads)
-    between = sum(_bytes(b) for b in (roles.left.buffer, roles.block.writes[0].buffer))
-    weights = _bytes(roles.right.buffer)
-    inside = between * math.prod(block) / math.prod(tiles)
-    stages = 2 * between / machine.home_of(inside).read
-    passes = math.prod(math.ceil(t / b) for t, b in zip(tiles, block, strict=True))
-    again = passes * weights / machine.home_of(weights).read
-    return stages + machine.transforms.weights_exposed * again
-
-
-def _wasted_cycles(context: Context, roles: Contraction, across: int) -> float:
-    """What arithmetic takes longer if rows of micro tiles end with those of a block."""
-    shape, target = shape_of(context, roles), context.target
-    all_rows = rows_of(roles)
-    batch = shape.batch * shape.rows // all_rows
-    merged = replace(shape, rows=all_rows, batch=batch)
-    cut = replace(shape, rows=across, batch=batch * all_rows // across)
-    whole, parts = (
-        arithmetic_cycles(s, target.machine, draft_contraction(s, target)[0]) for s in (merged, cut)
-    )
-    return parts - whole
-
-
-def _divisors(number: int) -> list[int]:
-    return [n for n in range(1, number + 1) if number % n == 0]
 
 
 def _bytes(buffer: tir.Buffer) -> int:

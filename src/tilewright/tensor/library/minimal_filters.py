@@ -19,12 +19,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Final
 
 from tilewright.tensor import ir as tir
-from tilewright.tensor.build import call
+from tilewright.tensor.build import call, placeholder
+from tilewright.tensor.visit import walk
 
 __all__ = ["Elements", "Filter", "Matrix", "minimal_filter"]
 
@@ -58,6 +59,16 @@ class Filter:
     def tile(self) -> int:
         """How many elements of data one tile has: as many as there are products."""
         return self.results + self.taps - 1
+
+    @cached_property
+    def data_adds(self) -> int:
+        """Additions to transform the data of a tile; those that rows share count once."""
+        return _additions(self.transformed)
+
+    @cached_property
+    def back_adds(self) -> int:
+        """Additions to make results of the products of a tile."""
+        return _additions(self.finished)
 
     def transformed(self, elements: Elements) -> list[tir.Expr]:
         """The rows of B times the elements of a tile."""
@@ -115,6 +126,16 @@ def minimal_filter(results: int, taps: int) -> Filter:
 
 def _matrix(rows: Sequence[Sequence[Fraction]]) -> Matrix:
     return tuple(tuple(row) for row in rows)
+
+
+def _additions(transform: Callable[[Elements], list[tir.Expr]]) -> int:
+    place = placeholder("d", (1 << 8,))
+    sums = transform(lambda k: place[k])
+    return len({part for s in sums for part in walk(s) if _is_addition(part)})
+
+
+def _is_addition(part: object) -> bool:
+    return isinstance(part, tir.Add | tir.Sub) and part.dtype.is_float
 
 
 def _power(a: Fraction, exponent: int) -> Fraction:
