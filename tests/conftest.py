@@ -22,6 +22,7 @@ import pytest
 
 from tests.levels import LEVELS
 from tilewright.schedule.recipes.contraction.cycles import draft_contraction
+from tilewright.schedule.recipes.recipe import draft_point
 from tilewright.target import MachineModel, Target
 from tilewright.target.machine import nominal
 
@@ -160,8 +161,10 @@ def parallel_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Target, "machine", property(_with_free_barriers))
         draft_contraction.cache_clear()
+        draft_point.cache_clear()
         yield
     draft_contraction.cache_clear()
+    draft_point.cache_clear()
 
 
 def _with_free_barriers(target: Target) -> MachineModel:
