@@ -89,7 +89,7 @@ class Layer:
 def read(path: Path) -> list[Layer]:
     """The layers of a file, in order."""
     layers: dict[str, dict[str, float]] = {}
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             alternative = row["alternative"].replace(";", ",")
             layers.setdefault(row["layer"], {})[alternative] = float(row["best_us"])

@@ -6,9 +6,7 @@ weights known ahead or not; the batch, or space, of a size that is not known.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,8 +17,9 @@ import tilewright as tw
 from tests.examples import examples
 from tests.levels import targets
 from tests.windows import Windows, convolved, transposed, windows, windows_of
-from tilewright.target import Target
-from tilewright.target.machine import nominal
+from tilewright.schedule.recipes import recipe as recipes
+from tilewright.schedule.recipes.recipe import draft_point
+from tilewright.schedule.recipes.tile_blocks import TILE_BLOCKS
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, size
 from tilewright.tensor.library.convolve import convolve
@@ -183,7 +182,7 @@ def test_winograd(
     expected = convolved(x, weights, w, groups)
     with pytest.MonkeyPatch.context() as patch:
         if in_blocks:
-            patch.setattr(Target, "machine", property(_with_free_blocks))
+            patch.setattr(recipes, "draft_point", _in_blocks)
         check(
             data,
             lambda t: convolve_winograd(*t, tiles, w.pads, groups),
@@ -213,7 +212,12 @@ def test_pooling(w: Windows, channels: int, *, average: bool, data: st.DataObjec
     check(data, made, [placeholder("X", x.shape)], [x], expected)
 
 
-def _with_free_blocks(target):
-    """The model of a machine on which blocks of tiles always pay."""
-    model = nominal(target)
-    return replace(model, transforms=replace(model.transforms, blocks_worth=math.inf))
+def _in_blocks(recipe, shape, target):
+    """The best point of a recipe; of tiles, the best one in blocks if there is any."""
+    if recipe is not TILE_BLOCKS:
+        return draft_point(recipe, shape, target)
+    table = recipe.space(shape, target)
+    whole = (table["down"] == shape.lines) & (table["across"] == shape.columns)
+    cycles = recipe.cycles(shape, target.machine, table) + np.where(whole, 1e12, 0)
+    row = int(np.argmin(cycles))
+    return table.point(row), float(cycles[row])
