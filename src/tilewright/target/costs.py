@@ -127,9 +127,9 @@ class WindowCosts:
     """Sorting a vector by phases, for each of these: shuffles."""
     partial_cycles: float = 2.0
     """A vector of which only a part exists: masks, or pieces."""
-    short_runs: float = 2.0
-    """How much longer than a stream it takes to read a part of each place, beyond the second
-    cache."""
+    short_runs: float = 1.0
+    """How much longer the first line of a run takes than the others, beyond the second cache: a
+    part of each place is read, which nothing announces."""
     instruction_bytes: float = 8.0
     """Of a vector instruction with an address."""
 

@@ -119,8 +119,7 @@ def _conflicts(shape: ChannelShape, machine: MachineModel, table: Table[ChannelP
     rows = lines * shape.along.read(table["columns"])
     each = np.array(machine.conflicts(shape.pitch_bytes, int(rows.max())))
     used = table["lanes"] * table["vectors"] * shape.element_bytes / machine.levels[0].line_bytes
-    lost = np.maximum(0.0, 1.0 - used)
-    return np.where(table["border"] == COPIED, 0.0, each[rows] * lost)
+    return np.where((table["border"] == COPIED) | (used >= 1), 0.0, each[rows])
 
 
 def _reading(
@@ -142,13 +141,20 @@ def _reading(
     # A pass of its own has just written the data with their border; else what is inside is read.
     is_apart = shape.has_border & (table["border"] == APART)
     source = np.where(is_apart, data, data * shape.inside / shape.places)
-    moved = Stream.of(machine, source, data + result)
-    second = machine.level(2)
-    refill = again * data / second.read
-    scattered = _scattered(shape, machine, channels, data + result)
-    written = Stream.of(machine, np.full(len(table), result), data + result)
-    own = Stream(moved.cycles * scattered, np.where(scattered > 1, moved.cycles, moved.exposed))
-    return own + written + Stream(refill, refill * machine.refill_exposed)
+    runs = _short_runs(shape, machine, channels, data + result)
+    moved = Stream.of(
+        machine, source * (1 + runs * machine.windows.short_runs) + result, data + result
+    )
+    # All of it comes through the second cache, and some of it again.
+    through = (source + result + again * source) / machine.level(2).read
+    waits = np.maximum(moved.exposed, runs * moved.cycles) + again * source * _refill(machine)
+    near = machine.home_of(data + result) is machine.levels[0]
+    return moved if near else Stream(np.maximum(moved.cycles, through), waits)
+
+
+def _refill(machine: MachineModel) -> float:
+    """Cycles that arithmetic does not hide for a byte that is read again from the second cache."""
+    return machine.refill_exposed / machine.level(2).read
 
 
 def _data_bytes(shape: ChannelShape) -> float:
@@ -157,13 +163,16 @@ def _data_bytes(shape: ChannelShape) -> float:
     return float(batch * shape.places * shape.channels * shape.element_bytes)
 
 
-def _scattered(
+def _short_runs(
     shape: ChannelShape, machine: MachineModel, channels: Column, size_bytes: float
 ) -> Costs:
-    """How much longer it takes to read some channels of each place at a time, far away."""
+    """Lines of the cache that nothing announces, if some channels of each place are read at a time.
+
+    A part of all lines: the first of each run. Beyond the second cache they are waited for.
+    """
     near = machine.home_of(size_bytes) in machine.levels[:2]
-    is_whole = channels >= shape.channels
-    return np.where(is_whole | near, 1.0, machine.windows.short_runs)
+    lines = np.maximum(1.0, channels * shape.element_bytes / machine.levels[0].line_bytes)
+    return np.where((channels >= shape.channels) | near, 0.0, 1.0 / lines)
 
 
 def _copying(shape: ChannelShape, machine: MachineModel, table: Table[ChannelPoint]) -> Costs:

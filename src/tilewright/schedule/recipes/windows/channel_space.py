@@ -20,6 +20,7 @@ from tilewright.schedule.recipes.windows.ways import (
     ASKED,
     COPIED,
     CUT,
+    CUT_LINES,
     FUSED,
     STRAIGHT,
     shared_ways,
@@ -28,9 +29,6 @@ from tilewright.schedule.recipes.windows.ways import (
 from tilewright.target import Target
 
 __all__ = ["ChannelPoint", "ChannelShape", "channel_space", "shares_columns", "shares_lines"]
-
-# Multiply-adds at most in all copies of a piece of code that a border makes.
-_COPIED_CODE = 4000
 
 # Lines and vectors of a tile that are tried.
 _LINES, _VECTORS = (1, 2, 3, 4), (1, 2, 4)
@@ -88,9 +86,8 @@ class ChannelShape:
 
     def is_cut(self, lines: Column, columns: Column, vectors: Column) -> NDArray[np.bool_]:
         """Whether lowering cuts loops at the border, so that no tile asks where it is."""
-        cuts = self.across.cuts(self.lines, lines) * self.along.cuts(self.columns, columns)
         each = lines * columns * vectors * (self.taps + 2)
-        return np.asarray(each * cuts <= CUT)
+        return np.asarray(each * self.copies(lines, columns) <= CUT)
 
 
 @dataclass(frozen=True)
@@ -175,10 +172,12 @@ def _is_followed(
     width = table["vectors"] * table["lanes"]
     in_groups = (groups == 0) | (groups % width == 0)
     # Code is cut at a border only where every element of the window has code of its own.
-    code = table["lines"] * table["columns"] * table["vectors"] * shape.taps
-    code = code * shape.copies(table["lines"], table["columns"])
-    is_short = (table["unrolled"] == len(shape.walks)) & (code <= _COPIED_CODE)
-    asks = (border != ASKED) | is_short
+    each = table["lines"] * table["columns"] * table["vectors"] * (shape.taps + 2)
+    # Where several tiles reach into a border, lowering counts what lies between them twice.
+    counted = np.where(shape.across.at_end(table["lines"]) > 1, 2, 1)
+    pieces = shape.across.pieces(shape.lines, table["lines"]) * counted
+    is_short = each * pieces <= CUT_LINES
+    asks = (border != ASKED) | (is_short & (table["unrolled"] == len(shape.walks)))
     near = groups * shape.places * shape.element_bytes <= target.cache(1).share_bytes
     copies = (border != COPIED) | ((groups > 0) & near & (parallel != FUSED))
     lines = (table["lines"] == 1) | (shape.lines >= 2)

@@ -44,11 +44,11 @@ class Move:
         return np.minimum(self.read(places), places * self.taps)
 
     def pieces(self, extent: int, tile: Column) -> Column:
-        """Tiles that differ by how their windows lie at the two ends of so many places."""
-        return np.minimum(-(-extent // tile), self.cuts(extent, tile))
+        """Tiles that differ by their size, or by how their windows lie at the two ends."""
+        tiles = -(-extent // tile)
+        sizes = 1 + (extent % tiles != 0)
+        return np.asarray(np.minimum(tiles, (1 + 2 * self.at_end(tile)) * sizes))
 
-    def cuts(self, extent: int, tile: Column) -> Column:
-        """The same as lowering counts them ahead: each for tiles of both sizes, some are empty."""
-        at_end = -(-((self.reach - 1) // 2) // (tile * self.step))
-        sizes = 1 + (extent % -(-extent // tile) != 0)
-        return np.asarray((1 + 2 * at_end) * sizes)
+    def at_end(self, tile: Column) -> Column:
+        """Tiles at one end whose windows reach into a border, if it keeps sizes."""
+        return -(-((self.reach - 1) // 2) // (tile * self.step))

@@ -13,6 +13,7 @@ __all__ = [
     "ASKED",
     "COPIED",
     "CUT",
+    "CUT_LINES",
     "FUSED",
     "OUTERMOST",
     "SERIAL",
@@ -30,10 +31,12 @@ SERIAL, OUTERMOST, FUSED = range(3)
 STRAIGHT = 600
 """Multiply-adds at most in one piece of code: what is longer takes LLVM seconds to compile."""
 
+CUT_LINES = 1024
+"""Statements in all copies of a tile up to which lowering cuts a loop at a border
+(`lower/cut_loops.py`): lines first. Beyond, every element of a window would ask where it is."""
+
 CUT = 600
-"""Statements in all copies of a tile up to which lowering cuts loops at a border; beyond, elements
-of a window ask whether they lie inside. Lowering stops at 1024 (`lower/cut_loops.py`), and counts
-pieces that turn out to be empty."""
+"""The same for columns, inside of lines: lowering counts pieces that turn out to be empty."""
 
 
 def shared_ways(threads: int) -> list[int]:
