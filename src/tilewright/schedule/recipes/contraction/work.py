@@ -90,6 +90,7 @@ class Work:
                 walk = self.reduce * step + height * width / machine.vector_stores + start
                 total += many * times * walk
         total *= self.batch
+        total += self._ragged()
         if not shape.rows_are_known:
             total += self._tails()
         return total + self._packing() if shape.may_pack else total
@@ -98,12 +99,34 @@ class Work:
         """Cycles of one step of the reduction in a micro tile."""
         machine = self.machine
         loads = rows / machine.element_loads + vectors / machine.vector_loads
+        if self.shape.right_pitch_bytes % machine.level(1).line_bytes:
+            loads = loads + self._split_lines() * vectors / machine.vector_loads
         if self.shape.column_pitch_bytes:
-            singly = vectors * self.table["lanes"] / machine.element_loads
+            filled = self.columns / (self.panels * self.table["tile_vectors"])
+            singly = vectors * filled / machine.element_loads
             loads = loads + np.where(self.table["packs"] != 0, 0.0, singly)
         arithmetic = np.maximum(rows * vectors / machine.fma_per_cycle, machine.fma_latency)
         hidden = machine.contractions.load_share
         return np.asarray(np.maximum(arithmetic, loads) + hidden * loads)
+
+    def _split_lines(self) -> Costs | float:
+        """The part of the vectors of a right operand that is not packed that lie in two lines."""
+        if self.shape.right_is_constant:
+            return 0.0
+        size = self.table["lanes"] * self.shape.element_bytes
+        part = np.minimum(1.0, size / self.machine.level(1).line_bytes)
+        return np.where(self.table["packs"] == 0, part, 0.0)
+
+    def _ragged(self) -> Costs | float:
+        """Columns that do not fill a vector, where none are padded: pieces of 8, 4, 2 and 1."""
+        shape, table = self.shape, self.table
+        if shape.right_is_constant:
+            return 0.0
+        left = self.columns % table["lanes"]
+        pieces = sum(left >> digit & 1 for digit in range(6)) - 1
+        rows = np.maximum(shape.rows / self.machine.fma_per_cycle, self.machine.fma_latency)
+        more = np.maximum(pieces, 0) * self.batch * self.reduce * rows
+        return np.where(table["packs"] == 0, more, 0.0)
 
     def _unpacked(self) -> Costs | float:
         """What a step into another page of the right operand costs where it is not packed.
@@ -141,7 +164,8 @@ class Work:
         each = each + (machine.contractions.page_cycles * pages + self._lines_apart()) / width
         if shape.column_pitch_bytes:
             each = each + 1 / machine.element_loads
-        start = times * shape.batch * self.panels * machine.tile_cycles
+        # The copy is a loop of its own, and what it stores last is waited for.
+        start = 2 * times * shape.batch * self.panels * machine.tile_cycles
         return np.where(table["packs"] != 0, times * elements * each + start, 0.0)
 
     def _tails(self) -> Costs:
