@@ -74,13 +74,18 @@ def _lines(shape: TransposeShape, machine: MachineModel, table: Table[TransposeP
     # Lines that are in use at a time, inside of tiles side by side.
     read = np.where(source_first, side, side * columns_beside)
     written = np.where(source_first, side * rows_beside, side)
-    most = int(max(read.max(), written.max()))
-    reading = np.array(machine.conflicts(shape.source_step, most))[read]
-    writing = np.array(machine.conflicts(shape.result_step, most))[written]
+    most = int((read + written).max())
+    sources = np.array(machine.conflicts(shape.source_step, most))
+    results = np.array(machine.conflicts(shape.result_step, most))
+    if sources[-1] and results[-1]:  # the lines of both share the same few sets
+        read, written = read + written, read + written
+    reading, writing = sources[read], results[written]
     beside = rows_beside * columns_beside
     passes_read = np.where(source_first, beside, rows_beside)
     passes_written = np.where(source_first, columns_beside, beside)
-    conflicts = blocks * (passes_read * reading + passes_written * writing)
+    # A line that one tile uses up is not missed.
+    kept = np.maximum(0.0, 1 - side * shape.element_bytes / first.line_bytes)
+    conflicts = blocks * kept * (passes_read * reading + passes_written * writing)
     # Lines that a tile uses in part come again if what lies between does not stay.
     line, size = first.line_bytes, shape.element_bytes
     parts_read = np.maximum(1.0, line / (rows_beside * side * size))
