@@ -18,9 +18,6 @@ from tilewright.target import MachineModel
 
 __all__ = ["transpose_cycles"]
 
-_QUEUED = 0.5
-"""Part of what a store waits for that loads would wait for: it does so in a queue."""
-
 
 def transpose_cycles(
     shape: TransposeShape, machine: MachineModel, table: Table[TransposePoint]
@@ -111,7 +108,7 @@ def _runs(shape: TransposeShape, machine: MachineModel, table: Table[TransposePo
     along_source, costs = table["along_source"] != 0, machine.loops
     rows, columns = (table["side"] * table[name] for name in ("rows_beside", "columns_beside"))
     streams = np.where(along_source, columns, rows)
-    runs = np.where(along_source, _QUEUED, 1.0) / (streams * shape.element_bytes)
+    runs = np.where(along_source, costs.store_share, 1.0) / (streams * shape.element_bytes)
     missed = np.maximum(0.0, 1 - costs.streams / streams) / machine.levels[0].line_bytes
     return np.asarray(costs.run_cycles * (runs + missed))
 
@@ -128,4 +125,4 @@ def _pages(
     far_written = along_source & (shape.rows * written > costs.near_pages)
     misses = np.where(far_read, table["side"] * table["columns_beside"] * read, 0.0)
     late = np.where(far_written, table["side"] * table["rows_beside"] * written, 0.0)
-    return np.asarray(blocks * costs.page_cycles * (misses + late * _QUEUED))
+    return np.asarray(blocks * costs.page_cycles * (misses + late * costs.store_share))
