@@ -185,3 +185,5 @@ class LoopCosts:
     has to find it."""
     streams: float = 8.0
     """Streams side by side that prefetching by hardware follows."""
+    store_share: float = 0.5
+    """Part of what loads wait for that stores wait for: they do so in a queue."""

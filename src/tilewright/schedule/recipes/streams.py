@@ -32,10 +32,15 @@ _NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 
 
 def vector_numbers(work: Work, extent: int) -> Sequence[int]:
-    """Numbers of vectors that one statement may have, along so many elements."""
-    most = INTERLEAVED if work.has_functions else _NUMBERS[-1]
+    """Numbers of vectors that one statement may have, along so many elements.
+
+    Those of a function are no more than lowering computes side by side, or all that there are.
+    """
     whole = -(-extent // work.lanes)  # all of them at once, if there are few
-    return sorted({n for n in (*_NUMBERS, whole) if n <= min(most, whole)})
+    numbers = {n for n in (*_NUMBERS, whole) if n <= min(_NUMBERS[-1], whole)}
+    if work.has_functions:
+        numbers = {n for n in numbers if n <= INTERLEAVED or n == whole}
+    return sorted(numbers)
 
 
 def vector_cycles(
@@ -53,7 +58,8 @@ def vector_cycles(
     simple = one.depth - one.divisions - one.roots
     chain = max(0, simple) * machine.fma_latency
     chain += one.divisions * costs.divide_latency + one.roots * costs.root_latency
-    side_by_side = np.asarray(together, np.float64)
+    most = INTERLEAVED if work.has_functions else np.inf
+    side_by_side = np.minimum(np.asarray(together, np.float64), most)
     ahead = np.maximum(side_by_side, costs.window / max(1, work.instructions))
     needed = side_by_side * one.live + work.fixed
     spilled = np.maximum(0.0, np.minimum(needed - work.registers, needed)) / side_by_side

@@ -18,9 +18,6 @@ from tilewright.target import MachineModel
 
 __all__ = ["transpose_cycles"]
 
-_QUEUED = 0.5
-"""Part of what a store waits for that loads would wait for: it does so in a queue."""
-
 
 def transpose_cycles(
     shape: TransposeShape, machine: MachineModel, table: Table[TransposePoint]
@@ -74,13 +71,18 @@ def _lines(shape: TransposeShape, machine: MachineModel, table: Table[TransposeP
     # Lines that are in use at a time, inside of tiles side by side.
     read = np.where(source_first, side, side * columns_beside)
     written = np.where(source_first, side * rows_beside, side)
-    most = int(max(read.max(), written.max()))
-    reading = np.array(machine.conflicts(shape.source_step, most))[read]
-    writing = np.array(machine.conflicts(shape.result_step, most))[written]
+    most = int((read + written).max())
+    sources = np.array(machine.conflicts(shape.source_step, most))
+    results = np.array(machine.conflicts(shape.result_step, most))
+    if sources[-1] and results[-1]:  # the lines of both share the same few sets
+        read, written = read + written, read + written
+    reading, writing = sources[read], results[written]
     beside = rows_beside * columns_beside
     passes_read = np.where(source_first, beside, rows_beside)
     passes_written = np.where(source_first, columns_beside, beside)
-    conflicts = blocks * (passes_read * reading + passes_written * writing)
+    # A line that one tile uses up is not missed.
+    kept = np.maximum(0.0, 1 - side * shape.element_bytes / first.line_bytes)
+    conflicts = blocks * kept * (passes_read * reading + passes_written * writing)
     # Lines that a tile uses in part come again if what lies between does not stay.
     line, size = first.line_bytes, shape.element_bytes
     parts_read = np.maximum(1.0, line / (rows_beside * side * size))
@@ -106,7 +108,7 @@ def _runs(shape: TransposeShape, machine: MachineModel, table: Table[TransposePo
     along_source, costs = table["along_source"] != 0, machine.loops
     rows, columns = (table["side"] * table[name] for name in ("rows_beside", "columns_beside"))
     streams = np.where(along_source, columns, rows)
-    runs = np.where(along_source, _QUEUED, 1.0) / (streams * shape.element_bytes)
+    runs = np.where(along_source, costs.store_share, 1.0) / (streams * shape.element_bytes)
     missed = np.maximum(0.0, 1 - costs.streams / streams) / machine.levels[0].line_bytes
     return np.asarray(costs.run_cycles * (runs + missed))
 
@@ -123,4 +125,4 @@ def _pages(
     far_written = along_source & (shape.rows * written > costs.near_pages)
     misses = np.where(far_read, table["side"] * table["columns_beside"] * read, 0.0)
     late = np.where(far_written, table["side"] * table["rows_beside"] * written, 0.0)
-    return np.asarray(blocks * costs.page_cycles * (misses + late * _QUEUED))
+    return np.asarray(blocks * costs.page_cycles * (misses + late * costs.store_share))
