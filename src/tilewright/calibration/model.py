@@ -13,6 +13,7 @@ from pathlib import Path
 from tilewright import options
 from tilewright.calibration import kept
 from tilewright.calibration.grid import steady
+from tilewright.errors import TilewrightError
 from tilewright.target import MachineModel, Target
 from tilewright.target.machine import nominal, unusable_model
 
@@ -84,7 +85,12 @@ def _measured_and_kept(
     before: MachineModel | None,
 ) -> MachineModel:
     tell()
-    model = measured_model(target)
+    try:
+        model = measured_model(target)
+    except (ArithmeticError, MemoryError, OSError, TilewrightError) as problem:
+        # Figures make code faster, never right: without them there are nominal ones.
+        _LOG.warning("this machine cannot be measured (%s): nominal figures are used", problem)
+        return nominal(target) if before is None else before
     if before is not None:
         model = steady(model, before)
     with suppress(OSError):

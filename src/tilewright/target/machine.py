@@ -22,6 +22,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilewright.errors import Code, TargetError
 from tilewright.target.costs import (
     ArithmeticCosts,
@@ -160,27 +163,31 @@ class MachineModel:
         levels = tuple(replace(level, read=level.read_all) for level in self.levels)
         return replace(self, levels=levels)
 
-    def conflicts(self, pitch_bytes: int, most: int) -> list[float]:
-        """Cycles of a step that reads one element of each of 0, 1, … `most` rows so far apart.
+    def conflicts(self, pitch_bytes: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Cycles of a step that reads one element of each of so many rows, so far apart.
 
         Rows whose distance is a multiple of the size of a way share one set of the first cache, and
         others a few: what the ways do not hold comes from the second cache, again in every step.
-        A distance of 0 is not known, and taken to do no harm.
+        A distance of 0 is not known, and taken to do no harm. More rows than two such caches have
+        lines cost no more.
         """
-        if not pitch_bytes:
-            return [0.0] * (most + 1)
+        if not pitch_bytes or not rows.size:
+            return np.zeros(rows.shape)
         first = self.levels[0]
         sets = max(1, first.size_bytes // (first.line_bytes * first.ways))
-        counts: dict[int, int] = {}
-        cycles, found = 0.0, [0.0]
-        for row in range(most):
-            place = row * pitch_bytes // first.line_bytes % sets
-            beyond = max(0, counts.get(place, 0) - first.ways)
-            counts[place] = counts.get(place, 0) + 1
-            more = max(0, counts[place] - first.ways)
-            cycles += self.conflict_cycles * (more**2 - beyond**2)
-            found.append(cycles)
-        return found
+        most = min(int(rows.max()), 2 * sets * first.ways)
+        return self._conflicts(pitch_bytes, most, sets)[np.minimum(rows, most)]
+
+    def _conflicts(self, pitch_bytes: int, most: int, sets: int) -> NDArray[np.float64]:
+        """The same for 0, 1, … `most` rows."""
+        first = self.levels[0]
+        places = np.arange(most) * (pitch_bytes % (sets * first.line_bytes)) // first.line_bytes
+        order = np.argsort(places % sets, kind="stable")
+        ordered = (places % sets)[order]
+        before = np.empty(most, np.int64)  # rows in the set of each row, when it comes
+        before[order] = np.arange(most) - np.searchsorted(ordered, ordered)
+        beyond = np.maximum(0, np.stack([before, before + 1]) - first.ways) ** 2
+        return np.concatenate([[0.0], self.conflict_cycles * np.cumsum(beyond[1] - beyond[0])])
 
     def usable(self, number: int, pitch_bytes: int, run_bytes: int) -> float:
         """The part of a cache that holds runs of so many bytes, so far apart.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -87,3 +88,22 @@ def test_threads_that_share_memory_take_longer():
     table = contraction_space(single, target)
     same = [contraction_cycles(single, m, table) for m in (nominal(target), slower)]
     assert np.array_equal(*same)
+
+
+@pytest.mark.parametrize("pitch", [0, 60, 64, 1024, 4096, 4096 * 3, 5120, 1 << 40])
+def test_rows_conflict_as_counted_one_by_one(pitch):
+    model = nominal(Target.named("znver4"))
+    first = model.levels[0]
+    sets = first.size_bytes // (first.line_bytes * first.ways)
+    rows = np.arange(80)
+    found = model.conflicts(pitch, rows)
+    for row in rows.tolist():
+        places = Counter(k * pitch // first.line_bytes % sets for k in range(row))
+        beyond = [max(0, count - first.ways) ** 2 for count in places.values()]
+        assert found[row] == pytest.approx(model.conflict_cycles * sum(beyond) if pitch else 0.0)
+
+
+def test_more_rows_than_caches_hold_are_not_counted_one_by_one():
+    model = nominal(Target.named("znver4"))
+    many = np.array([1 << 12, 1 << 62])
+    assert len(set(model.conflicts(4096, many).tolist())) == 1

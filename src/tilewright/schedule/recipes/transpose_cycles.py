@@ -71,12 +71,11 @@ def _lines(shape: TransposeShape, machine: MachineModel, table: Table[TransposeP
     # Lines that are in use at a time, inside of tiles side by side.
     read = np.where(source_first, side, side * columns_beside)
     written = np.where(source_first, side * rows_beside, side)
-    most = int((read + written).max())
-    sources = np.array(machine.conflicts(shape.source_step, most))
-    results = np.array(machine.conflicts(shape.result_step, most))
-    if sources[-1] and results[-1]:  # the lines of both share the same few sets
-        read, written = read + written, read + written
-    reading, writing = sources[read], results[written]
+    most = np.max(read + written, keepdims=True)
+    if all(machine.conflicts(step, most)[0] for step in (shape.source_step, shape.result_step)):
+        read = written = read + written  # the lines of both share the same few sets
+    reading = machine.conflicts(shape.source_step, read)
+    writing = machine.conflicts(shape.result_step, written)
     beside = rows_beside * columns_beside
     passes_read = np.where(source_first, beside, rows_beside)
     passes_written = np.where(source_first, columns_beside, beside)

@@ -172,7 +172,7 @@ def _per_key_tile(
     count, width = table["queries"] // table["lanes"], table["key_vectors"]
     whole, rest = np.divmod(count, width)
     packed = table["packs"] != 0
-    conflicts = np.array(machine.conflicts(shape.pitch_bytes, int(keys.max())))[keys]
+    conflicts = machine.conflicts(shape.pitch_bytes, keys)
     apart = np.where(packed, 0.0, conflicts)
     first = whole * (shape.features * (_step(machine, keys, width) + apart) + costs.loop_cycles)
     last = shape.features * (_step(machine, keys, rest) + apart) + costs.loop_cycles

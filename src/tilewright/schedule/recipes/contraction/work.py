@@ -74,8 +74,6 @@ class Work:
         larger = shape.rows - small * tiles
         whole, rest = np.divmod(-(-self.columns // table["lanes"]), vectors)
         visits = -(-self.reduce // table["reduce_per_block"])
-        most = int(rows.max())
-        conflicts = np.array(machine.conflicts(shape.pitch_bytes, most + 1))
         each = machine.contractions.iteration_cycles / table["unroll"] + self._unpacked()
         starts = visits * table["streams"]
         if shape.walks:  # what an iteration of several steps leaves over is a loop of its own
@@ -84,7 +82,7 @@ class Work:
         start = starts * machine.tile_cycles
         total = np.zeros(len(table))
         for height, many in ((small + 1, larger), (small, tiles - larger)):
-            beside = conflicts[np.minimum(height, most)] + each
+            beside = machine.conflicts(shape.pitch_bytes, np.minimum(height, rows)) + each
             for width, times in ((vectors, whole), (rest, rest > 0)):
                 step = self._step(height, width) + beside
                 walk = self.reduce * step + height * width / machine.vector_stores + start
@@ -151,7 +149,7 @@ class Work:
         if not apart:
             return 0.0
         width = self.table["tile_vectors"] * self.table["lanes"]
-        return np.asarray(np.array(self.machine.conflicts(apart, int(width.max())))[width])
+        return self.machine.conflicts(apart, width)
 
     def _packing(self) -> Costs:
         """Copying every panel once for each block of rows, or once."""

@@ -117,9 +117,9 @@ def _conflicts(shape: ChannelShape, machine: MachineModel, table: Table[ChannelP
     """
     lines = np.minimum(shape.across.read(table["lines"]), shape.across.taps * table["lines"])
     rows = lines * shape.along.read(table["columns"])
-    each = np.array(machine.conflicts(shape.pitch_bytes, int(rows.max())))
+    each = machine.conflicts(shape.pitch_bytes, rows)
     used = table["lanes"] * table["vectors"] * shape.element_bytes / machine.levels[0].line_bytes
-    return np.where((table["border"] == COPIED) | (used >= 1), 0.0, each[rows])
+    return np.where((table["border"] == COPIED) | (used >= 1), 0.0, each)
 
 
 def _reading(
