@@ -59,7 +59,8 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def follow(recipe: Any, context: Context, group: Group) -> bool:
         done = recipes.follow(recipe, context, group)
-        for decision in context.decisions[-1:] if done else ():
+        own = [d for d in context.decisions if d.recipe is recipe][-1:] if done else ()
+        for decision in own:
             counts[recipe.name] += 1
             counts[f"{recipe.name} in parts"] += getattr(decision.point, "parts", 1) > 1
         return done

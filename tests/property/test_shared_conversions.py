@@ -84,7 +84,7 @@ SETTINGS = FewForms(Machine(Target.named("x86-64-v3"), 1), strict=True)
 
 def needed(graph: Graph, chosen: list[tuple[Site, Alternative]]) -> float:
     """What a choice costs by the graph that it makes."""
-    _, conversions = apply(graph, chosen)
+    conversions = apply(graph, chosen).conversions
     machine = SETTINGS.machine
     written = {value: a.result for site, a in chosen for value in site.results}
     values = {v.name: v for v in (*graph.inputs, *written)}

@@ -79,8 +79,9 @@ def drawn(data: st.DataObject, graph: Graph, site: Site) -> Alternative:
 def test_large_and_small_images(graph, data, threads):
     sites = sites_of(graph, SETTINGS)
     assume(any(len(site.alternatives) > 1 for site in sites))
-    made, conversions = apply(graph, [(site, drawn(data, graph, site)) for site in sites])
-    assert not conversions
+    applied = apply(graph, [(site, drawn(data, graph, site)) for site in sites])
+    assert not applied.conversions
+    made = applied.graph
     note(str(made))
     module, _ = compiled(verify_graph(made), threads)
     for seed in range(3):

@@ -84,8 +84,12 @@ class Context:
         return found if isinstance(found, kind) else None
 
     def decide(self, decision: Decision) -> None:
-        """Note what was decided for a group; what an attempt before this one decided is void."""
-        self.decisions[:] = [d for d in self.decisions if d.blocks != decision.blocks]
+        """Note what was decided for a group; what an attempt before this one decided is void.
+
+        A group may have two: parts of a sum are a contraction, and are then added up by rows.
+        """
+        key = decision.recipe.name, decision.blocks
+        self.decisions[:] = [d for d in self.decisions if (d.recipe.name, d.blocks) != key]
         self.decisions.append(decision)
 
 

@@ -51,6 +51,10 @@ _STREAMS = (1, 2, 4)
 _DRAFTED_CUTS = 6
 """Lengths of cuts that a draft prices."""
 
+_MOST_TAILS = 8
+"""Kinds of tiles of rows in one kernel: their code grows with the square of this, and so do the
+sizes of what is left over, each a remainder of the one before."""
+
 _SHARES = (4, 2, 1)
 """Iterations for each thread that a shared loop has at least, if there are so many."""
 
@@ -312,6 +316,7 @@ def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[
     keep = _can_follow_main(shape, columns)
     plain = (order == LEFT_STAYS) & ~is_cut
     keep &= (columns["spans"] == 0) | (plain & (blocks > 1) & (shape.batch == 1))
+    keep &= (columns["all_tails"] == 0) | (rows <= _MOST_TAILS)
     several = tiles > 1 if shape.rows_are_known else np.False_
     keep &= (columns["share_tiles"] == 0) | (plain & several & (columns["packs"] == 0))
     fetches = _fetches(shape, columns) & (columns["share_tiles"] == 0)
