@@ -166,9 +166,9 @@ def _judged(action: Callable[[], tuple[str, str]]) -> Outcome:
 
 def _watch(allowed: list[Path], touched: list[str]) -> None:
     """Note every file that is opened, removed or renamed outside of the folders that may be."""
-    roots = [str(path.resolve()) for path in allowed]
+    roots = [*(str(path.resolve()) for path in allowed), os.devnull]
     readable = [str(Path(p).resolve()) for p in (*sys.path, sys.prefix, sys.base_prefix) if p]
-    readable += ["/proc", "/sys", "/dev/null", "/usr/lib", "/usr/share", "/etc/localtime", "/lib"]
+    readable += ["/proc", "/sys", "/usr/lib", "/usr/share", "/etc/localtime", "/lib"]
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -61,7 +61,7 @@ def _sizes(inputs: Sequence[Value], given: Sequence[str]) -> dict[str, int]:
 def kernel_title(number: int, labels: Sequence[str]) -> str:
     """A line that names a kernel by what it computes first."""
     more = f" and {len(labels) - MOST_LABELS} more" if len(labels) > MOST_LABELS else ""
-    return f"# kernel {number}: {', '.join(map(shown, labels[:MOST_LABELS]))}{more}"
+    return f"kernel {number}: {', '.join(map(shown, labels[:MOST_LABELS]))}{more}"
 
 
 def described(name: str, value: Value) -> TensorInfo:
@@ -101,7 +101,7 @@ def measured_text(facts: Mapping[str, Any]) -> str:
     sizes = ", ".join(f"{shown(name)} = {size}" for name, size in facts["sizes"].items())
     about = f"{counted(facts['threads'], 'thread')}, median of {facts['runs']} runs"
     times = f"{time_text(facts['time_s'])} alone (best {time_text(facts['best_s'])})"
-    lines = [kernel_title(facts["kernel"], facts["labels"])]
+    lines = ["# " + kernel_title(facts["kernel"], facts["labels"])]
     lines.append(f"{times}, {', '.join(rates)}; {about}")
     if sizes:
         lines.append(paragraph(f"for {sizes} (--size NAME=N for others)"))

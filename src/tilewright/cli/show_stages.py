@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["is_about_kernels", "is_about_stages", "model_at_stage", "print_kernels"]
 __all__ += ["print_stage", "print_times"]
 
+_COMMENT = {"llvm": ";"}
+"""How a comment begins at a stage that does not know `#`: what is printed can be read again."""
+
 K047 = Code("K047", "`{model}` has no kernel `{kernel}`")
 
 
@@ -82,7 +85,8 @@ def print_kernels(model: PlannedModel, how: Compiling, arguments: argparse.Names
         if not arguments.json and text is not None:
             notes = [decision_text(own, how.target.machine) for own in decisions]
             lines = [kernel_title(number, labels), *("\n".join(notes).splitlines())]
-            say("\n# ".join(lines) + f"\n{text}\n")
+            mark = _COMMENT.get(until, "#")
+            say("".join(f"{mark} {line}\n" for line in lines) + f"{text}\n")
     if arguments.json:
         say_json({"stage": until, "kernels": kernels})
     return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -161,10 +162,11 @@ class Interface:
 
     @classmethod
     def of_text(cls, text: str) -> Interface:
-        """The interface that LLVM text declares in its first line; P201 if it does not."""
-        line = text.partition("\n")[0]
-        if not line.startswith(MARK):
-            raise _refused(f"the first line does not start with `{MARK.strip()}`")
+        """The interface that LLVM text declares in its first comments; P201 if it does not."""
+        comments = takewhile(lambda line: line.startswith(";"), text.splitlines())
+        line = next((c for c in comments if c.startswith(MARK)), None)
+        if line is None:
+            raise _refused(f"no comment at its top starts with `{MARK.strip()}`")
         try:
             return cls.from_dict(json.loads(line.removeprefix(MARK)))
         except (ValueError, LookupError, TypeError) as problem:
@@ -182,7 +184,7 @@ def _size_names(scheduled: tir.Func, lowered: Lowered) -> tuple[str, ...]:
 
 
 def _refused(problem: str) -> ParseError:
-    hint = "keep the first line of the dumped text as it is"
+    hint = "keep the comments at the top of the dumped text as they are"
     return ParseError(P201, {"problem": problem}, hint=hint)
 
 

@@ -193,10 +193,11 @@ def _stores_if(cond: tir.Expr, found: Form, other: Form) -> Form | None:
 def _stores_by_case(loop: tir.For, result: tir.Buffer) -> Form | None:
     """Elements that a loop of known length writes, if its conditions follow from its variable.
 
-    Loops that threads share are fused, and ask `i // 3 < 1` and `i % 3 < 1` for what is left over.
+    Loops that threads share are fused, and ask `i // 3 < 1` and `i % 3 < 1` for what is left over;
+    the last block of tiles may have fewer of them than the others: `range(select(i < 1, 2, 1))`.
     """
     count = tir.int_value(loop.extent)
-    asked = [stmt.cond for stmt in walk_stmts(loop.body) if isinstance(stmt, tir.If)]
+    asked = [e for s in walk_stmts(loop.body) if isinstance(s, tir.If | tir.For) for e in _asked(s)]
     conditions = [cond for cond in dict.fromkeys(asked) if free_vars(cond) == {loop.var}]
     if count is None or count > MAX_LOOKED_AT or not conditions:
         return None
@@ -210,6 +211,11 @@ def _stores_by_case(loop: tir.For, result: tir.Buffer) -> Form | None:
     return total
 
 
+def _asked(stmt: tir.If | tir.For) -> tuple[tir.Expr, ...]:
+    """What decides how often the parts of a statement run."""
+    return (stmt.cond,) if isinstance(stmt, tir.If) else (stmt.extent,)
+
+
 def _at(expr: tir.Expr, var: tir.Var, value: int) -> tir.Expr:
     """An expression of one variable, where that has this value."""
 
@@ -220,7 +226,7 @@ def _at(expr: tir.Expr, var: tir.Var, value: int) -> tir.Expr:
 
 
 def _decided(stmt: tir.Stmt, conditions: Mapping[tir.Expr, tir.Expr]) -> tir.Stmt:
-    """A statement with the branches that are taken, where conditions are known."""
+    """A statement with the branches that are taken and lengths of loops, where they are known."""
 
     def taken(node: Node) -> Node | None:
         match node:
@@ -228,6 +234,8 @@ def _decided(stmt: tir.Stmt, conditions: Mapping[tir.Expr, tir.Expr]) -> tir.Stm
                 match conditions.get(cond):
                     case tir.Const(value=value):
                         return then if value else otherwise or tir.Seq(())
+            case tir.For(extent=extent) if extent in conditions:
+                return node.with_fields(extent=conditions[extent])
         return None
 
     return rewrite(stmt, taken)

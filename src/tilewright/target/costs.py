@@ -154,8 +154,6 @@ class ArithmeticCosts:
     root_cycles: float = 6.0
     """Until another square root of f32 starts."""
     root_latency: float = 18.0
-    shuffle_half: float = 1.0
-    """Part of the cycles of a shuffle that vectors of half the width take, or of less."""
     fold_cycles: float = 7.0
     """Halving the lanes that a fold joins: a shuffle, and an operation that waits for it."""
     window: float = 160.0

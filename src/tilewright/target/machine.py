@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -149,6 +150,16 @@ class MachineModel:
         """Multiply-adds of a type in vectors of a width; None where there are none."""
         found = (v for v in self.vectors if (v.dtype, v.vector_bytes) == (dtype, vector_bytes))
         return next(found, None)
+
+    @cached_property
+    def half_width(self) -> float:
+        """Part of the cycles of a full vector that one of half the width takes.
+
+        Ports narrower than vectors take halves one after the other, shuffles like multiply-adds.
+        """
+        rates = sorted((v.vector_bytes, v.per_cycle) for v in self.vectors if v.dtype == "f32")
+        halves = [whole / half for (_, half), (_, whole) in pairwise(rates)]
+        return max(0.5, min(1.0, halves[-1])) if halves else 1.0
 
     def instruction(self, name: str) -> InstructionRate | None:
         """What a tensor instruction costs; None where it does not exist."""
@@ -326,7 +337,6 @@ def _arithmetic(target: Target) -> ArithmeticCosts:
         usual,
         divide_cycles=usual.divide_cycles * turns,
         root_cycles=usual.root_cycles * turns,
-        shuffle_half=max(0.5, min(1.0, target.core.fma_bytes / target.vector_bytes)),
     )
 
 

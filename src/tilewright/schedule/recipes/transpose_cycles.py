@@ -44,8 +44,7 @@ def transpose_cycles(
 def _registers(shape: TransposeShape, machine: MachineModel, table: Table[TransposePoint]) -> Costs:
     """Turning all square tiles of one image; what they leave over goes by narrower ones."""
     side = table["side"]
-    costs = machine.arithmetic
-    shuffle = np.where(side < shape.lanes, costs.shuffle_half, 1.0) / machine.shuffles
+    shuffle = np.where(side < shape.lanes, machine.half_width, 1.0) / machine.shuffles
     shuffles = side * np.log2(np.maximum(side, 1)) * shuffle
     arithmetic = side * shape.operations / machine.fma_per_cycle
     loads, stores = side / machine.vector_loads, side / machine.vector_stores
