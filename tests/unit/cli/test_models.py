@@ -247,11 +247,13 @@ def test_show_writes_a_chrome_trace(compiled, tmp_path, capsys):
     assert "arena" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("stage", ["program", "scheduled", "llvm"])
-def test_show_prints_a_kernel_at_a_stage(model, stage, capsys):
+@pytest.mark.parametrize(
+    ("stage", "comment"), [("program", "#"), ("scheduled", "#"), ("llvm", ";")]
+)
+def test_show_prints_a_kernel_at_a_stage(model, stage, comment, capsys):
     assert main(["show", model, "--stage", stage, "--kernel", "1", "--threads", "1"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("# kernel 1: product\n")
+    assert text.startswith(f"{comment} kernel 1: product\n")
     assert "kernel_1" in text
     assert "kernel_0" not in text
 
