@@ -18,6 +18,7 @@ import argparse
 import csv
 import json
 import math
+import random
 import sys
 import time
 from collections import defaultdict
@@ -90,16 +91,25 @@ def rank(workload: Workload, target: Target, points: int, seed: int) -> Ranking:
     """Build, time and compare random points of one program."""
     program = PROGRAMS[workload.op](*workload.shape)
     decision = _longest(program, target)
-    space = decision.recipe.space(decision.shape, target)
     rng = np.random.default_rng(seed)
-    rows = rng.choice(len(space), min(points, len(space)), replace=False)
-    chosen = [decision.point, *(p for p in map(space.point, rows) if p != decision.point)]
+    drawn = _drawn(decision, target, points, seed)
+    chosen = [decision.point, *(p for p in drawn if p != decision.point)]
     calls = [_call(workload, program, target, decision, point) for point in chosen]
     kept = [k for k, call in enumerate(calls) if call is not None]
     cycles = decision.recipe.cycles(decision.shape, target.machine, Table.of(chosen))
     seconds = _by_turns([call for call in calls if call is not None], rng)
     name = decision.recipe.name
     return Ranking.of(workload.name, name, len(chosen), np.asarray(cycles)[kept], seconds)
+
+
+def _drawn(decision: Decision, target: Target, count: int, seed: int) -> list[Any]:
+    """Points at random of the whole space, which may be larger than what a draft chooses from."""
+    numbered = getattr(decision.recipe, "points", None)
+    if numbered is not None:
+        return list(numbered(decision.shape, target).sample(random.Random(seed), count))
+    table = decision.recipe.space(decision.shape, target)
+    rows = np.random.default_rng(seed).choice(len(table), min(count, len(table)), replace=False)
+    return [table.point(int(row)) for row in rows]
 
 
 def _longest(program: Program, target: Target) -> Decision:
