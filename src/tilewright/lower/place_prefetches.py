@@ -12,7 +12,8 @@ walks other data), and a loop around that one moves on.
 
 Hardware follows a stream by itself, but it sees the next part only when its first lines are missed.
 The wishes are spread evenly: many at once would wait for each other, and everything for them. A
-part of rows that lie apart (a panel of columns) is fetched row by row.
+part of rows that lie apart (a panel of columns) is fetched row by row. The note `prefetch_ahead=2`
+beside the other one means the part behind the next one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tilewright.tensor import ir as tir
 __all__ = ["place_prefetches"]
 
 NOTE = "prefetch"
+AHEAD = "prefetch_ahead"
 
 _MOST_LINES = 8  # in one iteration: more would wait for each other
 
@@ -57,16 +59,18 @@ class _Prefetcher:
             return fold.map_parts(stmt, lambda part: self.statement(part, around))
         loops = (*around, stmt)
         body = self.statement(stmt.body, loops)
-        names = dict(stmt.notes).get(NOTE)
+        notes = dict(stmt.notes)
+        names, ahead = notes.get(NOTE), notes.get(AHEAD, 1)
         if names is None:
             return fold.loop(stmt, stmt.extent, body)
-        wishes = [self.wish(str(name), loops) for name in _listed(names)]
-        plain = stmt.with_fields(notes=tuple(n for n in stmt.notes if n[0] != NOTE))
+        assert isinstance(ahead, int)
+        wishes = [self.wish(str(name), loops, ahead) for name in _listed(names)]
+        plain = stmt.with_fields(notes=tuple(n for n in stmt.notes if n[0] not in (NOTE, AHEAD)))
         return fold.loop(plain, stmt.extent, fold.seq(*wishes, body))
 
-    def wish(self, name: str, loops: tuple[tir.For, ...]) -> tir.Stmt:
+    def wish(self, name: str, loops: tuple[tir.For, ...], ahead: int) -> tir.Stmt:
         """The prefetches of one iteration of the innermost of `loops`."""
-        part = _next_part(self.params[name], loops) if name in self.params else None
+        part = _next_part(self.params[name], loops, ahead) if name in self.params else None
         if part is None:
             self.context.remark(f"loop `{loops[-1].var.name}` cannot prefetch `{name}`")
             return fold.NOTHING
@@ -126,8 +130,8 @@ def _counted(loops: Sequence[tuple[tir.For, int]]) -> tir.Expr:
     return counter
 
 
-def _next_part(buffer: tir.Buffer, loops: tuple[tir.For, ...]) -> _Part | None:
-    """None if it is not known what comes next."""
+def _next_part(buffer: tir.Buffer, loops: tuple[tir.For, ...], ahead: int) -> _Part | None:
+    """The part so many further; None if it is not known what comes next."""
     for depth in reversed(range(len(loops))):
         reads = [a for a in accesses_of(loops[depth], [buffer])[buffer] if not a.writes]
         if reads:
@@ -149,7 +153,7 @@ def _next_part(buffer: tir.Buffer, loops: tuple[tir.For, ...]) -> _Part | None:
     if len(found) > 1:
         return None
     ((mover, start, elements, rows, apart),) = found
-    moved = {loops[mover].var: loops[mover].var + 1}
+    moved = {loops[mover].var: loops[mover].var + ahead}
     iterations = tuple(
         (loop, tir.int_value(_largest(loop.extent)) or _UNKNOWN) for loop in loops[mover + 1 :]
     )

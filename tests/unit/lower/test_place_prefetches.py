@@ -51,6 +51,13 @@ def test_shares_together_are_the_next_part():
     assert set(range(4 * 4, 5 * 4)) <= asked <= set(range(4 * 4, 5 * 4 + 2))
 
 
+def test_parts_further_ahead_are_fetched_if_asked_for():
+    text = PANELS.replace('prefetch="W"', 'prefetch="W", prefetch_ahead=3')
+    (near,), (far,) = (prefetches(applied(place_prefetches, t)) for t in (PANELS, text))
+    values = {"p": 1, "t": 2, "k": 3}
+    assert evaluated(far.indices[0], values) == evaluated(near.indices[0], values) + 2 * 64
+
+
 def evaluated(expr, values):
     match expr:
         case tir.Const(value=value):

@@ -13,7 +13,8 @@ __all__ = ["annotate"]
 def annotate(func: tir.Func, target: tir.For | tir.Block, key: str, value: Plain) -> Edit:
     """Set the note `key` of a loop or block; `None` takes it away. Notes never change a result.
 
-    Lowering reads `prefetch` on a loop: its iterations fetch what is read next of these parameters.
+    Lowering reads `prefetch` on a loop: its iterations fetch what is read next of these parameters,
+    or what is read then, `prefetch_ahead` parts further.
 
     Before:  for k in range(8): S(k)
     After:   for k in range(8, prefetch=("W",)): S(k)

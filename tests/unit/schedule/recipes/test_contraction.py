@@ -1,14 +1,20 @@
 """The contraction recipe: plans that fit the machine, drafts that ask for nothing impossible."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from tests.programs import matmul, symbolic_matmul
 from tilewright.build import build
 from tilewright.schedule.draft import draft
-from tilewright.schedule.recipes.contraction.cycles import draft_contraction
-from tilewright.schedule.recipes.contraction.space import ContractionShape, contraction_space
+from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, draft_contraction
+from tilewright.schedule.recipes.contraction.space import (
+    ContractionPoint,
+    ContractionShape,
+    contraction_space,
+)
+from tilewright.schedule.recipes.table import Table
 from tilewright.target import Target
 from tilewright.tensor import library
 
@@ -69,3 +75,50 @@ def test_what_is_fetched_ahead(program, fetched):
 def test_drafts_leave_no_remarks(program, threads):
     kernel = build(program, threads=threads)
     assert kernel.report.remarks == ()
+
+
+def drafted(program, **decisions):
+    """The schedule of a product with some decisions of the drafted point changed."""
+    target = Target.named("x86-64-v3")
+    point = draft(program, target, 1, ("B",)).decisions[0].point
+    return draft(program, target, 1, ("B",), replace(point, **decisions))
+
+
+def test_blocks_of_rows_are_copied_where_their_panels_begin():
+    schedule = drafted(matmul(96, 64, 1024), tile_rows=4, row_tiles_per_block=6, copies_left=1)
+    assert schedule.remarks == []
+    assert [schedule.loop(n).extent.value for n in schedule.loops("A_read")[:2]] == [4, 24]
+
+
+def test_column_blocks_are_the_outermost_loop():
+    schedule = drafted(
+        matmul(96, 256, 64), tile_rows=4, tile_vectors=2, row_tiles_per_block=6, spans=4, order=0
+    )
+    assert schedule.remarks == []
+    extents = [schedule.loop(name).extent.value for name in schedule.loops("C")]
+    assert extents[:4] == [4, 4, 4, 6]  # spans, blocks of rows, panels, tiles
+
+
+def test_panels_further_ahead_are_fetched_if_the_point_says_so():
+    schedule = drafted(matmul(96, 64, 1024), prefetch=2)
+    notes = [dict(schedule.loop(name).notes) for name in schedule.loops("C")]
+    assert [n["prefetch_ahead"] for n in notes if "prefetch" in n] == [2]
+
+
+def test_copies_are_drafted_only_where_rows_share_sets():
+    target = Target.named("x86-64-v3")
+    about = {"right_is_constant": True, "threads": 1, "may_copy_left": True}
+    for pitch, copied in ((4096, True), (4096 + 64, False)):
+        shape = ContractionShape(1, 96, 64, 1024, 4, pitch_bytes=pitch, **about)
+        assert contraction_space(shape, target)["copies_left"].any() == copied
+
+
+def test_copied_rows_do_not_conflict():
+    """Rows that share all their sets are worth a copy, if enough panels use it."""
+    target = Target.named("x86-64-v3")
+    about = {"right_is_constant": True, "threads": 1, "may_copy_left": True, "pitch_bytes": 4096}
+    shape = ContractionShape(1, 96, 4096, 1024, 4, **about)
+    point = ContractionPoint(12, 1, 8, 8, 1024, parallel=0)
+    table = Table.of([point, replace(point, copies_left=1)])
+    plain, copied = contraction_cycles(shape, target.machine, table)
+    assert copied < plain

@@ -105,7 +105,7 @@ def _order_partial(
     single = [name for name in spatial if extent_of(context, name) == 1]
     s.reorder(*single, *reduce, *(name for name in spatial if name not in single))
     walk = unroll_walks(context, reduce, point.unroll)
-    fetch_ahead(context, walk[-1], tiles, ahead)
+    fetch_ahead(context, walk[-1], tiles, ahead, point.prefetch)
     init = s.decompose_reduction(partial, walk[0])
     finish_tile(context, partial, rows)
     finish_tile(context, init, rows)

@@ -56,7 +56,8 @@ def draft_space(shape: ContractionShape, target: Target) -> Table[ContractionPoi
 def _distinct(table: Table[ContractionPoint], rows: np.ndarray) -> list[int]:
     """Those of some rows that differ in more than in what threads share."""
     names = ("tile_rows", "tile_vectors", "row_tiles_per_block", "reduce_per_block")
-    every = np.stack([table[name][rows] for name in (*names, "order", "packs")], axis=1)
+    others = ("order", "packs", "copies_left")
+    every = np.stack([table[name][rows] for name in (*names, *others)], axis=1)
     seen: dict[tuple[int, ...], int] = {}
     for row, values in zip(rows.tolist(), map(tuple, every.tolist()), strict=True):
         seen.setdefault(values, row)

@@ -70,7 +70,18 @@ def shape_of(context: Context, roles: Contraction, parts: tuple[int, ...] = ()) 
         right_pitch_bytes=abs(weight_of(roles.right, last)) * size,
         column_pitch_bytes=0 if is_constant else _column_pitch(roles, column) * size,
         group_bytes=_group_bytes(roles, loops),
+        may_copy_left=is_known and _is_in_rows(context, roles, loops),
     )
+
+
+def _is_in_rows(context: Context, roles: Contraction, loops: Loops) -> bool:
+    """Whether the left operand is a matrix (or some) whose rows go along the reduction."""
+    if loops.row is None or loops.outer_rows or extent_of(context, loops.row) is None:
+        return False
+    row, last = (roles.block.iters[p].var for p in (roles.rows[-1], roles.reduce[-1]))
+    indices = roles.left.indices
+    plain = all(isinstance(index, tir.Var) for index in indices)
+    return plain and len(roles.reduce) == 1 and indices[-1] == last and row in indices
 
 
 def _column_pitch(roles: Contraction, column: int) -> int:

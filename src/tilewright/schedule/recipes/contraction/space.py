@@ -58,6 +58,13 @@ sizes of what is left over, each a remainder of the one before."""
 _SHARES = (4, 2, 1)
 """Iterations for each thread that a shared loop has at least, if there are so many."""
 
+_COLUMN_BLOCKS = (2, 4, 8, 16)
+"""Numbers of spans of panels, beside as many as threads share."""
+
+_AHEAD = (0, 1, 2)
+"""Panels ahead that are fetched. A draft tries the first two: a further one takes room in a near
+cache, and only a machine whose memory answers late gains by it."""
+
 
 @dataclass(frozen=True)
 class ContractionShape:
@@ -101,6 +108,8 @@ class ContractionShape:
     """How far columns of the right operand are apart; 0 if they lie side by side."""
     group_bytes: int = 0
     """Bytes of one group in a line of the left operand that holds others, too; 0 if none does."""
+    may_copy_left: bool = False
+    """Whether the kernel can copy blocks of rows: the left operand is a plain matrix in rows."""
 
     @property
     def walks(self) -> tuple[int, ...]:
@@ -134,9 +143,9 @@ class ContractionPoint:
     unroll: int = 4
     """Steps of the reduction that one iteration takes, or short loops inside of it together."""
     prefetch: int = 1
-    """Whether the next panel (or the next rows) are fetched meanwhile."""
+    """How many panels (or rows of tiles) ahead one is fetched meanwhile; 0 for none."""
     spans: int = 0
-    """Whether threads share spans of panels, each for all blocks of rows."""
+    """Column blocks: so many spans of panels, each for all blocks of rows; 0 for a single one."""
     share_tiles: int = 0
     """Whether threads share single tiles of rows, beside blocks and panels."""
     shares: int = 1
@@ -145,6 +154,8 @@ class ContractionPoint:
     """Whether rows of unknown number end with a tile of just the right size, for every size."""
     parts: int = 1
     """Parts of the reduction that threads share, to be summed up behind them (split-K)."""
+    copies_left: int = 0
+    """Whether blocks of rows are copied first, so that no two rows share sets of a cache."""
 
     @property
     def tile_columns(self) -> int:
@@ -156,8 +167,8 @@ def contraction_points(shape: ContractionShape, target: Target) -> Space[Contrac
     """The whole space of a shape."""
     axes = [
         *_main_axes(shape, target, _cuts(shape), BLOCK_COUNTS, drafted=False),
-        *_rest_axes(shape),
-        _sharing(shape),
+        *_rest_axes(shape, _AHEAD),
+        _sharing(shape, _COLUMN_BLOCKS),
     ]
     return Space(
         ContractionPoint,
@@ -208,10 +219,10 @@ def rest_of_space(
 ) -> Table[ContractionPoint]:
     """Some rows of a table of the main columns, each with all values of the other columns."""
     main = ("tile_rows", "tile_vectors", "lanes", "row_tiles_per_block", "reduce_per_block")
-    picked = {name: table[name][list(rows)] for name in (*main, "order", "packs")}
+    picked = {name: table[name][list(rows)] for name in (*main, "order", "packs", "copies_left")}
     of_parts = table["parts"][list(rows)] > 1
     picked["reduce_per_block"] = np.where(of_parts, shape.reduce, picked["reduce_per_block"])
-    axes = (picked, *_rest_axes(shape), _sharing(shape))
+    axes = (picked, *_rest_axes(shape, _AHEAD[:2]), _sharing(shape, ()))
     return Space(ContractionPoint, axes, lambda c: _can_follow(shape, c)).table()
 
 
@@ -223,42 +234,51 @@ def _main_axes(
     *,
     drafted: bool,
 ) -> list[dict[str, Column]]:
-    """Register tiles in blocks; cuts; the order of the loops together with packing."""
+    """Register tiles in blocks; cuts; the order of the loops together with what is copied."""
     lanes = max(1, target.lanes(shape.element_bytes))
     widest = math.ceil(shape.columns / lanes)
     known = counts if shape.rows_are_known else (1,)
     few = drafted and not shape.column_pitch_bytes  # columns far apart want narrow tiles
     tiles = dict(tiles_in_blocks(target.vector_registers, shape.rows, widest, known, few=few))
     tiles["lanes"] = np.full(len(tiles["tile_rows"]), lanes, np.int64)
-    ways = [(LEFT_STAYS, 0)]
-    ways += [(LEFT_STAYS, 1)] if shape.may_pack else []
+    packing = (0, 1) if shape.may_pack else (0,)
+    ways = [(LEFT_STAYS, packs, 0) for packs in packing]
+    if shape.may_copy_left and not (drafted and _rows_are_apart(shape, target)):
+        ways += [(LEFT_STAYS, packs, 1) for packs in packing]
     if shape.may_keep_right:
-        ways.append((RIGHT_STAYS, 0 if shape.right_is_constant else 1))
+        ways.append((RIGHT_STAYS, 0 if shape.right_is_constant else 1, 0))
     if shape.group_bytes and shape.rows_are_known:
-        ways += [(BLOCKS_FIRST, packs) for packs in ((0, 1) if shape.may_pack else (0,))]
+        ways += [(BLOCKS_FIRST, packs, 0) for packs in packing]
     cut = {"reduce_per_block": np.array(cuts, np.int64)}
-    return [tiles, cut, _axis(("order", "packs"), ways)]
+    return [tiles, cut, _axis(("order", "packs", "copies_left"), ways)]
 
 
-def _rest_axes(shape: ContractionShape) -> list[dict[str, Column]]:
+def _rows_are_apart(shape: ContractionShape, target: Target) -> bool:
+    """Whether the rows of any tile have sets of the first cache to themselves as they are."""
+    most = np.array([min(shape.rows, target.vector_registers)], np.int64)
+    return not target.machine.conflicts(shape.pitch_bytes, most).any()
+
+
+def _rest_axes(shape: ContractionShape, ahead: Sequence[int]) -> list[dict[str, Column]]:
     """Columns that hardly depend on tiles and blocks."""
     walks = [(1, steps) for steps in steps_at_once(shape.walks)]
     walks += [(streams, 1) for streams in _STREAMS[1:] if shape.walks]
     tails = [(0,)] if shape.rows_are_known else [(0,), (1,)]
     return [
         _axis(("streams", "unroll"), walks),
-        _axis(("prefetch",), [(0,), (1,)]),
+        _axis(("prefetch",), [(parts,) for parts in ahead]),
         _axis(("all_tails",), tails),
     ]
 
 
-def _sharing(shape: ContractionShape) -> dict[str, Column]:
-    """What threads share, all columns together."""
-    ways = [(0, 1, 0, 0, 1)]
+def _sharing(shape: ContractionShape, spans: Sequence[int]) -> dict[str, Column]:
+    """What threads share, all columns together; `spans` are numbers of column blocks."""
+    ways = [(0, 1, count, 0, 1) for count in (0, *spans)]
     if shape.sharers > 1:
         for shares in (turns * shape.sharers for turns in _SHARES):
             ways += [(1, shares, 0, 0, parts) for parts in (1, *shape.parts)]
-            ways += [(1, shares, 1, 0, 1), (1, shares, 0, 1, 1)]
+            ways += [(1, shares, count, 0, 1) for count in dict.fromkeys((*spans, shares))]
+            ways.append((1, shares, 0, 1, 1))
     return _axis(("parallel", "shares", "spans", "share_tiles", "parts"), ways)
 
 
@@ -273,9 +293,13 @@ def _can_follow_main(shape: ContractionShape, columns: dict[str, Column]) -> NDA
     rows, order = columns["tile_rows"], columns["order"]
     cut, parts = columns["reduce_per_block"], columns["parts"]
     is_cut = cut < shape.reduce
+    copies = columns["copies_left"] != 0
     keep: NDArray[np.bool_] = ~is_cut | (
-        (rows > 1) & (order == LEFT_STAYS) & (columns["packs"] == 0) & (parts == 1)
+        (rows > 1) & (order == LEFT_STAYS) & (columns["packs"] == 0) & (parts == 1) & ~copies
     )
+    # The rows of a block are one box in memory if all tiles, and all blocks, are alike.
+    alike = (shape.rows % rows == 0) & (shape.rows // rows % columns["row_tiles_per_block"] == 0)
+    keep &= ~copies | ((rows > 1) & (parts == 1) & alike)
     if shape.may_keep_right:
         one_block = columns["row_tiles_per_block"] >= -(-shape.rows // rows)
         keep &= (order != RIGHT_STAYS) | (one_block & (rows > 1) & (parts == 1))
@@ -315,7 +339,9 @@ def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[
     blocks = -(-tiles // columns["row_tiles_per_block"])
     keep = _can_follow_main(shape, columns)
     plain = (order == LEFT_STAYS) & ~is_cut
-    keep &= (columns["spans"] == 0) | (plain & (blocks > 1) & (shape.batch == 1))
+    panels = -(-shape.columns // (columns["tile_vectors"] * columns["lanes"]))
+    several_blocks = (blocks > 1) & (columns["spans"] <= panels)
+    keep &= (columns["spans"] == 0) | (plain & several_blocks & (shape.batch == 1))
     keep &= (columns["all_tails"] == 0) | (rows <= _MOST_TAILS)
     several = tiles > 1 if shape.rows_are_known else np.False_
     keep &= (columns["share_tiles"] == 0) | (plain & several & (columns["packs"] == 0))

@@ -13,6 +13,7 @@ from tilewright.schedule.recipes.context import (
     share_loop,
     split_for_vectors,
     tile_sizes,
+    vector_tail,
 )
 from tilewright.schedule.recipes.contraction.digits import column_loop
 from tilewright.schedule.recipes.contraction.packing import finish_packing
@@ -26,6 +27,9 @@ from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 
 __all__ = ["even", "fetch_ahead", "finish_tile", "split_tile", "tile", "unroll_walks"]
+
+_COPIED = 4
+"""Vectors of a row that one iteration of a copy takes."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ def tile(
 ) -> None:
     """Tile a contraction whose sums stay in registers over the whole reduction."""
     s = context.schedule
+    copied = str(s.cache_read(block, operands.left)) if point.copies_left else None
     if epilogue is None:
         copy = s.cache_write(block, scope="register")
     else:
@@ -74,6 +79,8 @@ def tile(
     s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
     packs_batches = stays and operands.packed_by is not None  # each once, by whoever has it
     shared, panel = _share(context, outer if packs_batches else [*spans, *around], point.shares)
+    if copied is not None:
+        _copy_rows(context, block, copied, point, [*outer, *rows.blocks], shared)
     if operands.packed_by is not None:
         place = outer[-1] if stays and outer else panel
         made = s.compute_at(operands.packed_by, place if place in s.loops(block) else shared)
@@ -83,12 +90,29 @@ def tile(
     if not streams:
         walk = unroll_walks(context, walk, point.unroll)
     if point.prefetch:
-        fetch_ahead(context, walk[-1], tiles, operands.to_fetch(right_stays=stays))
+        names = operands.to_fetch(right_stays=stays)
+        fetch_ahead(context, walk[-1], tiles, names, point.prefetch)
     init = s.decompose_reduction(block, walk[0])
     finish_tile(context, block, len(rows.inner) + len(streams))
     finish_tile(context, init, len(rows.inner))
     finish_copy(context, block, copy, made)
     share_loop(context, shared, parallel=bool(point.parallel))
+
+
+def _copy_rows(
+    context: Context,
+    block: str,
+    copied: str,
+    point: ContractionPoint,
+    around: Sequence[str],
+    shared: str,
+) -> None:
+    """Copy the rows of a block where its panels begin; all rows in front, if nothing is shared."""
+    s = context.schedule
+    left = [loop for loop in around if loop in s.loops(block)]
+    if left or point.parallel:
+        s.compute_at(copied, left[-1] if left else shared)
+    vector_tail(context, s.loops(copied)[-1], point.lanes, _COPIED)
 
 
 def _streams(
@@ -125,8 +149,10 @@ def unroll_walks(context: Context, walk: Sequence[str], steps: int) -> tuple[str
     return tuple(rest)
 
 
-def fetch_ahead(context: Context, walk: str, tiles: Sequence[str], names: Sequence[str]) -> None:
-    """Let the walk along the reduction fetch what comes next of these operands.
+def fetch_ahead(
+    context: Context, walk: str, tiles: Sequence[str], names: Sequence[str], parts: int
+) -> None:
+    """Let the walk along the reduction fetch what comes next of these operands, parts ahead.
 
     It pays where several tiles use the same part: the next one then arrives while they work.
     """
@@ -135,17 +161,20 @@ def fetch_ahead(context: Context, walk: str, tiles: Sequence[str], names: Sequen
     known = [name for name in names if name in params]
     if known and tiles and extent_of(context, tiles[-1]) != 1:
         s.annotate(walk, "prefetch", tuple(known))
+        if parts > 1:
+            s.annotate(walk, "prefetch_ahead", parts)
 
 
 def _spans(context: Context, panels: str, point: ContractionPoint) -> tuple[tuple[str, ...], str]:
-    """Spans of panels for the threads, if they share these rather than blocks; and the panels.
+    """Spans of panels, each for all blocks of rows, and the panels.
 
-    Blocks are few and of different sizes, panels are many and alike.
+    A span that a cache holds comes from memory once. Threads may share spans rather than blocks of
+    rows, which are few and of different sizes.
     """
     count = extent_of(context, panels)
     if not point.spans or count is None:
         return (), panels
-    spans, panel = context.schedule.split(panels, math.ceil(count / point.shares))
+    spans, panel = context.schedule.split(panels, math.ceil(count / point.spans))
     return (spans,), panel
 
 

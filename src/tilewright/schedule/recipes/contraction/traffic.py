@@ -30,9 +30,11 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     first_room = first * _held(work, 1)
     near_room = machine.level(2).size_bytes * _held(work, 2)
     # While one panel is in use, the next one arrives.
-    left_stays = block * row_tile <= np.maximum(near - 2 * panel, row_tile)
+    ahead = 1 + np.maximum(1, table["prefetch"])
+    left_stays = block * row_tile <= np.maximum(near - ahead * panel, row_tile)
+    spans = np.maximum(1, table["spans"])
     right_times = np.where(panel > near_room, work.tiles, work.blocks)
-    left_times = np.where(left_stays, 1.0, work.panels)
+    left_times = np.where(left_stays, spans, work.panels)
     # What every tile draws from the second level: its rows, and the panel if the first is small.
     refill_left = np.where(block * row_tile + panel <= first, 0, work.panels)
     refill_right = np.where((work.tiles > 1) & (panel > first_room), work.tiles, 0)
@@ -57,7 +59,7 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
         apart = _groups_apart(work, left_home.line_bytes, near, row_tile)
         left_times = left_times * apart
         left_exposed = np.where(apart > 1, machine.memory.exposed, left_exposed)
-    from_right = right_times * right / right_home.read / _rate(work)
+    from_right = _span_rate(work, right_times) * right / right_home.read / _rate(work)
     from_left = left_times * left / left_home.read
     refill = (refill_left * left + refill_right * right) / machine.level(2).read
     asked = np.where(table["prefetch"] != 0, work.blocks * right, 0.0)
@@ -65,6 +67,24 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     exposed = from_right * right_exposed + from_left * left_exposed
     exposed = exposed + refill * machine.refill_exposed + asked
     return from_right + from_left + refill, exposed
+
+
+def _span_rate(work: Work, times: Costs) -> Costs:
+    """How often the right operand comes from where it lives, counted in whole reads from there.
+
+    A span of panels that a nearer level holds comes from there for all blocks of rows but one.
+    """
+    machine, spans = work.machine, work.table["spans"]
+    if not spans.any():
+        return times
+    shape = work.shape
+    right = shape.batch * shape.reduce * shape.columns * shape.element_bytes
+    far, found = machine.home_of(right).read, times.astype(np.float64)
+    for count in np.unique(spans[spans > 0]):
+        near = machine.home_of(right / count).read
+        again = 1 + np.maximum(0, times - 1) * far / near
+        found = np.where(spans == count, again, found)
+    return found
 
 
 def _hidden(machine: MachineModel) -> float:

@@ -82,7 +82,8 @@ class Work:
         start = starts * machine.tile_cycles
         total = np.zeros(len(table))
         for height, many in ((small + 1, larger), (small, tiles - larger)):
-            beside = machine.conflicts(shape.pitch_bytes, np.minimum(height, rows)) + each
+            conflicts = machine.conflicts(shape.pitch_bytes, np.minimum(height, rows))
+            beside = np.where(table["copies_left"] != 0, 0.0, conflicts) + each
             for width, times in ((vectors, whole), (rest, rest > 0)):
                 step = self._step(height, width) + beside
                 walk = self.reduce * step + height * width / machine.vector_stores + start
@@ -91,6 +92,8 @@ class Work:
         total += self._ragged()
         if not shape.rows_are_known:
             total += self._tails()
+        if shape.may_copy_left:
+            total += self._left_copies()
         return total + self._packing() if shape.may_pack else total
 
     def _step(self, rows: Column, vectors: Column) -> Costs:
@@ -166,6 +169,16 @@ class Work:
         start = 2 * times * shape.batch * self.panels * machine.tile_cycles
         return np.where(table["packs"] != 0, times * elements * each + start, 0.0)
 
+    def _left_copies(self) -> Costs:
+        """Copying blocks of rows: once, or for every panel where threads share these as well."""
+        shape, machine, table = self.shape, self.machine, self.table
+        again = (table["parallel"] != 0) & (self.batch * self.blocks < table["shares"])
+        times = np.where(again, self.panels, np.maximum(1, table["spans"]))
+        each = (1 / machine.vector_loads + 1 / machine.vector_stores) / table["lanes"]
+        elements = self.batch * shape.rows * self.reduce
+        start = self.batch * shape.rows * machine.loops.entering_cycles
+        return np.where(table["copies_left"] != 0, times * (elements * each + start), 0.0)
+
     def _tails(self) -> Costs:
         """What rows of unknown number leave over: a few smaller tiles, each bound by latency."""
         few = _mean_tiles(self.table["tile_rows"], self.table["all_tails"])
@@ -216,7 +229,7 @@ def _iterations(
 ) -> Costs:
     """Iterations of the shared loop: of as many loops as it takes to have enough of them."""
     order, shares = table["order"], table["shares"]
-    spans = -(-panels // -(-panels // shares))
+    cut_spans = -(-panels // -(-panels // shares))
     last = np.where(table["share_tiles"] != 0, table["row_tiles_per_block"], 1)
     loops = [batch, blocks, panels, last]
     if shape.may_keep_right:
@@ -229,9 +242,18 @@ def _iterations(
     found = loops[0]
     for loop in loops[1:]:
         found = np.where(found < shares, found * loop, found)
-    found = np.where(table["spans"] != 0, spans, found)
+    found = np.where(table["spans"] != 0, _of_spans(table, panels, blocks), found)
     is_cut = table["reduce_per_block"] < reduce
-    return np.where(is_cut, batch * blocks * spans, found).astype(np.float64)
+    return np.where(is_cut, batch * blocks * cut_spans, found).astype(np.float64)
+
+
+def _of_spans(table: Table[ContractionPoint], panels: Column, blocks: Column) -> Column:
+    """Iterations of the shared loop where it begins with spans of panels."""
+    shares, each = table["shares"], -(-panels // np.maximum(1, table["spans"]))
+    found = -(-panels // each)
+    for loop in (blocks, each):
+        found = np.where(found < shares, found * loop, found)
+    return found
 
 
 def _mean_tiles(rows: Column, every: Column) -> Costs:
