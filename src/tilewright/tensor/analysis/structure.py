@@ -115,6 +115,10 @@ def _single_load(value: tir.Expr) -> tir.Load | None:
     return value if isinstance(value, tir.Load) else None
 
 
+def _is_step(it: tir.Iter) -> bool:
+    return it.kind is tir.IterKind.REDUCE
+
+
 def _roles(
     block: tir.Block, store: tir.Store, left: tir.Load, right: tir.Load
 ) -> Contraction | None:
@@ -137,9 +141,10 @@ def _roles(
                 groups["reduce"].append(position)
             case (True, False, False) if tir.int_value(it.extent) == 1:
                 groups["batch"].append(position)  # operands are read at zero
+            case (False, _, _) if tir.int_value(it.extent) == 1 and _is_step(it):
+                groups["reduce"].append(position)  # an operand may have a dimension of one for it
             case (False, False, False) if tir.int_value(it.extent) == 1:
-                is_step = it.kind is tir.IterKind.REDUCE
-                groups["reduce" if is_step else "single"].append(position)
+                groups["single"].append(position)
             case _:
                 return None
     single = groups.pop("single")
@@ -188,8 +193,12 @@ def _common_divisor(var: tir.Var, loads: list[tir.Load]) -> int | None:
 
 
 def _has_sum(block: tir.Block, operands: tuple[tir.Load | None, ...]) -> bool:
-    """Whether both operands walk along every reduce iterator, as those of a product do."""
-    reduce = [it.var for it in block.iters if it.kind is tir.IterKind.REDUCE]
+    """Whether both operands walk along every reduce iterator, as those of a product do.
+
+    One step is no walk: an operand need not know of it.
+    """
+    steps = [it for it in block.iters if _is_step(it)]
+    reduce = [it.var for it in steps if tir.int_value(it.extent) != 1]
     used = [set().union(*map(free_vars, load.indices)) for load in operands if load is not None]
     return bool(reduce) and all(var in one for var in reduce for one in used)
 

@@ -194,7 +194,9 @@ def merge_reduction(context: Context, block: str) -> None:
     weights = [weight_of(roles.left, it.var) for it in iters]
     if len(iters) < 2:
         return
-    ordered = sorted(zip(weights, iters, strict=True), key=lambda pair: -pair[0])
+    single = {it.var for it in iters if tir.int_value(it.extent) == 1}  # outside, whatever follows
+    pairs = zip(weights, iters, strict=True)
+    ordered = sorted(pairs, key=lambda pair: (pair[1].var not in single, -pair[0]))
     s.reorder(*(iter_loop(context, block, roles.block.iters.index(it)) for _, it in ordered))
     packed = roles.right.indices  # those that are iterators can be stored in any order
     runs: list[list[tir.Iter]] = [[ordered[0][1]]]
@@ -202,6 +204,7 @@ def merge_reduction(context: Context, block: str) -> None:
         extent = tir.int_value(it.extent)
         dense = extent is not None and outer == inner * extent
         dense = dense and {it.var, last.var} <= set(packed)
+        dense = dense or last.var in single
         runs = [*runs[:-1], [*runs[-1], it]] if dense else [*runs, [it]]
     for run in runs:
         if len(run) > 1:

@@ -106,9 +106,20 @@ class Work:
             filled = self.columns / (self.panels * self.table["tile_vectors"])
             singly = vectors * filled / machine.element_loads
             loads = loads + np.where(self.table["packs"] != 0, 0.0, singly)
-        arithmetic = np.maximum(rows * vectors / machine.fma_per_cycle, machine.fma_latency)
+        sums = rows * vectors
+        latency = machine.fma_latency / self._walks_at_once(sums + vectors)
+        arithmetic = np.maximum(sums / machine.fma_per_cycle, latency)
         hidden = machine.contractions.load_share
         return np.asarray(np.maximum(arithmetic, loads) + hidden * loads)
+
+    def _walks_at_once(self, instructions: Column) -> Costs:
+        """Tiles in flight: a core begins with the next walk while a short one waits for its sums.
+
+        So the latency of a sum, which bounds a step of few of them, is shared by several tiles.
+        """
+        steps = np.minimum(self.table["reduce_per_block"], self.reduce)
+        entries = self.machine.arithmetic.window
+        return np.asarray(1 + entries / (steps * np.maximum(1, instructions)))
 
     def _split_lines(self) -> Costs | float:
         """The part of the vectors of a right operand that is not packed that lie in two lines."""
@@ -125,8 +136,8 @@ class Work:
             return 0.0
         left = self.columns % table["lanes"]
         pieces = sum(left >> digit & 1 for digit in range(6)) - 1
-        rows = np.maximum(shape.rows / self.machine.fma_per_cycle, self.machine.fma_latency)
-        more = np.maximum(pieces, 0) * self.batch * self.reduce * rows
+        each = self.machine.half_width / self.machine.fma_per_cycle
+        more = np.maximum(pieces, 0) * self.batch * self.reduce * shape.rows * each
         return np.where(table["packs"] == 0, more, 0.0)
 
     def _unpacked(self) -> Costs | float:
