@@ -39,8 +39,9 @@ def origin(run: Run) -> str:
     if "--out" in command:
         at = command.index("--out")
         del command[at : at + 2]
-    made = f"commit {run['commit']}, {run['when'][:10]}, {run['machine']['cpu']}"
-    return f"`{shlex.join(command)}`, {made}."
+    machine = run["machine"]
+    cpu = f"{machine['cpu']} ({machine['target']['cpu']})"  # servers share names, kinds do not
+    return f"`{shlex.join(command)}`, commit {run['commit']}, {run['when'][:10]}, {cpu}."
 
 
 def threads_of(count: int) -> str:

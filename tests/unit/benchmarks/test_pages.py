@@ -28,8 +28,9 @@ def test_a_page_of_nothing_is_refused(monkeypatch, capsys):
 
 @pytest.mark.parametrize("command", ["bench conv", "bench --out x.json conv", "bench conv --out x"])
 def test_where_a_run_is_from_does_not_tell_its_file(command):
-    run = {"command": command, "commit": "abc", "when": "2026-01-02T03", "machine": {"cpu": "A"}}
-    assert pages.origin(run) == "`bench conv`, commit abc, 2026-01-02, A."
+    machine = {"cpu": "A", "target": {"cpu": "znver4"}}
+    run = {"command": command, "commit": "abc", "when": "2026-01-02T03", "machine": machine}
+    assert pages.origin(run) == "`bench conv`, commit abc, 2026-01-02, A (znver4)."
 
 
 def test_rows_and_threads_are_named():

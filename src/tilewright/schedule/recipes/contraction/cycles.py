@@ -72,7 +72,8 @@ def contraction_cycles(
     work = Work.of(shape, machine, table)
     own = work.arithmetic()
     moved, exposed = traffic(work)
-    share = balance(work.iterations, work.threads) / work.threads  # of the busiest thread
+    # Of the busiest thread.
+    share = balance(work.iterations, work.threads) * work.unevenness() / work.threads
     compute = own * share
     waiting = np.maximum(moved * share - compute, exposed * share)
     cycles = compute * (1 + machine.spare_share) + waiting + work.partial_sums() * share

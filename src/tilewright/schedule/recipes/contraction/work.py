@@ -66,6 +66,25 @@ class Work:
             shape, machine, table, threads, columns, batch, reduce, tiles, panels, blocks, shared
         )
 
+    def unevenness(self) -> Costs:
+        """How much longer than a mean iteration those of the busiest thread take.
+
+        The last panel may be narrower than others, and the last blocks have fewer tiles: threads
+        take iterations in order, so the first one has the larger ones.
+        """
+        table, panels = self.table, self.panels
+        if self.shape.threads == 1:
+            return np.ones(len(table))
+        plain = (table["spans"] == 0) & (table["reduce_per_block"] >= self.reduce)
+        each = -(-self.iterations // self.threads)
+        rest = -(-self.columns // table["lanes"]) % table["tile_vectors"] / table["tile_vectors"]
+        missing = np.where(rest > 0, 1 - rest, 0.0)
+        busiest = each - each // panels * missing
+        columns = busiest / (each * (1 - missing / panels))
+        columns = np.where(self.iterations > self.batch * self.blocks, columns, 1.0)
+        rows = table["row_tiles_per_block"] * self.blocks / self.tiles
+        return np.where(plain & (self.threads > 1), columns * rows, 1.0)
+
     def arithmetic(self) -> Costs:
         """Steps and stores of all tiles, of two heights and two widths, and copies of panels."""
         shape, machine, table = self.shape, self.machine, self.table
