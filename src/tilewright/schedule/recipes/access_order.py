@@ -81,7 +81,9 @@ def joined_loops(block: tir.Block, last: int) -> int:
         return 1
     accesses = _accesses(block, store)
     count = 1
-    while count <= last and all(_is_even(block.iters[last - count : last + 1], *a) for a in accesses):
+    while count <= last and all(
+        _is_even(block.iters[last - count : last + 1], *a) for a in accesses
+    ):
         count += 1
     return count
 
@@ -91,9 +93,7 @@ def _accesses(block: tir.Block, store: tir.Store) -> list[Access]:
     return [(store.buffer, store.indices), *loads]
 
 
-def _is_even(
-    own: Sequence[tir.Iter], buffer: tir.Buffer, indices: tuple[tir.Expr, ...]
-) -> bool:
+def _is_even(own: Sequence[tir.Iter], buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> bool:
     """Whether iterators are neighbouring dimensions of a buffer, all but the first in full."""
     order = tuple(it.var for it in own)
     used = [d for d, index in enumerate(indices) if free_vars(index) & set(order)]
