@@ -30,6 +30,11 @@ def moved_last(m, n):
     return func("moved", [x], [compute("Y", (3, m, n), lambda a, i, j: x[j, a, i])])
 
 
+def moved_first(m, n):
+    x = placeholder("X", (3, m, n))
+    return func("moved", [x], [compute("Y", (n, 3, m), lambda j, a, i: x[a, i, j])])
+
+
 def chosen(m, n):
     """A small transform, in which the first iterator chooses."""
     x = placeholder("X", (m + 1, n))
@@ -71,6 +76,7 @@ PROGRAMS = {
     "transpose": {
         library.transpose: lambda x: x.T,
         moved_last: lambda x: x.transpose(1, 2, 0),
+        moved_first: lambda x: x.transpose(2, 0, 1),
     },
     "border": {pad: lambda x: np.pad(x, 1)},
     "choices": {chosen: lambda x: np.stack([x[:-1] + x[1:], x[:-1] - x[1:], x[:-1]])},

@@ -41,7 +41,9 @@ class Price:
     @classmethod
     def of(cls, value: Value, machine: Machine) -> Price:
         size = bytes_of(value)  # as convolutions count a symbolic batch
-        return cls(converted_cycles(Picture.of(value), machine), bordered_cycles(size, machine))
+        # A conversion is one more step, where a site that turns its data anyway has none.
+        converted = converted_cycles(Picture.of(value), machine) + machine.model.step_cycles
+        return cls(converted, bordered_cycles(size, machine))
 
     def __call__(self, written: Form, wanted: Form) -> float:
         converted = 0.0 if written.plain == wanted.plain else self.converted

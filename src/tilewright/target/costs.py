@@ -132,6 +132,8 @@ class WindowCosts:
     part of each place is read, which nothing announces."""
     instruction_bytes: float = 8.0
     """Of a vector instruction with an address."""
+    load_share: float = 0.1
+    """Part of the time of loads that arithmetic does not hide, and the other way round."""
 
 
 @dataclass(frozen=True, slots=True)

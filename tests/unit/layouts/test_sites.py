@@ -22,6 +22,7 @@ from tilewright.layouts.sites import Settings, Site, sites_of
 from tilewright.layouts.space import Space, measured
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.layout import Split
 
 MACHINE = Machine(Target.named("x86-64-v3"), 1)
 SETTINGS = Settings(MACHINE)
@@ -134,6 +135,18 @@ def test_padding_bias_activation_and_another_convolution_need_no_conversion():
     hidden = n.relu(n.conv(n.x, 64))
     graph = n.graph(n.relu(n.conv(hidden, 64, taps=1)))
     assert choose(graph, SETTINGS).conversions == ()
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4"])
+def test_small_images_of_channels_a_page_apart_are_blocked(name):
+    """Columns would share one set of the first cache; the transposes at both ends do the work."""
+    n = Network(7, 1024)
+    graph = n.graph(n.conv(n.x, 1024, groups=1024))
+    found = choose(graph, Settings(Machine(Target.named(name), 1)))
+    (conv,) = (node for node in found.graph.nodes if isinstance(node.op, Conv))
+    assert any(isinstance(step, Split) for step in conv.output.layout)
+    assert found.conversions == ()
+    assert len(found.graph.nodes) == 3
 
 
 def test_conversions_say_for_whom():

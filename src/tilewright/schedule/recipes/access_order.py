@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.visit import free_vars, walk
 
-__all__ = ["across_lines", "dense_loops", "has_border", "is_scattered", "reads_data"]
+__all__ = [
+    "across_lines",
+    "dense_loops",
+    "has_border",
+    "is_scattered",
+    "joined_loops",
+    "reads_data",
+]
+
+Access = tuple[tir.Buffer, tuple[tir.Expr, ...]]
 
 
 def across_lines(block: tir.Block) -> int | None:
@@ -53,12 +64,46 @@ def dense_loops(block: tir.Block) -> int:
     store = block.body
     if not isinstance(store, tir.Store) or block.predicate != tir.TRUE:
         return 1
-    accesses = [(store.buffer, store.indices)]
-    accesses += [(load.buffer, load.indices) for load in loads_of(block)]
+    accesses = _accesses(block, store)
     count = 1
     while count < len(block.iters) and all(_is_run(block, count + 1, *a) for a in accesses):
         count += 1
     return count
+
+
+def joined_loops(block: tir.Block, last: int) -> int:
+    """How many loops, up to that of the iterator `last`, may be one: every access steps evenly.
+
+    Their dimensions lie beside each other in every buffer, or it has none of them.
+    """
+    store = block.body
+    if not isinstance(store, tir.Store) or block.predicate != tir.TRUE:
+        return 1
+    accesses = _accesses(block, store)
+    count = 1
+    while count <= last and all(
+        _is_even(block.iters[last - count : last + 1], *a) for a in accesses
+    ):
+        count += 1
+    return count
+
+
+def _accesses(block: tir.Block, store: tir.Store) -> list[Access]:
+    loads = [(load.buffer, load.indices) for load in loads_of(block)]
+    return [(store.buffer, store.indices), *loads]
+
+
+def _is_even(own: Sequence[tir.Iter], buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> bool:
+    """Whether iterators are neighbouring dimensions of a buffer, all but the first in full."""
+    order = tuple(it.var for it in own)
+    used = [d for d, index in enumerate(indices) if free_vars(index) & set(order)]
+    if not used:
+        return True
+    if used != list(range(used[0], used[0] + len(own))):
+        return False
+    sizes = buffer.shape[used[1] : used[-1] + 1]
+    whole = all(size == it.extent for size, it in zip(sizes, own[1:], strict=True))
+    return whole and tuple(indices[d] for d in used) == order
 
 
 def _is_run(

@@ -10,10 +10,11 @@ while they are near; those that are a multiple of a page apart share few places 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from tilewright.schedule.recipes.access_order import across_lines
+from tilewright.schedule.recipes.access_order import across_lines, joined_loops
 from tilewright.schedule.recipes.context import Context, extent_of, lanes_of
 from tilewright.schedule.recipes.group import Group
 from tilewright.schedule.recipes.sharing import nest_of, share_several, ways_to_share
@@ -46,16 +47,17 @@ class _Transpose:
         across = across_lines(node) if s.loops(block) else None
         if across is None or across >= len(s.loops(block)) - 1:
             return None
-        loops = list(s.loops(block))
-        rows, columns = loops.pop(across), loops.pop()
+        last = len(s.loops(block)) - 1
+        row_loops, column_loops = (_joined(context, block, n) for n in (across, last))
+        loops, rows, columns = _parts(s.loops(block), across, row_loops, column_loops)
         work = work_in(node, node.iters[-1].var, context.target)
         size = node.writes[0].buffer.dtype.size_bytes
-        known = None not in (extent_of(context, rows), extent_of(context, columns))
+        known = None not in (extent_of(context, loop) for loop in (*rows, *columns))
         return TransposeShape(
             around=nest_of(context, loops),
             across=across,
-            rows=extent_or_assumed(s.loop(rows).extent),
-            columns=extent_or_assumed(s.loop(columns).extent),
+            rows=prod(extent_or_assumed(s.loop(loop).extent) for loop in rows),
+            columns=prod(extent_or_assumed(s.loop(loop).extent) for loop in columns),
             is_known=known,
             lanes=lanes_of(context, block),
             element_bytes=size,
@@ -63,6 +65,8 @@ class _Transpose:
             result_step=_result_step(node, across),
             operations=work.arithmetic.operations,
             threads=context.threads,
+            row_loops=row_loops,
+            column_loops=column_loops,
         )
 
     def space(self, shape: TransposeShape, target: Target) -> Table[TransposePoint]:
@@ -99,10 +103,10 @@ class _Transpose:
         self, context: Context, group: Group, shape: TransposeShape, point: TransposePoint
     ) -> None:
         s, (block,) = context.schedule, group.blocks
-        loops = list(s.loops(block))
-        rows, columns = loops.pop(shape.across), loops.pop()
-        row_tiles, row = _square(context, rows, point.side)
-        column_tiles, column = _square(context, columns, point.side)
+        own = shape.across, shape.row_loops, shape.column_loops
+        loops, rows, columns = _parts(s.loops(block), *own)
+        row_tiles, row = _square(context, _fused(context, rows), point.side)
+        column_tiles, column = _square(context, _fused(context, columns), point.side)
         inside: list[str] = []
         if point.rows_beside > 1:
             row_tiles, row_beside = map(str, s.split(row_tiles, point.rows_beside))
@@ -120,6 +124,28 @@ class _Transpose:
         s.vectorize(column)
         s.unroll(row)
         share_several(context, around, point.shared, parallel=bool(point.parallel))
+
+
+def _joined(context: Context, block: str, last: int) -> int:
+    """How many loops up to this one are walked as one; just this one if it fills whole tiles."""
+    s = context.schedule
+    count = joined_loops(s.block(block), last)
+    sizes = [extent_of(context, loop) for loop in s.loops(block)[last + 1 - count : last + 1]]
+    own = sizes[-1]
+    return 1 if None in sizes or own is None or own % lanes_of(context, block) == 0 else count
+
+
+def _parts(
+    loops: Sequence[str], across: int, row_loops: int, column_loops: int
+) -> tuple[list[str], list[str], list[str]]:
+    """Loops around, those over rows, and those over columns."""
+    rows = list(loops[across + 1 - row_loops : across + 1])
+    columns = list(loops[len(loops) - column_loops :])
+    return [loop for loop in loops if loop not in (*rows, *columns)], rows, columns
+
+
+def _fused(context: Context, loops: Sequence[str]) -> str:
+    return str(context.schedule.fuse(*loops)) if len(loops) > 1 else loops[0]
 
 
 def _square(context: Context, loop: str, side: int) -> tuple[str, str]:

@@ -1,9 +1,9 @@
 """Predicted cycles of transposing copies, for a whole table of points at once.
 
 A tile of registers costs its loads, stores and shuffles. Around it, a line that is used in part is
-used again by the next tile; if too many other lines lie between the two, it comes again from the
-second cache. Lines that are whole pages apart share few sets of the first cache, and every page has
-an address to be translated.
+used again by the next tile; if too many other lines lie between the two, or more than its set of
+the first cache holds, it comes again from the second one. Lines that are whole pages apart share
+few sets of the first cache, and every page has an address to be translated.
 """
 
 from __future__ import annotations
@@ -86,8 +86,11 @@ def _lines(shape: TransposeShape, machine: MachineModel, table: Table[TransposeP
     parts_read = np.maximum(1.0, line / (rows_beside * side * size))
     parts_written = np.maximum(1.0, line / (columns_beside * side * size))
     room = first.size_bytes / 2
-    far_read = ~along_source & (shape.columns * line > room)
-    far_written = along_source & (shape.rows * line > room)
+    near_read, near_written = (
+        room * machine.usable(1, step, line) for step in (shape.source_step, shape.result_step)
+    )
+    far_read = ~along_source & (shape.columns * line > near_read)
+    far_written = along_source & (shape.rows * line > near_written)
     image = float(shape.rows * shape.columns * size)
     again = image * np.where(far_read, parts_read - 1, 0.0)
     again = again + 2 * image * np.where(far_written, parts_written - 1, 0.0)

@@ -18,7 +18,7 @@ class TransposeShape:
 
     around: Nest
     across: int
-    """The loop over rows, by number."""
+    """The last loop over rows, by number."""
     rows: int
     columns: int
     is_known: bool
@@ -31,6 +31,9 @@ class TransposeShape:
     """Bytes from one row of the result to the next; 0 if not known."""
     operations: int
     threads: int
+    row_loops: int = 1
+    column_loops: int = 1
+    """Neighbouring loops that are one: what short ones leave over is less then."""
 
     @property
     def size_bytes(self) -> float:

@@ -13,7 +13,8 @@ from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
 from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.recipes.table import Table
-from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
+from tilewright.schedule.recipes.windows.channel_space import ChannelPoint, ChannelShape
+from tilewright.schedule.recipes.windows.moves import Move
 from tilewright.schedule.recipes.windows.ways import ASKED, COPIED, SERIAL
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -124,11 +125,11 @@ def test_large_windows_get_a_copy_with_border():
     assert kinds(s, "Y_border")[-1] == "vectorized"
 
 
-def decided(channels: int) -> tuple[tir.Func, Decision]:
+def decided(channels: int, target: Target = TARGET) -> tuple[tir.Func, Decision]:
     x, w = placeholder("X", (1, 7, 7, channels)), placeholder("W", (channels, 1, 3, 3))
     program = func("f", [x, w], [convolve(x, w, groups=channels, pads=(1, 1, 1, 1))])
     decisions: list[Decision] = []
-    draft(program, TARGET, constants=["W"], decisions=decisions)
+    draft(program, target, constants=["W"], decisions=decisions)
     return program, decisions[-1]
 
 
@@ -143,6 +144,22 @@ def test_columns_that_collide_in_the_cache_cost_more_unless_they_are_copied():
 
     assert per_channel(1024, ASKED) > 1.2 * per_channel(1040, ASKED)
     assert per_channel(1024, COPIED) < 1.01 * per_channel(1040, COPIED)
+
+
+def test_whole_lines_of_columns_that_collide_are_lost_if_windows_overlap():
+    """A vector as long as a line uses it up, but other tiles want it again."""
+    target = Target.named("x86-64-v4")
+
+    def per_channel(channels: int, window: int) -> float:
+        _, decision = decided(channels, target)
+        assert isinstance(decision.shape, ChannelShape)
+        move = Move.of(window, 1, 1)
+        shape = replace(decision.shape, across=move, along=move, walks=(window, window))
+        table = Table.of([ChannelPoint(1, 7, 1, 16, 2, ASKED, 0, SERIAL)])
+        return decision.recipe.cycles(shape, target.machine, table)[0] / channels
+
+    assert per_channel(1024, 3) > 1.5 * per_channel(1040, 3)
+    assert per_channel(1024, 1) == pytest.approx(per_channel(1040, 1), rel=0.02)
 
 
 def test_channels_are_copied_a_few_at_a_time():

@@ -12,7 +12,9 @@ from tilewright.graph.ir import TensorType
 from tilewright.graph.ops import Transpose, axis, picked
 from tilewright.graph.ops.scatter import Scatter
 from tilewright.lower import lower
+from tilewright.schedule import Schedule
 from tilewright.schedule.draft import draft
+from tilewright.schedule.recipes.access_order import joined_loops
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder, reduce_axis, select, size, sum_over
@@ -55,6 +57,33 @@ def test_lines_that_share_a_set_are_few(pitch, most):
     draft(lowered(Transpose((1, 0)), [typed(96, pitch)]), TARGET, decisions=decisions)
     point = decisions[0].point
     assert point.side * (1 if point.source_first else point.columns_beside) <= most
+
+
+@pytest.mark.parametrize("size", [7, 16])
+def test_short_lines_are_copied_as_one(size):
+    """Lines that no vector fills would leave most of it over; others stay apart."""
+    places = size if size % TARGET.lanes(4) == 0 else size * size
+    for order, sizes in {
+        (0, 2, 3, 1): (1, 1024, size, size),
+        (0, 3, 1, 2): (1, size, size, 1024),
+    }.items():
+        decisions = []
+        draft(lowered(Transpose(order), [typed(*sizes)]), TARGET, decisions=decisions)
+        (decision,) = decisions
+        assert {decision.shape.rows, decision.shape.columns} == {places, 1024}
+
+
+def test_loops_are_one_where_every_access_steps_evenly():
+    x, s = placeholder("X", (9, 5, 3)), placeholder("S", (5,))
+
+    def joined(value):
+        program = func("f", [x, s], [compute("Y", (4, 5, 3), value)])
+        return joined_loops(Schedule(program).block("Y"), 2)
+
+    assert joined(lambda i, j, k: x[i, j, k]) == 3
+    assert joined(lambda i, j, k: x[i + 5, j, k] * 2) == 2
+    assert joined(lambda i, j, k: x[i, j, k] * s[j]) == 1
+    assert joined(lambda i, j, k: x[j, i, k]) == 1
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (16, 16), (17, 33), (40, 7), (1, 50)])

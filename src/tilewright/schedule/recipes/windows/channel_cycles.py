@@ -111,15 +111,21 @@ def _tiles(
 
 
 def _conflicts(shape: ChannelShape, machine: MachineModel, table: Table[ChannelPoint]) -> Costs:
-    """What a tile waits since its columns share a few sets of the first cache.
+    """What a tile waits since its columns, and those of its result, share sets of the first cache.
 
-    A vector as long as a line of the cache uses it at once, and loses nothing.
+    A vector as long as a line of the cache uses it at once: only what other tiles read, too, comes
+    again. Of lines that it uses in part everything does. Several vectors of a column lie in sets
+    beside each other, which have as much to hold each.
     """
-    lines = np.minimum(shape.across.read(table["lines"]), shape.across.taps * table["lines"])
-    rows = lines * shape.along.read(table["columns"])
-    each = machine.conflicts(shape.pitch_bytes, rows)
+    across, along = shape.across, shape.along
+    lines = np.minimum(across.read(table["lines"]), across.taps * table["lines"])
+    rows = lines * along.read(table["columns"])
+    sums = table["lines"] * table["columns"]
+    each = machine.conflicts(shape.pitch_bytes, rows + sums)
     used = table["lanes"] * table["vectors"] * shape.element_bytes / machine.levels[0].line_bytes
-    return np.where((table["border"] == COPIED) | (used >= 1), 0.0, each)
+    own = np.minimum(1.0, sums * across.step * along.step / rows)
+    again = np.where(used >= 1, (1.0 - own) * used, 1.0)
+    return np.where(table["border"] == COPIED, 0.0, again * each)
 
 
 def _reading(

@@ -40,6 +40,7 @@ def tile_cycles(machine: MachineModel, tile: Tile) -> Costs:
     in_sight = costs.reorder_entries / instructions
     chain = tile.taps * machine.fma_latency / np.maximum(1.0, in_sight)
     busy = np.maximum(np.maximum(arithmetic, loads), chain)
+    busy = busy + costs.load_share * np.minimum(arithmetic, loads)
     apart = np.minimum(1.0, 1.0 / in_sight) * np.minimum(busy, stores)
     loops = tile.turns * costs.turn_cycles + costs.tile_cycles
     return np.asarray(np.maximum(busy, stores) + apart + loops)
