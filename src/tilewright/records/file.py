@@ -54,6 +54,8 @@ def telling(path: Path) -> Iterator[None]:
             hint = "it must be a file in a folder that can be written, on a disk with space"
             raise TuneError(U002, facts, hint=hint) from None
         raise _damaged(path, str(problem)) from None
+    except UnicodeDecodeError:  # what SQLite has to say quotes what is damaged
+        raise _damaged(path, "its tables are not those of records") from None
     except OSError as problem:
         facts = {"path": path, "reason": problem.strerror or str(problem)}
         raise TuneError(U002, facts, hint="name another file, in a folder of yours") from None
