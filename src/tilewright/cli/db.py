@@ -50,10 +50,19 @@ _OUTPUT = "-"
 
 @dataclass(frozen=True)
 class Best:
-    """A task, and its best records."""
+    """A task, what people call it, and its best records."""
 
     task: Task
+    label: str
     records: list[Record]
+
+    @classmethod
+    def of(cls, database: Database, task: Task, count: int) -> Best:
+        """The best so many; where all trials failed, one of these has the label."""
+        about = task.workload, task.target, task.threads
+        records = database.best(*about, count)
+        known = records or database.records(*about)
+        return cls(task, next((record.label for record in known), ""), records)
 
 
 def add_to(commands: Any) -> None:
@@ -150,7 +159,9 @@ def _prune(arguments: argparse.Namespace) -> int:
     with _opened(arguments, to_write=True) as database:
         removed = database.prune(arguments.keep)
         facts = {"removed": removed, "kept": len(database)}
-    _print(arguments, facts, lambda f: f"removed {f['removed']} records, kept {f['kept']}")
+    _print(
+        arguments, facts, lambda f: f"removed {counted(f['removed'], 'record')}, kept {f['kept']}"
+    )
     return 0
 
 
@@ -213,22 +224,18 @@ def _bests(arguments: argparse.Namespace, count: int) -> list[Best]:
     if arguments.database is None and default is not None and not default.exists():
         return []
     with _opened(arguments) as database:
-        return [
-            Best(task, database.best(task.workload, task.target, task.threads, count))
-            for task in database.tasks()
-        ]
+        return [Best.of(database, task, count) for task in database.tasks()]
 
 
 def _is_about(best: Best, wanted: str) -> bool:
-    labels = (record.label for record in best.records)
-    return best.task.workload.startswith(wanted) or any(wanted in label for label in labels)
+    return best.task.workload.startswith(wanted) or wanted in best.label
 
 
 def _summary(best: Best) -> dict[str, Any]:
     task, record = best.task, next(iter(best.records), None)
     return {
         "workload": task.workload,
-        "label": record.label if record else "",
+        "label": best.label,
         "target": task.target,
         "threads": task.threads,
         "trials": task.trials,

@@ -134,13 +134,13 @@ class Database:
         about = {"target": target, "threads": threads, "format": FORMAT}
         with self._asking() as connection:
             found = connection.execute(WINNERS, about).fetchall()
-        winners = {}
-        for row in (_row(columns[:-1]) for columns in found):
+        winners: dict[str, Record] = {}
+        for row in map(_row, found):
             record = _usable(row)
             if record is None:  # a damaged one must not hide those behind it
                 record = next(iter(self.best(row.columns[0], target, threads)), None)
             if record is not None and record.pays and record.target == target:
-                winners[record.workload] = record
+                winners.setdefault(record.workload, record)
         return winners
 
     def records(

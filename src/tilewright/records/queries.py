@@ -19,8 +19,8 @@ create table records (
     ratio real,
     record text not null
 );
-create index by_workload on records (workload, target, threads, outcome, ratio);
-create index by_target on records (target, threads, outcome, workload, ratio);
+create index by_workload on records (workload, target, threads, outcome, format, ratio);
+create index by_target on records (target, threads, outcome, format, workload, ratio);
 """
 
 ADD: Final = """
@@ -53,13 +53,19 @@ select number, checksum, workload, target, threads, format, outcome, ratio, reco
     order by ratio, number limit :most offset :passed
 """
 
-# With `min`, SQLite takes the other columns from the row that has it.
+# The index alone tells the least ratios, whatever the number of trials.
 WINNERS: Final = """
-select number, checksum, workload, target, threads, format, outcome, ratio, record, min(ratio)
-    from records
-    where target = :target and threads = :threads and outcome = 'ok' and format = :format
-        and ratio < 1
-    group by workload
+select number, checksum, r.workload, target, threads, format, outcome, ratio, record
+    from (
+        select workload, min(ratio) as least
+            from records
+            where target = :target and threads = :threads and outcome = 'ok' and format = :format
+                and ratio < 1
+            group by workload
+    ) as best
+    join records as r on r.workload = best.workload and target = :target and threads = :threads
+        and outcome = 'ok' and format = :format and ratio = best.least
+    order by number
 """
 
 TASKS: Final = """

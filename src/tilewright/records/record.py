@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -160,7 +160,7 @@ class Record:
     @cached_property
     def text(self) -> str:
         """All of it, as canonical JSON."""
-        return text_of(asdict(self))
+        return text_of({name: getattr(self, name) for name in _fields()})
 
     @cached_property
     def checksum(self) -> str:
@@ -176,7 +176,7 @@ class Record:
             data = json.loads(text)
             if data["format"] != FORMAT:
                 raise OtherFormatError(f"its format is {data['format']}, not {FORMAT}")
-            if data.keys() != {f.name for f in fields(cls)}:
+            if data.keys() != _fields():
                 raise RecordError("it has other fields")
             record = cls(**data)
         except RecordError:
@@ -186,6 +186,11 @@ class Record:
         if record.text != text:
             raise RecordError("it is not written as records are")
         return record
+
+
+@cache
+def _fields() -> frozenset[str]:
+    return frozenset(own.name for own in fields(Record))
 
 
 def text_of(data: object) -> str:

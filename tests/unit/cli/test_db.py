@@ -78,6 +78,14 @@ def test_list_for_programs(capsys):
     assert rows["bbbb-1-"]["time_ns"] == 1000.0
 
 
+def test_list_names_what_only_failed(capsys, path):
+    with Database(path) as database:
+        database.add(trial(workload="cccc", outcome="build", time_ns=0.0, label="odd one"))
+    text = told(capsys, "list")
+    assert "odd one" in text
+    assert facts(capsys, "list")[0]["gain"] is None
+
+
 def test_nothing_measured_yet_is_no_error(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_DATABASE", str(tmp_path / "none.sqlite"))
     assert told(capsys, "list") == "no records\n"
@@ -132,7 +140,7 @@ def test_merge_adds_what_is_new(capsys, tmp_path, path):
 
 
 def test_prune_keeps_the_best_and_failures(capsys, path):
-    assert told(capsys, "prune", "--keep", "1") == "removed 1 records, kept 3\n"
+    assert told(capsys, "prune", "--keep", "1") == "removed 1 record, kept 3\n"
     with Database(path) as database:
         assert list(database) == TRIALS[1:]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.expect import raises_code
 from tests.trials import trial
 from tilewright.options import child_environment
 from tilewright.records import Database
@@ -19,6 +22,8 @@ ROOT = Path(__file__).parents[3]
 
 WRITER = """
 import sys
+import tempfile
+from tests.expect import raises_code
 from tests.trials import trial
 from tilewright.records import Database
 
@@ -103,3 +108,31 @@ def test_both_sides_of_a_fork_go_on(tmp_path):
         assert os.waitpid(child, 0)[1] == 0
         database.add(trial(3))
         assert len(database) == 4
+
+
+def test_a_folder_that_cannot_be_written_can_be_read():
+    """SQLite wants files beside its own, even to read; without a writer it can do without."""
+    folder = Path(tempfile.mkdtemp())  # that of pytest lets nobody else in
+    path = folder / "records.sqlite"
+    with Database(path) as database:
+        database.add(trial())
+    path.chmod(0o644)
+    folder.chmod(0o555)
+    try:
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.geteuid() == 0:  # whom no permission stops
+                    os.setuid(65534)
+                with Database(path, readonly=True) as database:
+                    assert list(database) == [trial()]
+                with raises_code("U002"):
+                    Database(path)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert list(folder.iterdir()) == [path]
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)

@@ -61,9 +61,8 @@ EXAMPLES = (
     ),
     example(
         "U003",
-        """The tables of the file are of a newer version, which this one cannot read. Lines of JSON
-        (`tilewright db export`) go from one version to another; records of other formats are
-        passed over.""",
+        """The tables of the file are of a newer version, which this one cannot read. Single records
+        of other versions are no error: they are passed over.""",
         given=SCHEMA,
         alone=True,
         wrong="""
