@@ -31,6 +31,8 @@ TESTS = Path(__file__).parent
 # Kernels depend on the machine model: with the nominal one they are the same on every run, here
 # and in the processes of tests. What is measured has tests of its own.
 os.environ.setdefault("TILEWRIGHT_MACHINE", "nominal")
+# Records of whoever runs the tests would schedule kernels by what was measured here.
+os.environ["TILEWRIGHT_DATABASE"] = "none"
 
 hypothesis.settings.register_profile(
     "quick", max_examples=20, derandomize=True, deadline=None, print_blob=True

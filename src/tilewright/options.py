@@ -21,12 +21,16 @@ __all__ = [
     "child_environment",
     "data_dir",
     "data_folders",
+    "database",
     "host_target",
     "machine_model",
     "num_threads",
 ]
 
 CACHE_LIMIT: Final = 2 << 30
+
+DATABASE: Final = "records.sqlite"
+NO_DATABASE: Final = "none"
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -71,6 +75,18 @@ def data_dir(environment: Mapping[str, str] | None = None) -> Path:
         return _parse_directory("TILEWRIGHT_DATA_DIR", own)
     base = Path(variables.get("XDG_DATA_HOME", ""))
     return (base if base.is_absolute() else Path.home() / ".local" / "share") / "tilewright"
+
+
+def database(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The file with records of measurements; not necessarily there yet. None: there is to be none.
+
+    TILEWRIGHT_DATABASE, which may be `none`, else `records.sqlite` in the data folder.
+    """
+    variables = os.environ if environment is None else environment
+    own = variables.get("TILEWRIGHT_DATABASE")
+    if own is None:
+        return data_dir(variables) / DATABASE
+    return None if own == NO_DATABASE else _parse_file("TILEWRIGHT_DATABASE", own)
 
 
 def machine_model(environment: Mapping[str, str] | None = None) -> str:
@@ -146,6 +162,21 @@ def _parse_directory(variable: str, value: str) -> Path:
         {
             "variable": variable,
             "expected": "an absolute path that is a directory or does not exist yet",
+            "found": repr(value),
+        },
+        hint=f"set {variable} to such a path, or unset it for the default",
+    )
+
+
+def _parse_file(variable: str, value: str) -> Path:
+    path = Path(value).expanduser()
+    if value and path.is_absolute() and not path.is_dir():
+        return path
+    raise UserError(
+        O001,
+        {
+            "variable": variable,
+            "expected": "an absolute path that is a file or does not exist yet, or `none`",
             "found": repr(value),
         },
         hint=f"set {variable} to such a path, or unset it for the default",

@@ -13,7 +13,10 @@ from onnx import helper
 from tests.small import WEIGHTS, make
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "models.md", ROOT / "docs" / "tutorial.md"]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("models.md", "tutorial.md", "tuning.md")),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,10 @@ BASE = frozenset(
 TENSOR = BASE | {"tensor"}
 INTRIN = TENSOR | {"intrin"}
 SCHEDULE = INTRIN | {"schedule"}
+RECORDS = SCHEDULE | {"records"}
 LLVM = TENSOR | {"lower", "llvm"}
 LAYOUTS = SCHEDULE | {"graph", "layouts"}
-PATH = SCHEDULE | LLVM | LAYOUTS | {"frontend", "ukernel", "runtime", "calibration"}
+PATH = RECORDS | LLVM | LAYOUTS | {"frontend", "ukernel", "runtime", "calibration"}
 PATH = PATH | {"build", "pipeline", "model"}
 ALL = PATH | {"tune", "dataset", "cli", "contest", "backend", "explain", "testing", ""}
 
@@ -24,6 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "tensor": TENSOR,
     "intrin": INTRIN,
     "schedule": SCHEDULE,
+    "records": RECORDS,  # what was measured, and never what measures
     "lower": INTRIN | {"lower"},
     "llvm": LLVM,
     "runtime": BASE | {"runtime"},

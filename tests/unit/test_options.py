@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.expect import raises_code
-from tilewright.options import cache_dir, host_target, num_threads
+from tilewright.options import cache_dir, database, host_target, num_threads
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,17 @@ def test_cache_dir_rejects_what_cannot_be_a_directory(tmp_path, golden):
     with raises_code("O001") as caught:
         cache_dir({"TILEWRIGHT_CACHE_DIR": "relative"})
     assert golden == caught.value
+
+
+def test_database_follows_the_variables(tmp_path):
+    assert database({"TILEWRIGHT_DATABASE": str(tmp_path / "r.db")}) == tmp_path / "r.db"
+    assert database({"TILEWRIGHT_DATABASE": "~/r.db"}) == Path.home() / "r.db"
+    assert database({"TILEWRIGHT_DATABASE": "none"}) is None
+    assert database({"TILEWRIGHT_DATA_DIR": str(tmp_path)}) == tmp_path / "records.sqlite"
+    assert database({}) == Path.home() / ".local/share/tilewright/records.sqlite"
+
+
+def test_database_rejects_what_cannot_be_a_file(tmp_path):
+    for value in ("", "relative.db", str(tmp_path)):
+        with raises_code("O001", text="a file or does not exist yet"):
+            database({"TILEWRIGHT_DATABASE": value})

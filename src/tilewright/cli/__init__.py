@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.cli import bench, cache, compile, doctor, explain, run, show  # noqa: A004
+from tilewright.cli import bench, cache, compile, db, doctor, explain, run, show  # noqa: A004
 from tilewright.cli.output import (
     complain,
     drop_output,
@@ -30,7 +30,7 @@ __all__ = ["main"]
 
 INTERRUPTED = 130
 
-_COMMANDS = (compile, run, bench, show, cache, doctor, explain)
+_COMMANDS = (compile, run, bench, show, cache, db, doctor, explain)
 
 _EPILOG = """\
 examples:

@@ -21,7 +21,7 @@ from tilewright.cli.progress import ProgressLine
 from tilewright.cli.writing import require_writable, writing
 from tilewright.errors import ArtefactError, TargetError
 from tilewright.model.compilation import NotCompiled, Unsettled
-from tilewright.model.compile_arguments import with_dims
+from tilewright.model.compile_arguments import schedules_of, with_dims
 from tilewright.model.compiler import compile_parts
 from tilewright.model.info import TensorInfo
 from tilewright.model.module import infos_of
@@ -44,6 +44,7 @@ examples:
   tilewright compile model.onnx --settle axes=[0,1] an input that is a constant
   tilewright compile model.onnx --size batch=1      for batches of one alone
   tilewright compile model.onnx --small             smaller, loads slower
+  tilewright compile model.onnx --database my.db    by records (docs/tuning.md)
   tilewright compile model.onnx --json              what was made, for programs
 
 The file appears in one step when it is complete; a link is followed, and
@@ -129,6 +130,7 @@ def _for_another_machine(arguments: argparse.Namespace, path: Path, output: Path
             layouts=arguments.layouts,
             settled=settled,
             small=arguments.small,
+            schedules=schedules_of(arguments.database, target, arguments.threads),
         )
     if isinstance(made, Unsettled):
         names = " and ".join(map(quoted, made.needs.names))

@@ -18,7 +18,14 @@ from tilewright.runtime.artefact import SUFFIX, is_artefact
 from tilewright.target import Target
 
 __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_settle_argument"]
-__all__ += ["bytes_text", "is_compiled", "is_model", "open_module", "require_file"]
+__all__ += [
+    "add_database_argument",
+    "bytes_text",
+    "is_compiled",
+    "is_model",
+    "open_module",
+    "require_file",
+]
 __all__ += ["require_onnx", "time_text"]
 
 K050 = Code("K050", "`{model}` is compiled already: {what} needs its ONNX file")
@@ -50,9 +57,18 @@ def add_compile_arguments(parser: Any) -> None:
     parser.add_argument(
         "--layouts", default=AUTO, help="auto (default), or nhwc, nchw, nchw8c… for everything"
     )
+    add_database_argument(parser)
     add_settle_argument(parser)
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_database_argument(parser: Any) -> None:
+    """Where records of measurements are."""
+    parser.add_argument(
+        "--database", type=Path, default=None, metavar="FILE",
+        help="records to schedule kernels by (default: TILEWRIGHT_DATABASE, or the user's own)",
+    )  # fmt: skip
 
 
 def add_settle_argument(parser: Any) -> None:
@@ -97,6 +113,7 @@ def open_module(
             threads=arguments.threads,
             accuracy=arguments.accuracy,
             layouts=arguments.layouts,
+            database=arguments.database,
             cache=not arguments.no_cache,
             progress=line.compiling,
             settled=values_of(arguments.settle),

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.calibration import with_machine_model
-from tilewright.cli.models import add_input_arguments, add_settle_argument, is_model
+from tilewright.cli.models import (
+    add_database_argument,
+    add_input_arguments,
+    add_settle_argument,
+    is_model,
+)
 from tilewright.cli.output import paragraph, say, say_json
 from tilewright.cli.show_kernels import BY, SORTS
 from tilewright.cli.show_model import show_model
@@ -112,6 +117,7 @@ def add_to(commands: Any) -> None:
     models.add_argument(
         "--measure", action="store_true", help="run kernels one by one, outside of their model"
     )
+    add_database_argument(models)
     add_settle_argument(models)
     models.add_argument("--no-cache", action="store_true", help="compile every kernel anew")
     add_input_arguments(models)

@@ -34,6 +34,7 @@ from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import Code, UserError
 from tilewright.layouts.show import Overview, overview
 from tilewright.model.compilation import Chosen, Compilation, NotCompiled, Unsettled
+from tilewright.model.compile_arguments import schedules_of
 from tilewright.model.compiler import (
     ACCURACIES,
     AUTO,
@@ -99,12 +100,20 @@ def show_model(arguments: argparse.Namespace) -> int:
             return _print_unsettled(chosen, arguments)
         return _print_layouts(_compiled(chosen, path), arguments)
     caches = None if arguments.no_cache else default_caches()
+    schedules = schedules_of(arguments.database, target, threads)
     if is_about_stages(arguments):
-        how = Compiling(target, threads, ACCURACIES[0], layouts, caches)
+        how = Compiling(target, threads, ACCURACIES[0], layouts, caches, schedules=schedules)
         return _print_stages(source, how, settled, arguments)
     with ProgressLine() as progress:
         parts = compile_parts(
-            source, target, threads, caches, progress.compiling, layouts=layouts, settled=settled
+            source,
+            target,
+            threads,
+            caches,
+            progress.compiling,
+            layouts=layouts,
+            settled=settled,
+            schedules=schedules,
         )
     if isinstance(parts, Unsettled):
         return _print_unsettled(parts, arguments)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tilewright.errors import Code, UserError
+from tilewright import options
+from tilewright.errors import Code, TilewrightWarning, TuneError, UserError
 from tilewright.model.sources import Source
+from tilewright.runtime.pool import default_threads
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.shown import listed, quoted
+from tilewright.target import Target
 
 if TYPE_CHECKING:
     import onnx
 
     from tilewright.layouts.forms import Form
+    from tilewright.records import Database
 
 __all__ = [
     "ACCURACIES",
@@ -23,7 +29,7 @@ __all__ = [
     "require_layouts",
     "with_dims",
 ]
-__all__ += ["require_no_database", "source_of"]
+__all__ += ["schedules_of", "source_of"]
 
 K020 = Code("K020", "`compile` cannot use {found} as {argument}")
 
@@ -84,8 +90,46 @@ def require_layouts(layouts: str) -> Form | None:
     return Form.named(str(layouts))
 
 
-def require_no_database(database: object) -> None:
-    """Refuse what a tuner would read."""
-    if database is not None:
-        facts = {"argument": "database", "found": repr(database)}
-        raise UserError(K020, facts, hint="there is no tuner yet: leave it out")
+def schedules_of(database: object, target: Target, threads: int | None) -> ScheduleSource:
+    """Where kernels get their schedules from: the records of a database, if it has any to use.
+
+    None is the database that the environment names, or the default one, if it is there; False is
+    none. A file that is damaged, or cannot be read now, is told of in a warning.
+    """
+    path = _path_of(database)
+    if path is None:
+        return DRAFT
+    from tilewright.records import Database, Records
+
+    try:
+        if isinstance(path, Database):
+            records = Records(path, target, threads or default_threads())
+        else:
+            with Database(path, readonly=True) as opened:
+                records = Records(opened, target, threads or default_threads())
+    except TuneError as problem:
+        text = f"kernels are drafted, since records cannot be used: {problem}"
+        warnings.warn(TilewrightWarning(text), stacklevel=3)
+        return DRAFT
+    return records if records.winners else DRAFT
+
+
+def _path_of(database: object) -> Database | str | os.PathLike[str] | None:
+    """The database, or where it is; None if there is none, K020 for what cannot be one."""
+    if database is False:
+        return None
+    if database is None:
+        known = options.database()
+        return known if known is not None and known.exists() else None
+    if isinstance(database, str | os.PathLike):
+        if os.path.isfile(database):  # noqa: PTH113  (bytes are paths, too)
+            return database
+        facts = {"argument": "database", "found": f"{quoted(database)}, where there is no file"}
+        raise UserError(K020, facts, hint="check the path; `tilewright db list` looks into one")
+    from tilewright.records import Database
+
+    if isinstance(database, Database):
+        return database
+    facts = {"argument": "database", "found": f"a value of type `{type(database).__name__}`"}
+    hint = "give a path, a `Database` of `tilewright.records`, or False for none"
+    raise UserError(K020, facts, hint=hint)

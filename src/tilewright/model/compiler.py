@@ -24,7 +24,7 @@ from tilewright.model.compile_arguments import (
     K020,
     require_accuracy,
     require_layouts,
-    require_no_database,
+    schedules_of,
     source_of,
     with_dims,
 )
@@ -81,8 +81,9 @@ def compile_model(
     writes: it stores what large weights are made of, and they are made when it is loaded.
     `dims={"batch": 1}` fixes symbolic dimensions; the module then serves these sizes alone.
     A module for a `target` that this machine is not can be saved and looked into, and runs there.
-    `progress` is called with a `Progress` at every step; `database` is for a tuner that there is
-    not yet.
+    `progress` is called with a `Progress` at every step. `database` has records of measurements
+    (docs/tuning.md), by which kernels are scheduled: a path or a `Database`, False for none, and by
+    default what TILEWRIGHT_DATABASE names, or `records.sqlite` in the data folder if it is there.
     """
     model = source_of(model)
     machine = Target.named(target) if isinstance(target, str) else target
@@ -90,7 +91,6 @@ def compile_model(
     require_layouts(layouts)
     if threads is not None:
         require_threads(threads, most_threads())
-    require_no_database(database)
     if dims:
         model = with_dims(model, dims)
     tell = progress or (lambda _: None)
@@ -99,7 +99,10 @@ def compile_model(
     caches = None if cache is False else default_caches(None if cache is True else Path(cache))
     if machine.missing_on(Target.host()):
         caches = None  # what it keeps is loaded, which code for others cannot be
-    compiling = Compiling(machine, threads, accuracy, layouts, caches, small=small)
+    schedules = schedules_of(database, machine, threads)
+    compiling = Compiling(
+        machine, threads, accuracy, layouts, caches, small=small, schedules=schedules
+    )
     if caches is not None:
         tell(Progress("look into the cache"))
     compiling = replace(compiling, sources=Sources.of(model, caches))

@@ -60,6 +60,7 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     from tilewright.frontend.onnx import read_model
     from tilewright.frontend.onnx.settled import Needs, open_inputs
     from tilewright.model.compilation import Unsettled
+    from tilewright.model.compile_arguments import schedules_of
     from tilewright.model.compiler import Compiling, require_accuracy, require_layouts
 
     artefact.verify()
@@ -88,7 +89,16 @@ def load_settled(artefact: Artefact, threads: int | None) -> Module:
     except UserError as problem:
         raise _unclear(artefact, str(problem)) from None
     sources = Sources((digest_of_bytes(content),))
-    how = Compiling(Target.host(), threads, accuracy, layouts, default_caches(), sources)
+    target = Target.host()
+    how = Compiling(
+        target,
+        threads,
+        accuracy,
+        layouts,
+        default_caches(),
+        sources,
+        schedules=schedules_of(None, target, threads),
+    )
     module = Unsettled(model, Needs(tuple(values), tuple(forms)), how).module()
     module.remember(lambda: Origin.of(content, how))
     return module

@@ -219,9 +219,9 @@ class ModelPipeline:
     def _expect(self, kernels: int) -> None:
         """Begin a helper if there will be about so many kernels to compile."""
         from tilewright.model.kernel_workers import first_worker
-        from tilewright.schedule.source import DRAFT
+        from tilewright.schedule.source import is_by_points
 
-        if self._has_kernels and not self._begun and self.how.schedules is DRAFT:
+        if self._has_kernels and not self._begun and is_by_points(self.how.schedules):
             self._begun = first_worker(self.how.target, kernels)
 
     def _module(self, made: Compilation) -> Module:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tilewright.schedule.recipes.windows.points import WindowPoint
 
 __all__ = ["DRAFT", "POINTS_FORMAT", "Draft", "Fixed", "Points", "ScheduleSource", "Unscheduled"]
-__all__ += ["Workload", "points_from", "source_of"]
+__all__ += ["Workload", "is_by_points", "points_from", "source_of"]
 
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 S006 = Code("S006", "the text has no points of recipes")
@@ -162,10 +162,16 @@ DRAFT: Final = Draft()
 _BY_NAME: Final[dict[str, ScheduleSource]] = {"draft": DRAFT, "none": Unscheduled()}
 
 
+def is_by_points(source: ScheduleSource) -> bool:
+    """Whether other processes can draft what a source gives, most of it at least."""
+    return source is DRAFT or hasattr(source, "points_of")
+
+
 def points_from(source: ScheduleSource, workload: Workload) -> Mapping[str, object] | None:
     """The points by which any process drafts what a source would give; None if it has others.
 
-    A source that knows points alone says so by a method `points_of`, as `Points` does.
+    A source that knows points alone says so by a method `points_of`, as `Points` does; it gives
+    None for a workload of which it knows something else.
     """
     if source is DRAFT:
         return workload.points

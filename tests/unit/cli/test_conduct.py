@@ -19,7 +19,7 @@ from tilewright.cli import main
 from tilewright.cli import show_model as shown
 from tilewright.target import MachineModel, Target
 
-COMMANDS = ["compile", "run", "bench", "show", "cache", "doctor", "explain"]
+COMMANDS = ["compile", "run", "bench", "show", "cache", "db", "doctor", "explain"]
 ON_MODELS = ["compile", "run", "bench", "show", "doctor"]
 
 

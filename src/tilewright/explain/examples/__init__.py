@@ -16,6 +16,7 @@ from tilewright.explain.examples import (
     models,
     moving,
     path,
+    records,
     reductions,
     running,
     sessions,
@@ -27,7 +28,7 @@ from tilewright.explain.examples import (
 
 __all__ = ["EXAMPLES"]
 
-_MODELS = (artefacts, graphs, inference, models, files, sessions)
+_MODELS = (artefacts, graphs, inference, models, files, sessions, records)
 _STEPS = (loops, moving, copying, reductions, softmaxes, layouts, instructions)
 _PROGRAMS = (well_formed, levels, meaning, running)
 

@@ -38,8 +38,8 @@ EXAMPLES = (
     example(
         "K020",
         """`compile` does not know this value of an argument. `accuracy` is `"default"` or
-        `"strict"`; there is no tuner yet whose database could be used. A model is a path, the
-        bytes of a file, or an `onnx.ModelProto`.""",
+        `"strict"`; `database` is the path of a file that is there, a `Database`, or False. A model
+        is a path, the bytes of a file, or an `onnx.ModelProto`.""",
         given=MODEL,
         wrong='tw.compile(model, accuracy="best", cache=False)',
         right='tw.compile(model, accuracy="strict", cache=False)',
