@@ -1,0 +1,129 @@
+"""What a statement asks of a machine: vector instructions, registers, traffic between caches.
+
+These are estimates from the loops and the machine model, for features; prices of schedules are the
+recipes' own business (`schedule/recipes/`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilewright.target import MachineModel, Target
+from tilewright.tensor import ir as tir
+from tilewright.tune.features.footprints import Footprint
+from tilewright.tune.features.nests import Access, Statement
+
+__all__ = ["Registers", "Vectors", "instruction_kind", "registers_of", "traffic_of", "vectors_of"]
+
+VECTOR, UNROLLED = tir.LoopKind.VECTOR, tir.LoopKind.UNROLLED
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """How the innermost vector loop becomes instructions."""
+
+    place: int | None
+    """Of the loop; None if the statement is scalar."""
+    lanes: int
+    pieces: int
+    """Instructions that one run of the loop takes for each operation."""
+    filled: float
+    """The part of their lanes that is used."""
+
+
+def vectors_of(statement: Statement, target: Target) -> Vectors:
+    """What is left over is one vector under a mask where that is free, else shorter ones."""
+    element = statement.store.buffer.dtype.size_bytes
+    lanes = target.lanes(element)
+    places = statement.of_kind(VECTOR)
+    if not places:
+        width = max(a.run[1] for a in statement.accesses)
+        return Vectors(None, lanes if width > 1 else 1, max(1, width // lanes), 1.0)
+    extent = statement.loops[places[-1]].extent
+    whole, rest = divmod(extent, lanes)
+    masks = target.masks(element)
+    is_free = masks is not None and masks.is_free
+    pieces = whole + ((1 if is_free else rest.bit_count()) if rest else 0)
+    return Vectors(places[-1], lanes, pieces, extent / (pieces * lanes))
+
+
+def vector_instructions(statement: Statement, vectors: Vectors) -> float:
+    """Of all iterations; elements that lie apart are loaded or stored one by one."""
+    loops = statement.loops
+    outside = prod(loop.extent for k, loop in enumerate(loops) if k != vectors.place)
+    moves = sum(_moves(a, vectors) for a in statement.accesses if a.in_memory)
+    return float(outside * vectors.pieces * (statement.operations.total + moves))
+
+
+def _moves(access: Access, vectors: Vectors) -> int:
+    if vectors.place is None or abs(access.slopes[vectors.place]) in (0.0, 1.0):
+        return 1
+    return vectors.lanes
+
+
+@dataclass(frozen=True)
+class Registers:
+    """Vectors of a register tile, all that are alive together, and those that do not fit."""
+
+    tile: int
+    alive: int
+    spilled: int
+
+
+def registers_of(statement: Statement, vectors: Vectors, target: Target) -> Registers:
+    """A tile is what unrolled and vector loops step through in a buffer of registers.
+
+    Beside it there is a vector for each that a row loads, and one for what is broadcast.
+    """
+    tile = 0
+    for access in statement.accesses:
+        if not access.in_memory:
+            tile = max(tile, _in_tile(access, statement, vectors))
+    beside = 0
+    for access in statement.accesses[:-1]:
+        if access.in_memory:
+            moves = vectors.place is not None and access.slopes[vectors.place] != 0
+            beside += vectors.pieces if moves and tile else 1
+    alive = tile + beside
+    return Registers(tile, alive, max(0, alive - target.vector_registers))
+
+
+def _in_tile(access: Access, statement: Statement, vectors: Vectors) -> int:
+    found = 1
+    for k, (slope, loop) in enumerate(zip(access.slopes, statement.loops, strict=True)):
+        if slope and loop.kind is UNROLLED:
+            found *= loop.extent
+        elif slope and k == vectors.place:
+            found *= vectors.pieces
+    return found
+
+
+def traffic_of(
+    statement: Statement, touched: Mapping[tir.Buffer, Sequence[Footprint]], machine: MachineModel
+) -> list[float]:
+    """Bytes that come into each of three caches from behind it.
+
+    The loops whose data a cache holds bring them once; each iteration of those outside, again.
+    """
+    depths = range(len(statement.loops) + 1)
+    sizes = [sum(f[d].size_bytes for f in touched.values()) for d in depths]
+    outside = [prod(loop.extent for loop in statement.loops[:d]) for d in depths]
+    found = []
+    for number in (1, 2, 3):
+        room = machine.level(number).size_bytes or math.inf  # memory holds everything
+        fits = next((d for d in depths if sizes[d] <= room), len(statement.loops))
+        found.append(float(outside[fits] * sizes[fits]))
+    return found
+
+
+def instruction_kind(statement: Statement, vectors: Vectors) -> str:
+    """`scalar`, `vector`, `dot` (products of small numbers that are summed up) or `tile`."""
+    names = statement.operations.instructions
+    if any(word in name for name in names for word in ("amx", "tdp", "tile", "mmla")):
+        return "tile"
+    if any(word in name for name in names for word in ("dp", "dot", "madd")):
+        return "dot"
+    return "scalar" if vectors.lanes == 1 or vectors.place is None else "vector"
