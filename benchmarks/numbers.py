@@ -45,7 +45,7 @@ def inputs(workload: Workload) -> Arrays:
             shapes = {"x": workload.shape, "s": workload.shape[1:], "b": workload.shape[1:]}
         case "attention":
             batch, heads, queries, keys, features = workload.shape
-            shapes = {n: (batch, heads, keys, features) for n in ("K", "V")}
+            shapes = dict.fromkeys(("K", "V"), (batch, heads, keys, features))
             shapes["Q"] = (batch, heads, queries, features)
         case "trace":
             shapes = {}

@@ -47,9 +47,7 @@ def footprint(
     return Footprint(min(size, limit), lines)
 
 
-def footprint_of(
-    accesses: Sequence[Access], statement: Statement, depth: int, line: int
-) -> Footprint:
+def footprint_of(accesses: Sequence[Access], depth: int, line: int) -> Footprint:
     """What accesses of one buffer touch while the loops from `depth` on run.
 
     Those that differ in where they begin are one more step; others count each for itself.
@@ -59,14 +57,11 @@ def footprint_of(
     limit = float(math.prod(extent_or_assumed(d) for d in buffer.shape) * element)
     alike: dict[object, list[Access]] = {}
     for access in accesses:
-        alike.setdefault((access.slopes, access.run), []).append(access)
+        alike.setdefault((access.steps, access.run), []).append(access)
     found = []
     for group in alike.values():
         first = group[0]
-        steps = [
-            (slope * element, loop.extent)
-            for slope, loop in zip(first.slopes[depth:], statement.loops[depth:], strict=True)
-        ]
+        steps = [(apart * element, n) for own in first.steps[depth:] for apart, n in own]
         steps.append((first.run[0] * element, first.run[1]))
         steps.append(_beginnings(group, element))
         found.append(footprint(steps, element, line, limit))
@@ -89,6 +84,6 @@ def footprints(statement: Statement, line: int) -> dict[tir.Buffer, list[Footpri
             by_buffer.setdefault(access.buffer, []).append(access)
     depths = range(len(statement.loops) + 1)
     return {
-        buffer: [footprint_of(own, statement, depth, line) for depth in depths]
+        buffer: [footprint_of(own, depth, line) for depth in depths]
         for buffer, own in by_buffer.items()
     }

@@ -6,9 +6,6 @@ is a loop of its own; indices are offsets into buffers as they lie after layouts
 that packed operands look packed; scopes and annotations are settled, and copies of a kernel's own
 are there. One stage later a vector loop has become a statement for each vector, and behind
 unrolling no loop of a register tile is left.
-
-Easy to get wrong: a fused loop is taken apart by `//` and `%`. The stride of `x // 4` is a quarter
-per iteration, that of `x % 4` is one; neither is zero, and neither is a guess.
 """
 
 from __future__ import annotations
@@ -25,9 +22,9 @@ from tilewright.schedule.recipes.work import ASSUMED_EXTENT, extent_or_assumed
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.arith.linear import Atom, Kind, Linear
 from tilewright.tensor.arith.space import NotAffine
-from tilewright.tensor.visit import children, find, free_vars
+from tilewright.tensor.visit import children, find
+from tilewright.tune.features.moves import Moves
 from tilewright.tune.features.operations import Operations, operations_of
 
 __all__ = ["STAGE", "Access", "Loop", "Program", "Statement", "lowered_loops", "program_of"]
@@ -51,7 +48,10 @@ class Access:
 
     buffer: tir.Buffer
     slopes: tuple[float, ...]
-    """Of the loops around, outermost first; 0 for a loop that the offset does not depend on."""
+    """Elements from one iteration to the next of each loop around, outermost first; of several
+    steps the least. 0 for a loop that the offset does not depend on."""
+    steps: tuple[tuple[tuple[float, int], ...], ...]
+    """All steps of each loop: elements apart, and how many places."""
     offset: int
     is_store: bool
     run: tuple[float, int] = (0.0, 1)
@@ -202,9 +202,9 @@ class _Walk:
         *,
         is_store: bool,
     ) -> Access:
-        strides, found, offset = _row_major(buffer), dict[tir.Var, float](), 0
-        run = (0.0, 1)
-        for index, stride in zip(indices, strides, strict=True):
+        moves = Moves({loop.var: loop.extent for loop in loops})
+        run, offset = (0.0, 1), 0
+        for index, stride in zip(indices, _row_major(buffer), strict=True):
             base = index
             if isinstance(index, tir.Ramp | tir.Prefix):
                 base = index.base
@@ -213,12 +213,13 @@ class _Walk:
             try:
                 form = self.analyzer(loops).linear(base)
             except NotAffine:  # data decide: every iteration may be anywhere
-                found |= dict.fromkeys(free_vars(base), float(_elements(buffer)))
+                moves.anywhere(base, _elements(buffer))
                 continue
             offset += form.const * stride
-            _add_slopes(form, float(stride), found)
-        slopes = tuple(found.get(loop.var, 0.0) for loop in loops)
-        return Access(buffer, slopes, offset, is_store, run)
+            moves.add(form, stride)
+        each = [moves.steps_of(loop.var) for loop in loops]
+        slopes = tuple(moves.slope_of(loop.var) for loop in loops)
+        return Access(buffer, slopes, tuple(each), offset, is_store, run)
 
 
 def _row_major(buffer: tir.Buffer) -> list[int]:
@@ -229,22 +230,3 @@ def _row_major(buffer: tir.Buffer) -> list[int]:
 
 def _elements(buffer: tir.Buffer) -> int:
     return prod(extent_or_assumed(d) for d in buffer.shape)
-
-
-def _add_slopes(form: Linear, scale: float, found: dict[tir.Var, float]) -> None:
-    """Add how far each variable moves a form, on average over what an atom makes of it."""
-    for atom, k in form.terms.items():
-        _add_atom(atom, k * scale, found)
-
-
-def _add_atom(atom: Atom, scale: float, found: dict[tir.Var, float]) -> None:
-    if atom.kind is Kind.VAR:
-        assert isinstance(atom.expr, tir.Var)
-        found[atom.expr] = found.get(atom.expr, 0.0) + scale
-    elif atom.kind in (Kind.DIV, Kind.MOD):
-        dividend, divisor = atom.parts
-        size = max(1, divisor.const) if isinstance(divisor, Linear) else max(1, int(divisor))
-        _add_slopes(dividend, scale / size if atom.kind is Kind.DIV else scale, found)
-    else:
-        for var in free_vars(atom.expr):
-            found[var] = found.get(var, 0.0) + scale

@@ -55,6 +55,11 @@ class Operations:
         return sum(self.floats) + self.floats[0]
 
     @property
+    def of_values(self) -> tuple[object, ...]:
+        """What statements that compute alike have in common, wherever their operands lie."""
+        return self.floats, self.logic, self.selects, self.instructions
+
+    @property
     def total(self) -> int:
         """Of values; index arithmetic is not among it if no value is an integer."""
         return sum(self.floats) + self.logic + self.selects + len(self.instructions)

@@ -106,17 +106,27 @@ def traffic_of(
 ) -> list[float]:
     """Bytes that come into each of three caches from behind it.
 
-    The loops whose data a cache holds bring them once; each iteration of those outside, again.
+    The loops whose data a cache holds bring them once, and each iteration of those outside brings
+    them again; but not what the loops directly outside do not move, which stays.
     """
     depths = range(len(statement.loops) + 1)
     sizes = [sum(f[d].size_bytes for f in touched.values()) for d in depths]
-    outside = [prod(loop.extent for loop in statement.loops[:d]) for d in depths]
     found = []
     for number in (1, 2, 3):
         room = machine.level(number).size_bytes or math.inf  # memory holds everything
         fits = next((d for d in depths if sizes[d] <= room), len(statement.loops))
-        found.append(float(outside[fits] * sizes[fits]))
+        found.append(sum(_brought(statement, b, f, fits) for b, f in touched.items()))
     return found
+
+
+def _brought(
+    statement: Statement, buffer: tir.Buffer, touched: Sequence[Footprint], depth: int
+) -> float:
+    own = [a for a in statement.accesses if a.buffer is buffer]
+    outside = depth
+    while outside and not any(a.slopes[outside - 1] for a in own):
+        outside -= 1
+    return touched[depth].size_bytes * prod(loop.extent for loop in statement.loops[:outside])
 
 
 def instruction_kind(statement: Statement, vectors: Vectors) -> str:

@@ -193,7 +193,8 @@ def _tail(program: Program, statement: Statement) -> float:
     alike = [
         s.iterations
         for s in program.statements
-        if s.store.buffer is statement.store.buffer and s.operations == statement.operations
+        if s.store.buffer is statement.store.buffer
+        and s.operations.of_values == statement.operations.of_values
     ]
     return 1 - max(alike) / sum(alike)
 
