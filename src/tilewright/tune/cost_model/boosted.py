@@ -5,8 +5,9 @@ hundreds. It is imported when a model is fitted or loaded; `make_model` gives th
 where it is missing. A model that was shown too little yet orders like the analytic one, too.
 
 Trees continue from the analytic prediction where features have it: what is learned is where that
-is wrong, which takes fewer measurements than to learn what a machine is. Same samples and same
-seed give the same model, on any number of threads.
+is wrong, which takes fewer measurements than to learn what a machine is. Where features miss that
+no sample missed (a recipe that was never measured), nothing was learned, and the analytic
+prediction stays as it is. Same samples and same seed give the same model, on any number of threads.
 """
 
 from __future__ import annotations
@@ -77,13 +78,15 @@ class Boosted:
     settings: Settings = field(default_factory=Settings)
     names: tuple[str, ...] = ()
     booster: Any = None
+    kinds: frozenset[str] = frozenset()
+    """Which columns were missing together in samples, as bits in hex digits."""
 
     def fit(self, groups: Sequence[Samples], base: Sequence[Scores] | None = None) -> None:
         """Learn from samples, on top of the scores of `base` if there are some.
 
         All groups have the same columns.
         """
-        self.booster, self.names = None, ()
+        self.booster, self.names, self.kinds = None, (), frozenset()
         groups = [g for g in groups if np.isfinite(g.costs).any()]
         if sum(len(g.costs) for g in groups) < _LEAST_SAMPLES:
             return
@@ -94,8 +97,10 @@ class Boosted:
         start = [self._start(g.features) for g in groups]
         if base is not None:
             start = [a + b for a, b in zip(start, base, strict=True)]
+        rows = np.concatenate([g.features.rows for g in groups])
+        self.kinds = frozenset(_missing(rows)[0])
         data = module.Dataset(
-            np.concatenate([g.features.rows for g in groups]),
+            rows,
             label=np.concatenate([_labels(g.costs, settings.objective) for g in groups]),
             init_score=np.concatenate(start),
             group=[len(g.costs) for g in groups] if settings.objective == "rank" else None,
@@ -108,8 +113,12 @@ class Boosted:
         if self.booster is None:
             return start
         rows = features.rows if features.names == self.names else features.only(self.names).rows
+        kinds, which = _missing(rows)
+        known = np.array([kind in self.kinds for kind in kinds], bool)[which]
+        if not known.any():
+            return start
         found = self.booster.predict(rows, raw_score=True, num_threads=self.settings.threads)
-        return start + np.asarray(found, np.float64)
+        return start + np.where(known, found, 0.0)
 
     def _start(self, features: Features) -> Scores:
         if self.booster is None and not self.names:
@@ -117,6 +126,15 @@ class Boosted:
         if not self.settings.from_analytic:
             return np.zeros(len(features.rows))
         return np.nan_to_num(Analytic().predict(features))
+
+
+def _missing(rows: NDArray[np.float64]) -> tuple[list[str], NDArray[np.intp]]:
+    """The kinds of rows by which columns are missing, and the kind of each row."""
+    bits = np.packbits(np.isnan(rows), axis=1)
+    if not bits.any():
+        return [bits[:1].tobytes().hex()], np.zeros(len(rows), np.intp)
+    kinds, which = np.unique(bits, axis=0, return_inverse=True)
+    return [kind.tobytes().hex() for kind in kinds], which.ravel()
 
 
 def _labels(costs: NDArray[np.float64], objective: Objective) -> NDArray[np.float64]:

@@ -52,7 +52,8 @@ def to_data(model: Model) -> dict[str, Any]:
         parts = {"shared": to_data(model.shared), "own": to_data(model.own)}
         return {**parts, "columns": list(model.columns), "samples": model.samples}
     trees = None if model.booster is None else model.booster.model_to_string()
-    return {"settings": asdict(model.settings), "names": list(model.names), "trees": trees}
+    about = {"settings": asdict(model.settings), "names": list(model.names)}
+    return {**about, "kinds": sorted(model.kinds), "trees": trees}
 
 
 def from_data(data: Mapping[str, Any]) -> Model:
@@ -68,6 +69,7 @@ def _boosted(data: Mapping[str, Any]) -> Boosted:
     if set(data["settings"]) != known:
         raise ValueError("it has other settings")
     model = Boosted(Settings(**data["settings"]), tuple(map(str, data["names"])))
+    model.kinds = frozenset(map(str, data["kinds"]))
     if data["trees"] is not None:
         module = lightgbm()
         try:
