@@ -133,15 +133,30 @@ def test_allocations_know_the_loops_around_them():
 
 def test_vector_instructions_of_whole_vectors():
     (row,) = _rows(PRODUCT)
-    # 32 rows of two vectors: a multiply-add, three loads, a store.
-    _is(row, vector_instructions=32 * 2 * 5, lanes=8)
+    # 32 rows of two vectors: a multiply-add, two loads and a store each, and one that is broadcast.
+    _is(row, vector_instructions=32 * 2 * 4 + 32, lanes=8)
     assert row["lanes_filled"] == 1
     assert row["is_vector"] == 1
 
 
 def test_elements_that_lie_apart_are_moved_one_by_one():
     (row,) = _rows(PRODUCT.replace("B[k * 16 + j]", "B[j * 8 + k]"))
-    _is(row, vector_instructions=32 * 2 * (4 + 8))
+    _is(row, vector_instructions=32 * (2 * 3 + 1 + 16))
+
+
+def test_cycles_are_those_of_the_busiest_port():
+    (row,) = _rows(PRODUCT)
+    machine = AVX2.machine
+    ports = max(64 / machine.fma_per_cycle, 160 / machine.vector_loads, 64 / machine.vector_stores)
+    whole = 256 + 512 + 128
+    behind = sum(whole / machine.level(n).read for n in (2, 3, 4))
+    _is(row, cycles=ports + behind)
+
+
+def test_copies_of_an_unrolled_loop_share_loads():
+    update = _rows(TILED)[1]
+    # Eight steps: twelve multiply-adds, three vectors of B for all rows, four elements of A.
+    _is(update, vector_instructions=8 * (12 + 3 + 4))
 
 
 def test_register_tiles_and_what_does_not_fit():

@@ -16,7 +16,8 @@ from tilewright.tensor import ir as tir
 from tilewright.tune.features.footprints import Footprint
 from tilewright.tune.features.nests import Access, Statement
 
-__all__ = ["Registers", "Vectors", "instruction_kind", "registers_of", "traffic_of", "vectors_of"]
+__all__ = ["Issued", "Registers", "Vectors", "cycles_of", "instruction_kind", "issued_by"]
+__all__ += ["registers_of", "traffic_of", "vectors_of"]
 
 VECTOR, UNROLLED = tir.LoopKind.VECTOR, tir.LoopKind.UNROLLED
 
@@ -50,18 +51,62 @@ def vectors_of(statement: Statement, target: Target) -> Vectors:
     return Vectors(places[-1], lanes, pieces, extent / (pieces * lanes))
 
 
-def vector_instructions(statement: Statement, vectors: Vectors) -> float:
-    """Of all iterations; elements that lie apart are loaded or stored one by one."""
-    loops = statement.loops
-    outside = prod(loop.extent for k, loop in enumerate(loops) if k != vectors.place)
-    moves = sum(_moves(a, vectors) for a in statement.accesses if a.in_memory)
-    return float(outside * vectors.pieces * (statement.operations.total + moves))
+@dataclass(frozen=True)
+class Issued:
+    """Vector instructions of all iterations."""
+
+    arithmetic: float
+    loads: float
+    stores: float
+
+    @property
+    def total(self) -> float:
+        return self.arithmetic + self.loads + self.stores
 
 
-def _moves(access: Access, vectors: Vectors) -> int:
-    if vectors.place is None or abs(access.slopes[vectors.place]) in (0.0, 1.0):
-        return 1
-    return vectors.lanes
+def issued_by(statement: Statement, vectors: Vectors) -> Issued:
+    """What is computed, loaded and stored.
+
+    Copies of an unrolled loop that load the same place share one load, and so do the vectors of a
+    line. Elements that lie apart are moved one by one.
+    """
+    outside = [loop.extent for k, loop in enumerate(statement.loops) if k != vectors.place]
+    computed = float(prod(outside) * vectors.pieces * statement.operations.total)
+    moves = [_moves(a, statement, vectors) for a in statement.accesses if a.in_memory]
+    stored = moves.pop() if statement.target.in_memory else 0.0
+    return Issued(computed, sum(moves), stored)
+
+
+def _moves(access: Access, statement: Statement, vectors: Vectors) -> float:
+    found = 1.0
+    for k, (slope, loop) in enumerate(zip(access.slopes, statement.loops, strict=True)):
+        if k == vectors.place:
+            found *= {0.0: 1, 1.0: vectors.pieces}.get(abs(slope), loop.extent)
+        elif slope or loop.kind is not UNROLLED:
+            found *= loop.extent
+    return found
+
+
+def cycles_of(
+    issued: Issued, registers: Registers, traffic: Sequence[float], machine: MachineModel
+) -> float:
+    """About what a statement takes: ports or a chain of sums, and behind them the memory.
+
+    It has no order of caches and knows nothing of what hides what: a feature, and no price.
+    """
+    at_once = machine.fma_per_cycle
+    if registers.tile:
+        at_once = min(at_once, registers.tile / machine.fma_latency)
+    spilled = registers.spilled / max(1, registers.alive)
+    again = issued.arithmetic * spilled * (1 / machine.vector_loads + 1 / machine.vector_stores)
+    ports = max(
+        issued.arithmetic / at_once,
+        issued.loads / machine.vector_loads,
+        issued.stores / machine.vector_stores,
+    )
+    behind = (machine.level(number) for number in (2, 3, 4))
+    waiting = sum(size / level.read for size, level in zip(traffic, behind, strict=True))
+    return ports + again + waiting
 
 
 @dataclass(frozen=True)

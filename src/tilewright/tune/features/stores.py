@@ -26,10 +26,11 @@ from tilewright.tune.features.nests import Program, Statement, program_of
 from tilewright.tune.features.operations import KINDS
 from tilewright.tune.features.resources import (
     Vectors,
+    cycles_of,
     instruction_kind,
+    issued_by,
     registers_of,
     traffic_of,
-    vector_instructions,
     vectors_of,
 )
 from tilewright.tune.features.scaling import Features, Vector, signed_log2, unscaled
@@ -168,11 +169,13 @@ def _resources(statement: Statement, vectors: Vectors, touched: Touched, target:
     machine = target.machine
     registers = registers_of(statement, vectors, target)
     traffic = traffic_of(statement, touched, machine)
+    issued = issued_by(statement, vectors)
     unique = sum(f[0].size_bytes for f in touched.values())
     chunks = prod(statement.loops[k].extent for k in statement.of_kind(tir.LoopKind.PARALLEL))
     kind = instruction_kind(statement, vectors)
     row = {
-        "vector_instructions": signed_log2(vector_instructions(statement, vectors)),
+        "cycles": signed_log2(cycles_of(issued, registers, traffic, machine)),
+        "vector_instructions": signed_log2(issued.total),
         "lanes": signed_log2(vectors.lanes),
         "lanes_filled": vectors.filled,
         "register_tile": signed_log2(registers.tile),
@@ -220,7 +223,15 @@ def _store_names() -> tuple[str, ...]:
     names += buffer_names(BUFFERS)
     names += [f"intensity_{j}" for j in range(SAMPLES)]
     names += ["alloc_bytes", "alloc_product", "alloc_outer", "alloc_inner"]
-    names += ["iterations", "loops", "copies", "vector_instructions", "lanes", "lanes_filled"]
+    names += [
+        "iterations",
+        "loops",
+        "copies",
+        "cycles",
+        "vector_instructions",
+        "lanes",
+        "lanes_filled",
+    ]
     names += ["register_tile", "registers_share", "registers_spilled", "chunks_per_core"]
     names += ["accumulates"]
     names += [f"{part}_l{n}" for n in (1, 2, 3) for part in ("into", "share_of")]
