@@ -1,8 +1,8 @@
 """Gradient boosted trees by LightGBM: ranks tasks' points, or predicts the logarithm of times.
 
-LightGBM is an extra (`pip install tilewright[tune]`): its wheel has 3.5 MB, where XGBoost's has
-hundreds. It is imported when a model is fitted or loaded; `make_model` gives the analytic order
-where it is missing. A model that was shown too little yet orders like the analytic one, too.
+LightGBM is an extra (`pip install tilewright[tune]`, a wheel of 3.5 MB). It is imported when a
+model is fitted or loaded; `make_model` gives the analytic order where it is missing. A model that
+was shown too little yet orders like the analytic one, too. docs/tuning-model.md has figures.
 
 Trees continue from the analytic prediction where features have it: what is learned is where that
 is wrong, which takes fewer measurements than to learn what a machine is. Where features miss that
