@@ -44,9 +44,9 @@ def inputs(workload: Workload) -> Arrays:
         case "layernorm" | "chain":
             shapes = {"x": workload.shape, "s": workload.shape[1:], "b": workload.shape[1:]}
         case "attention":
-            batch, heads, queries, keys, features = workload.shape
-            shapes = dict.fromkeys(("K", "V"), (batch, heads, keys, features))
-            shapes["Q"] = (batch, heads, queries, features)
+            items, heads, queries, keys, features = workload.shape
+            shapes = dict.fromkeys(("K", "V"), (items, heads, keys, features))
+            shapes["Q"] = (items, heads, queries, features)
         case "trace":
             shapes = {}
         case _:
