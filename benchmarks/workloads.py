@@ -82,8 +82,8 @@ class Workload:
                 *batch, m, n, k = self.shape
                 return 4 * math.prod(batch) * (m * n + m * k + k * n)
             case "attention":
-                batch, heads, queries, keys, features = self.shape
-                return 4 * 2 * batch * heads * features * (queries + keys)
+                items, heads, queries, keys, features = self.shape
+                return 4 * 2 * items * heads * features * (queries + keys)
             case "trace":
                 return 0
             case _:
