@@ -179,16 +179,16 @@ def test_damaged_files_are_refused(tmp_path, change):
     path = tmp_path / "model.json"
     save(Boosted(), path)
     path.write_text(change(path.read_text()))
-    with raises_code("U002"):
+    with raises_code("U011"):
         load(path)
-    with raises_code("U002"):
+    with raises_code("U011"):
         load(tmp_path / "missing.json")
 
 
 def test_without_lightgbm_there_is_the_analytic_order(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     assert isinstance(make_model(), Analytic)
-    with raises_code("U001"):
+    with raises_code("U010"):
         Boosted().fit([_task(0)])
 
 

@@ -8,7 +8,7 @@ __all__ = ["EXAMPLES"]
 
 EXAMPLES = (
     example(
-        "U001",
+        "U010",
         """Cost models learn by LightGBM, which is no dependency of the compiler itself. Install
         the extra, or take the analytic order, which needs nothing: `make_model` does so by itself
         where LightGBM is missing.""",
@@ -28,7 +28,7 @@ EXAMPLES = (
         alone=True,
     ),
     example(
-        "U002",
+        "U011",
         """A cost model is a JSON file that `save` writes. This one is something else, was damaged
         or was written by another version. Nothing is lost: models are learned again from what was
         measured.""",

@@ -26,7 +26,7 @@ from tilewright.tune.features.scaling import Features
 
 __all__ = ["Boosted", "Objective", "Settings", "lightgbm", "make_model"]
 
-U001 = Code("U001", "a learned cost model needs LightGBM, which is not installed")
+U010 = Code("U010", "a learned cost model needs LightGBM, which is not installed")
 
 Objective = Literal["rank", "regression"]
 
@@ -54,12 +54,12 @@ class Settings:
 
 
 def lightgbm() -> Any:
-    """The module; U001 where it is not installed."""
+    """The module; U010 where it is not installed."""
     try:
         return importlib.import_module("lightgbm")
     except ImportError:
         hint = "pip install 'tilewright[tune]'"
-        raise TuneError(U001, hint=hint) from None
+        raise TuneError(U010, hint=hint) from None
 
 
 def make_model(settings: Settings | None = None) -> CostModel:

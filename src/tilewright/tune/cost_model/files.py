@@ -1,7 +1,7 @@
 """Cost models as JSON: columns, settings, and trees in LightGBM's own text. Nothing is pickled.
 
 A file says what it is and what it was made with, and has a checksum: LightGBM's reader takes a
-damaged text for granted. What cannot be used is refused with U002, and a tuner learns anew.
+damaged text for granted. What cannot be used is refused with U011, and a tuner learns anew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.tune.cost_model.joined import Joined
 
 __all__ = ["FORMAT", "from_data", "load", "save", "to_data"]
 
-U002 = Code("U002", "the file has no cost model that can be used: {problem}")
+U011 = Code("U011", "the file has no cost model that can be used: {problem}")
 
 FORMAT: Final = "tilewright-cost-model-1"
 
@@ -34,7 +34,7 @@ def save(model: Model, path: Path) -> None:
 
 
 def load(path: Path) -> Model:
-    """Read a model; U002 for anything else."""
+    """Read a model; U011 for anything else."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
@@ -88,4 +88,4 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 def _unusable(problem: Exception) -> TuneError:
     text = f"no entry {problem}" if isinstance(problem, KeyError) else str(problem)
-    return TuneError(U002, {"problem": text}, hint="remove the file: models are learned again")
+    return TuneError(U011, {"problem": text}, hint="remove the file: models are learned again")
