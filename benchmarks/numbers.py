@@ -43,6 +43,10 @@ def inputs(workload: Workload) -> Arrays:
             shapes = {"a": (*batch, m, k), "b": (*batch, k, n)}
         case "layernorm" | "chain":
             shapes = {"x": workload.shape, "s": workload.shape[1:], "b": workload.shape[1:]}
+        case "attention":
+            items, heads, queries, keys, features = workload.shape
+            shapes = dict.fromkeys(("K", "V"), (items, heads, keys, features))
+            shapes["Q"] = (items, heads, queries, features)
         case "trace":
             shapes = {}
         case _:
@@ -58,6 +62,10 @@ def reference(workload: Workload, arrays: Arrays) -> Any:
     match workload.op:
         case "matmul" | "batched":
             return wide["a"] @ wide["b"]
+        case "attention":
+            scores = wide["Q"] @ wide["K"].swapaxes(-1, -2) / math.sqrt(workload.shape[-1])
+            powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            return powers / powers.sum(axis=-1, keepdims=True) @ wide["V"]
         case "softmax":
             e = np.exp(wide["x"] - wide["x"].max(axis=-1, keepdims=True))
             return e / e.sum(axis=-1, keepdims=True)

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from benchmarks.ablation import geomean
@@ -34,8 +33,9 @@ from tilewright.layouts.choose import decide
 from tilewright.layouts.costs import Machine
 from tilewright.layouts.sites import Settings, Site, sites_of
 from tilewright.target import Target
+from tilewright.tune.cost_model.metrics import spearman
 
-__all__ = ["Layer", "main", "predicted", "spearman"]
+__all__ = ["Layer", "main", "predicted"]
 
 _LAYER = re.compile(r"(\d+)x(\d+) (\d+)>(\d+) (\d+)x(\d+) s(\d+) p(\d+) g(\d+) d(\d+)")
 
@@ -109,20 +109,6 @@ def predicted(layer: Layer, settings: Settings) -> dict[str, float]:
             alone[at] = replace(sites[at], alternatives=(alternative,))
             found[key] = decide(graph, settings, alone)[1].cost
     return found
-
-
-def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Correlation of ranks; values that tie share the mean of theirs."""
-    first, second = (_ranks(values) for values in (a, b))
-    if len(a) < 2 or not np.ptp(first) or not np.ptp(second):
-        return float("nan")
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[which])
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from benchmarks.numbers import EPSILON
 from benchmarks.workloads import CHAIN
 from tilewright.tensor import ir as tir
+from tilewright.tensor import library
 from tilewright.tensor.build import (
     Tensor,
     call,
@@ -117,6 +118,11 @@ def with_consumers(n: int, count: int) -> tir.Func:
     return func("consumers", [a, b], [value])
 
 
+def attention(batch: int, heads: int, queries: int, keys: int, features: int) -> Program:
+    program = library.attention(batch, heads, queries, keys, features)
+    return Program(program, ("Q", "K", "V"))
+
+
 PROGRAMS: Final[dict[str, Callable[..., Program]]] = {
     "matmul": matmul,
     "batched": batched,
@@ -124,4 +130,5 @@ PROGRAMS: Final[dict[str, Callable[..., Program]]] = {
     "layernorm": layernorm,
     "gelu": gelu,
     "chain": chain,
+    "attention": attention,
 }

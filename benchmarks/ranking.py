@@ -43,8 +43,9 @@ from tilewright.schedule.recipes.contraction.space import ContractionPoint, Cont
 from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.recipes.table import Table
 from tilewright.target import Target
+from tilewright.tune.cost_model.metrics import spearman
 
-__all__ = ["Ranking", "main", "spearman"]
+__all__ = ["Ranking", "by_turns", "call_of", "drawn", "longest", "main"]
 
 ROUNDS: Final = 12
 TURN_SECONDS: Final = 2e-3
@@ -72,37 +73,22 @@ class Ranking:
         return cls(name, recipe, points, len(seconds), order, best)
 
 
-def spearman(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Rank correlation; ties share the mean of their ranks. NaN where one side is constant."""
-    ranks = [_ranks(np.asarray(side, float)) for side in (a, b)]
-    if any(np.ptp(r) == 0 for r in ranks):
-        return math.nan
-    first, second = ranks
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts - 1) / 2)[place])
-
-
 def rank(workload: Workload, target: Target, points: int, seed: int) -> Ranking:
     """Build, time and compare random points of one program."""
     program = PROGRAMS[workload.op](*workload.shape)
-    decision = _longest(program, target)
+    decision = longest(program, target)
     rng = np.random.default_rng(seed)
-    drawn = _drawn(decision, target, points, seed)
-    chosen = [decision.point, *(p for p in drawn if p != decision.point)]
-    calls = [_call(workload, program, target, decision, point) for point in chosen]
+    more = drawn(decision, target, points, seed)
+    chosen = [decision.point, *(p for p in more if p != decision.point)]
+    calls = [call_of(workload, program, target, decision, point) for point in chosen]
     kept = [k for k, call in enumerate(calls) if call is not None]
     cycles = decision.recipe.cycles(decision.shape, target.machine, Table.of(chosen))
-    seconds = _by_turns([call for call in calls if call is not None], rng)
+    seconds = by_turns([call for call in calls if call is not None], rng)
     name = decision.recipe.name
     return Ranking.of(workload.name, name, len(chosen), np.asarray(cycles)[kept], seconds)
 
 
-def _drawn(decision: Decision, target: Target, count: int, seed: int) -> list[Any]:
+def drawn(decision: Decision, target: Target, count: int, seed: int) -> list[Any]:
     """Points at random of the whole space, which may be larger than what a draft chooses from."""
     numbered = getattr(decision.recipe, "points", None)
     if numbered is not None:
@@ -112,7 +98,8 @@ def _drawn(decision: Decision, target: Target, count: int, seed: int) -> list[An
     return [table.point(int(row)) for row in rows]
 
 
-def _longest(program: Program, target: Target) -> Decision:
+def longest(program: Program, target: Target) -> Decision:
+    """The recipe that is predicted to take longest, with what was drafted for it."""
     decisions: list[Decision] = []
     draft(program.func, target, 1, program.constants, decisions=decisions)
 
@@ -123,7 +110,7 @@ def _longest(program: Program, target: Target) -> Decision:
     return max(decisions, key=cycles)
 
 
-def _call(
+def call_of(
     workload: Workload, program: Program, target: Target, decision: Decision, point: object
 ) -> Callable[[], object] | None:
     """A kernel with its arrays; None for a point that could not be followed."""
@@ -142,7 +129,8 @@ def _call(
     return lambda: kernel(*given, result)
 
 
-def _by_turns(calls: Sequence[Callable[[], object]], rng: np.random.Generator) -> NDArray[Any]:
+def by_turns(calls: Sequence[Callable[[], object]], rng: np.random.Generator) -> NDArray[Any]:
+    """The least seconds of each call."""
     best = np.full(len(calls), math.inf)
     for _ in range(ROUNDS):
         for k in rng.permutation(len(calls)):

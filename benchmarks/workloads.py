@@ -23,8 +23,8 @@ class Workload:
     """One op on one shape.
 
     `matmul` has shape (M, N, K) and a constant B; `batched` (batch, M, N, K) and no constant;
-    the row-wise ops (rows, columns); convolutions are what `Convolution` says. `trace` applies a
-    schedule and has no arrays.
+    the row-wise ops (rows, columns); `attention` (batch, heads, queries, keys, features);
+    convolutions are what `Convolution` says. `trace` applies a schedule and has no arrays.
     """
 
     group: str
@@ -60,6 +60,9 @@ class Workload:
             return self.convolution.result_shape
         if self.op in {"matmul", "batched"}:
             return self.shape[:-1]
+        if self.op == "attention":
+            *before, _, features = self.shape
+            return (*before, features)
         return self.shape
 
     @property
@@ -78,6 +81,9 @@ class Workload:
             case "matmul" | "batched":
                 *batch, m, n, k = self.shape
                 return 4 * math.prod(batch) * (m * n + m * k + k * n)
+            case "attention":
+                items, heads, queries, keys, features = self.shape
+                return 4 * 2 * items * heads * features * (queries + keys)
             case "trace":
                 return 0
             case _:

@@ -26,7 +26,7 @@ FAMILIES: dict[str, str] = {
     "P": "the text of a program",
     "S": "a schedule step that does not apply",
     "T": "targets",
-    "U": "the tuning database",
+    "U": "tuning",
     "V": "a program that is not well formed, or a schedule that would change its meaning",
     "I": "a bug of tilewright",
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from benchmarks.predictions import Layer, main, predicted, spearman
+from benchmarks.predictions import Layer, main, predicted
 from tilewright.layouts.costs import Machine
 from tilewright.layouts.sites import Settings
 from tilewright.target import Target
@@ -14,14 +12,6 @@ ROWS = """layer,alternative,best_us
 28x28 128>128 3x3 s1 p1 g1 d1,direct nhwc+halo→nhwc,1539
 17x17 192>192 1x7 s1 p3 g1 d1,direct nhwc+halo→nhwc,993
 """
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [([1, 2, 3], [10, 20, 30], 1.0), ([1, 2, 3], [3, 2, 1], -1.0), ([1, 1, 2], [5, 5, 9], 1.0)],
-)
-def test_correlation_of_ranks(a, b, expected):
-    assert spearman(a, b) == pytest.approx(expected)
 
 
 def test_fewer_multiplications_are_predicted_to_be_faster():

@@ -13,6 +13,7 @@ from tilewright.tensor.interpret import interpret
 SHAPES = {
     "matmul": (3, 4, 5),
     "batched": (2, 3, 4, 5),
+    "attention": (1, 2, 3, 4, 5),
 }
 
 

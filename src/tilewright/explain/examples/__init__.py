@@ -23,6 +23,7 @@ from tilewright.explain.examples import (
     softmaxes,
     targets,
     texts,
+    tuning,
     well_formed,
 )
 
@@ -34,7 +35,7 @@ _PROGRAMS = (well_formed, levels, meaning, running)
 
 EXAMPLES: dict[str, Example] = {
     example.code: example
-    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS)
+    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, tuning)
     for example in module.EXAMPLES
 }
 """One example for each code that a user can meet."""

@@ -9,6 +9,7 @@ streams from further away is hidden behind arithmetic, except for a part (Goto a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +25,8 @@ from tilewright.schedule.recipes.contraction.work import Work, balance
 from tilewright.schedule.recipes.table import Costs, Table
 from tilewright.target import MachineModel, Target
 
-__all__ = ["arithmetic_cycles", "contraction_cycles", "draft_contraction", "draft_space"]
+__all__ = ["Parts", "arithmetic_cycles", "contraction_cycles", "contraction_parts"]
+__all__ += ["draft_contraction", "draft_space"]
 
 _FINALISTS = 6
 """Rows of the main columns that are tried with every value of the others."""
@@ -64,10 +66,37 @@ def _distinct(table: Table[ContractionPoint], rows: np.ndarray) -> list[int]:
     return list(seen.values())
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Predicted cycles of every row by what they go to, of the busiest thread."""
+
+    work: Work
+    compute: Costs
+    waiting: Costs
+    """For operands that arithmetic does not hide."""
+    partial_sums: Costs
+    cold_code: Costs
+    sharing: Costs
+    """Threads that meet, and one that has more to do than an even share."""
+
+    @property
+    def cycles(self) -> Costs:
+        """All of them."""
+        total = self.compute + self.waiting + self.partial_sums
+        return np.asarray(total + self.cold_code + self.sharing)
+
+
 def contraction_cycles(
     shape: ContractionShape, machine: MachineModel, table: Table[ContractionPoint]
 ) -> Costs:
     """Cycles until the last thread is done, for every row of a table."""
+    return contraction_parts(shape, machine, table).cycles
+
+
+def contraction_parts(
+    shape: ContractionShape, machine: MachineModel, table: Table[ContractionPoint]
+) -> Parts:
+    """The same, by what they go to."""
     machine = machine.shared_by(shape.threads)
     work = Work.of(shape, machine, table)
     own = work.arithmetic()
@@ -76,17 +105,17 @@ def contraction_cycles(
     share = balance(work.iterations, work.threads) * work.unevenness() / work.threads
     compute = own * share
     waiting = np.maximum(moved * share - compute, exposed * share)
-    cycles = compute * (1 + machine.spare_share) + waiting + work.partial_sums() * share
-    cycles += work.cold_code()
+    sharing = np.zeros(len(table))
     if shape.threads > 1 or shape.sharers > 1:
         costs = machine.contractions
         shared = machine.barrier_cycles + costs.share_cycles * work.iterations * share
         # More threads than costs count on: what the busiest of them does beyond its even share.
         more = own * (balance(work.iterations, float(shape.sharers)) - 1) / shape.sharers
         more = more if shape.sharers > shape.threads else np.zeros(1)
-        parallel = table["parallel"] != 0
-        cycles += np.where(parallel, shared + more + work.summing_up(), 0.0)
-    return np.asarray(cycles)
+        sharing = np.where(table["parallel"] != 0, shared + more + work.summing_up(), 0.0)
+    spare = compute * (1 + machine.spare_share)
+    sums = work.partial_sums() * share
+    return Parts(work, spare, waiting, sums, work.cold_code(), sharing)
 
 
 def arithmetic_cycles(

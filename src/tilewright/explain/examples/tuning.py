@@ -1,0 +1,51 @@
+"""U: tuning."""
+
+from __future__ import annotations
+
+from tilewright.explain.example import example
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES = (
+    example(
+        "U010",
+        """Cost models learn by LightGBM, which is no dependency of the compiler itself. Install
+        the extra, or take the analytic order, which needs nothing: `make_model` does so by itself
+        where LightGBM is missing.""",
+        given="""
+        import sys
+
+        from tilewright.tune.cost_model.boosted import Boosted, make_model
+        from tilewright.tune.cost_model.model import Samples
+        from tilewright.tune.features.scaling import Features
+
+        sys.modules["lightgbm"] = None  # as where it is not installed
+        rows = Features(("tile",), np.arange(16.0).reshape(16, 1))
+        samples = Samples(rows, np.arange(1.0, 17.0))
+        """,
+        wrong="Boosted().fit([samples])",
+        right="make_model().fit([samples])",
+        alone=True,
+    ),
+    example(
+        "U011",
+        """A cost model is a JSON file that `save` writes. This one is something else, was damaged
+        or was written by another version. Nothing is lost: models are learned again from what was
+        measured.""",
+        given="""
+        import tempfile
+        from pathlib import Path
+
+        from tilewright.tune.cost_model.boosted import Boosted
+        from tilewright.tune.cost_model.files import load, save
+
+        path = Path(tempfile.mkdtemp()) / "model.json"
+        path.write_text("{}")
+        """,
+        wrong="load(path)",
+        right="""
+        save(Boosted(), path)
+        model = load(path)
+        """,
+    ),
+)
