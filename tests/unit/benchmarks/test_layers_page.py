@@ -34,7 +34,7 @@ RUN = {
     "command": "python -m benchmarks conv --threads 1 --out /home/me/results.json",
     "commit": "abc123",
     "when": "2026-01-02T03:04:05+00:00",
-    "machine": {"cpu": "A CPU"},
+    "machine": {"cpu": "A CPU", "target": {"cpu": "znver4"}},
     "summary": [GROUP],
     "results": [ROW],
 }
@@ -43,7 +43,10 @@ RUN = {
 def test_a_run_becomes_tables():
     text = page([RUN])
     assert "## 1 thread\n" in text
-    assert "`python -m benchmarks conv --threads 1`, commit abc123, 2026-01-02, A CPU." in text
+    assert (
+        "`python -m benchmarks conv --threads 1`, commit abc123, 2026-01-02, A CPU (znver4)."
+        in text
+    )
     assert "/home" not in text
     assert "| conv2d 56x64x64x3x1x1 (C2) ~ | 250 | – | – | – | 200 | – | 1.25 |" in text
     assert "| resnet18 | 1 | 1.25 | 1.20 | 1.25 (conv2d 56x64x64x3x1x1 (C2)) |" in text

@@ -11,7 +11,7 @@ def run_of(rows):
         "command": "python -m benchmarks models --threads 1 --out /home/me/results.json --quick",
         "commit": "abc123",
         "when": "2026-01-02T03:04:05+00:00",
-        "machine": {"cpu": "A CPU"},
+        "machine": {"cpu": "A CPU", "target": {"cpu": "znver4"}},
         "engines": {"onnxruntime": {"versions": {"onnxruntime": "1.2.3"}}},
         "results": [row.to_dict() for row in rows],
     }
