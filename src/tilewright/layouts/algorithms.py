@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import Final
 
@@ -23,13 +23,15 @@ from tilewright.layouts.costs import (
     direct_cycles,
     direct_product,
     kept_cycles,
+    lines_cycles,
+    lines_product,
     winograd_cycles,
     winograd_product,
 )
 from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
-__all__ = ["DIRECT", "Algorithm", "algorithms_of", "shape_of", "shape_with"]
+__all__ = ["DIRECT", "LINES", "Algorithm", "algorithms_of", "fits_lines", "shape_of", "shape_with"]
 
 # What follows is policy on accuracy, not on cost; bounds and measured errors: docs/accuracy.md.
 
@@ -51,20 +53,22 @@ class Algorithm:
     """A way to compute a convolution; without tiles it is the direct one.
 
     With tiles, it begins with so many `places` of a result: smaller ones are computed by `below`.
+    Along `lines`, places are in vectors instead of filters.
     """
 
     tiles: Tiles | None = None
+    lines: bool = field(default=False, kw_only=True)
     places: int = field(default=0, kw_only=True)
     below: Tiles | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
-        """`direct`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second of two dimensions only.
+        """`direct`, `lines`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second dimension only.
 
         `F(4, 3) ≥ 64, direct` if sizes decide.
         """
         if self.tiles is None:
-            return "direct"
+            return "lines" if self.lines else "direct"
         if self.places:
             return f"{Algorithm(self.tiles).name} ≥ {self.places}, {self.for_less.name}"
         filters = [f"F({f.results}, {f.taps})" for f in self.tiles.filters]
@@ -80,7 +84,8 @@ class Algorithm:
 
     def price(self, cycles: float, conv: ConvShape, machine: Machine) -> float:
         """What it is compared with others by: time, rounding, and the memory of its weights."""
-        return cycles * self.margin + kept_cycles(self.product(conv, machine), machine)
+        held = replace(self, lines=False).product(conv, machine)  # which has weights at the right
+        return cycles * self.margin + kept_cycles(held, machine)
 
     @property
     def margin(self) -> float:
@@ -117,6 +122,8 @@ class Algorithm:
 
     def product(self, conv: ConvShape, machine: Machine) -> ContractionShape:
         """The product in it, which has loops of its own to choose."""
+        if self.lines:
+            return lines_product(conv, machine)
         if self.tiles is None:
             return direct_product(conv, machine)
         return winograd_product(conv, self.tiles, machine)
@@ -125,12 +132,15 @@ class Algorithm:
         """Predicted by the model of the machine."""
         if conv.places < self.places:
             return self.for_less.cycles(conv, machine)
+        if self.lines:
+            return lines_cycles(conv, machine)
         if self.tiles is None:
             return direct_cycles(conv, machine)
         return winograd_cycles(conv, self.tiles, machine)
 
 
 DIRECT: Final = Algorithm()
+LINES: Final = Algorithm(lines=True)
 
 
 def algorithms_of(op: Conv | ConvTranspose, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
@@ -176,6 +186,21 @@ def _spread_algorithms(op: ConvTranspose, weights: Array, *, strict: bool) -> It
             yield Algorithm(tiles)
 
 
+def fits_lines(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> bool:
+    """Whether a convolution may have places in vectors: filters leave some of a vector empty.
+
+    Windows of one element have no use for a copy of the data, and those whose channels are apart
+    have recipes of their own. Images of a transposed one see equal parts of its window.
+    """
+    lanes = machine.target.lanes(conv.element_bytes)
+    shared = conv.groups == 1 and conv.channels > 1 and prod(conv.taps) * prod(conv.phases) > 1
+    if not shared or not op.dtype.is_float or op.dtype.bits < 32 or conv.filters % lanes == 0:
+        return False
+    if isinstance(op, ConvTranspose) and not conv.phases:
+        return False
+    return conv.space[-1] // (conv.phases or (1,))[-1] >= lanes
+
+
 def shape_of(op: Conv | ConvTranspose, weights: Array, result: Value) -> ConvShape | None:
     """The convolution in numbers; None for space of unknown size."""
     space, batch = sized(result.shape[1:-1]), fixed(result.shape[0])
@@ -189,10 +214,12 @@ def shape_with(
     if isinstance(op, Conv):
         filters, per_group, *taps = weights.shape
         channels, bordered = per_group * op.groups, any(op.pads)
+        strides, phases = op.strides, ()
     else:
         channels, per_group, *windows = weights.shape
         filters, bordered = per_group * op.groups, True
         taps = [-(-t // s) for t, s in zip(windows, op.strides, strict=True)]
+        strides, phases = (), op.strides if _is_even(op, windows) else ()
     return ConvShape(
         batch,
         tuple(space),
@@ -202,4 +229,12 @@ def shape_with(
         op.groups,
         element_bytes=op.dtype.size_bytes,
         bordered=bordered,
+        strides=strides,
+        phases=phases,
     )
+
+
+def _is_even(op: ConvTranspose, windows: Sequence[int]) -> bool:
+    """Whether all images of a transposed convolution see as much of its window."""
+    whole = all(t % s == 0 for t, s in zip(windows, op.strides, strict=True))
+    return whole and set(op.dilations) == {1} and max(op.strides) > 1

@@ -97,12 +97,15 @@ def convolve(
     pads: Sequence[int] = (),
     groups: int = 1,
     name: str = "Y",
+    *,
+    lines: bool | None = None,
 ) -> Tensor:
     """Y[n, s…, o] = Σ X[n, s·stride + r·dilation - pad, c]·W[o, c, r…], in 1 to 3 dimensions.
 
     With `groups`, filters see the channels of their group only; groups of one channel (depthwise)
     have no sum over channels. Narrow types are summed up in 32 bits, which is the result's type.
-    Few filters are computed line by line, channels first, and turned at the end.
+    With `lines`, it is computed line by line, channels first, and turned at the end; if nothing is
+    said, that is for few filters.
     """
     geometry = Geometry([known_size(k) for k in weights.shape[2:]], strides, dilations, pads)
     rank = geometry.rank
@@ -119,7 +122,8 @@ def convolve(
 
     space = geometry.windows(x.shape[1:-1])
     reused = prod(geometry.kernel) > 1  # else turning the data costs more than it saves
-    narrow = reused and groups == 1 and per_group > 1 and is_narrow(filters, space[-1])
+    narrow = is_narrow(filters, space[-1]) if lines is None else lines
+    narrow = narrow and reused and groups == 1 and per_group > 1
     if narrow:
         source = turned(f"{name}_turned", source, ("n", *SPACE[rank], "c"))
 
@@ -135,10 +139,10 @@ def convolve(
     if not narrow:
         shape: Shape = (x.shape[0], *space, filters)
         return compute(name, shape, with_names(("n", *SPACE[rank], "o"), value))
-    lines = compute(
+    made = compute(
         f"{name}_lines", (x.shape[0], filters, *space), with_names(("n", "o", *SPACE[rank]), value)
     )
-    return last(name, lines, ("n", *SPACE[rank], "o"))
+    return last(name, made, ("n", *SPACE[rank], "o"))
 
 
 def _channel(

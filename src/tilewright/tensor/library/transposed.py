@@ -34,25 +34,27 @@ def convolve_transposed(
     extra: Sequence[int] = (),
     groups: int = 1,
     name: str = "Y",
+    *,
+    lines: bool | None = None,
 ) -> Tensor:
     """Y[n, i·stride + r·dilation - pad, o] += X[n, i, c]·W[c, o, r…], in 1 to 3 dimensions.
 
     Weights are (channels, filters of a group, window…); `extra` elements more at each end of space
-    are reached by no further window.
+    are reached by no further window. `lines` is that of `convolve`, where phases are alike.
     """
     kernel = [known_size(k) for k in weights.shape[2:]]
     geometry = Geometry(kernel, strides, dilations, pads)
     channels = known_size(weights.shape[0])
     if tir.int_value(x.shape[-1]) not in (None, channels) or channels % groups:
         raise ValueError(f"{groups} groups do not fit {channels} channels")
-    lines = [
+    along = [
         _Line.of(geometry, d, (extra or (0,) * geometry.rank)[d]) for d in range(geometry.rank)
     ]
-    space = [line.size(size) for line, size in zip(lines, x.shape[1:-1], strict=True)]
+    space = [line.size(size) for line, size in zip(along, x.shape[1:-1], strict=True)]
     data = _Data(x, weights, groups, name)
-    if all(line.is_even for line in lines):
-        return _interleaved(data, lines, space)
-    return _by_phase(data, lines, space)
+    if all(line.is_even for line in along):
+        return _interleaved(data, along, space, first=lines)
+    return _by_phase(data, along, space)
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,13 @@ def _distance(expr: tir.Expr, size: tir.Expr) -> int:
     return int(bound)
 
 
-def _interleaved(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) -> Tensor:
-    """All phases in one block: each takes the same number of elements of the window."""
+def _interleaved(
+    data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr], *, first: bool | None
+) -> Tensor:
+    """All phases in one block: each takes the same number of elements of the window.
+
+    Channels come `first`, or as few filters say.
+    """
     source, rank = data.bordered(lines, space), len(lines)
     taps = [line.kernel // line.stride for line in lines]
     c = reduce_axis(known_size(data.weights.shape[0]) // data.groups, "c")
@@ -177,7 +184,8 @@ def _interleaved(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr])
 
     several = [d for d, line in enumerate(lines) if line.stride > 1]
     parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
-    narrow = bool(several) and data.groups == 1 and is_narrow(data.filters, parts[-1])
+    narrow = is_narrow(data.filters, parts[-1]) if first is None else first
+    narrow = narrow and bool(several) and data.groups == 1
     if narrow:
         source = turned(f"{data.name}_turned", source, ("n", *SPACE[rank], "c"))
 

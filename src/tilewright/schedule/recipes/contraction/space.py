@@ -101,6 +101,11 @@ class ContractionShape:
     """How far columns of the right operand are apart; 0 if they lie side by side."""
     group_bytes: int = 0
     """Bytes of one group in a line of the left operand that holds others, too; 0 if none does."""
+    panel_density: float = 1.0
+    """Elements of a panel of the right operand by columns and steps: windows that overlap."""
+    left_bytes: int = 0
+    """Of the whole operand, which several products may share; 0 if each has its own."""
+    right_bytes: int = 0
 
     @property
     def walks(self) -> tuple[int, ...]:
