@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tilewright.calibration import with_machine_model
 from tilewright.cli.models import add_input_arguments, add_settle_argument, is_model
 from tilewright.cli.output import paragraph, say, say_json
 from tilewright.cli.show_kernels import BY, SORTS
@@ -127,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     if is_model(arguments.program):
         return show_model(arguments)
     pipeline = Pipeline(
-        Target.named(arguments.target),
+        with_machine_model(Target.named(arguments.target)),
         threads=arguments.threads or default_threads(),
         trace=_trace(arguments.trace),
         constants=[name for name in arguments.constants.split(",") if name],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
+from tilewright.calibration import with_machine_model
 from tilewright.cli.feeds import FirstRun, first_run
 from tilewright.cli.inputs import values_of
 from tilewright.cli.models import is_compiled, require_file
@@ -85,7 +86,7 @@ def show_model(arguments: argparse.Namespace) -> int:
         source = module.source.model
     given = values_of(arguments.settle)
     source, settled = settled_values(source, given) if given else (source, None)
-    target, threads = Target.named(arguments.target), arguments.threads
+    target, threads = with_machine_model(Target.named(arguments.target)), arguments.threads
     layouts = arguments.layouts or AUTO
     require_layouts(layouts)
     if _is_about_layouts_alone(arguments):
