@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import gcd, prod
+from math import ceil, gcd, prod
 from typing import Final
 
 from tilewright.dtypes import f32
@@ -31,7 +31,7 @@ from tilewright.layouts.costs import (
 from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
-__all__ = ["DIRECT", "LINES", "Algorithm", "algorithms_of", "fits_lines", "shape_of", "shape_with"]
+__all__ = ["DIRECT", "Algorithm", "algorithms_of", "lines_of", "shape_of", "shape_with"]
 
 # What follows is policy on accuracy, not on cost; bounds and measured errors: docs/accuracy.md.
 
@@ -53,22 +53,24 @@ class Algorithm:
     """A way to compute a convolution; without tiles it is the direct one.
 
     With tiles, it begins with so many `places` of a result: smaller ones are computed by `below`.
-    Along `lines`, places are in vectors instead of filters.
+    Along `lines`, places are in vectors instead of filters, and a line is rounded up to a multiple.
     """
 
     tiles: Tiles | None = None
-    lines: bool = field(default=False, kw_only=True)
+    lines: int = field(default=0, kw_only=True)
     places: int = field(default=0, kw_only=True)
     below: Tiles | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
-        """`direct`, `lines`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second dimension only.
+        """`direct`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second of two dimensions only.
+
+        `lines`, or `lines of 8` that end with a whole vector.
 
         `F(4, 3) ≥ 64, direct` if sizes decide.
         """
         if self.tiles is None:
-            return "lines" if self.lines else "direct"
+            return {0: "direct", 1: "lines"}.get(self.lines, f"lines of {self.lines}")
         if self.places:
             return f"{Algorithm(self.tiles).name} ≥ {self.places}, {self.for_less.name}"
         filters = [f"F({f.results}, {f.taps})" for f in self.tiles.filters]
@@ -84,7 +86,7 @@ class Algorithm:
 
     def price(self, cycles: float, conv: ConvShape, machine: Machine) -> float:
         """What it is compared with others by: time, rounding, and the memory of its weights."""
-        held = replace(self, lines=False).product(conv, machine)  # which has weights at the right
+        held = replace(self, lines=0).product(conv, machine)  # which has weights at the right
         return cycles * self.margin + kept_cycles(held, machine)
 
     @property
@@ -110,6 +112,10 @@ class Algorithm:
         """
         rank = len(space)
         found = [(op.pads[d], op.pads[rank + d]) for d in range(rank)]
+        if self.lines:
+            wide = -(-space[-1] // self.lines) * self.lines
+            more = (wide - space[-1]) * op.strides[-1]
+            found[-1] = op.pads[rank - 1], op.pads[-1] + more
         if self.tiles is None:
             return tuple(found)
         counts = self.tiles.counts(space)
@@ -123,7 +129,7 @@ class Algorithm:
     def product(self, conv: ConvShape, machine: Machine) -> ContractionShape:
         """The product in it, which has loops of its own to choose."""
         if self.lines:
-            return lines_product(conv, machine)
+            return lines_product(conv, self.lines, machine)
         if self.tiles is None:
             return direct_product(conv, machine)
         return winograd_product(conv, self.tiles, machine)
@@ -133,14 +139,13 @@ class Algorithm:
         if conv.places < self.places:
             return self.for_less.cycles(conv, machine)
         if self.lines:
-            return lines_cycles(conv, machine)
+            return lines_cycles(conv, self.lines, machine)
         if self.tiles is None:
             return direct_cycles(conv, machine)
         return winograd_cycles(conv, self.tiles, machine)
 
 
 DIRECT: Final = Algorithm()
-LINES: Final = Algorithm(lines=True)
 
 
 def algorithms_of(op: Conv | ConvTranspose, weights: Array, *, strict: bool) -> Iterator[Algorithm]:
@@ -186,8 +191,8 @@ def _spread_algorithms(op: ConvTranspose, weights: Array, *, strict: bool) -> It
             yield Algorithm(tiles)
 
 
-def fits_lines(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> bool:
-    """Whether a convolution may have places in vectors: filters leave some of a vector empty.
+def lines_of(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> Iterator[Algorithm]:
+    """The ways to have places in vectors: for filters that leave some of a vector empty.
 
     Windows of one element have no use for a copy of the data, and those whose channels are apart
     have recipes of their own. Images of a transposed one see equal parts of its window.
@@ -195,10 +200,14 @@ def fits_lines(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> b
     lanes = machine.target.lanes(conv.element_bytes)
     shared = conv.groups == 1 and conv.channels > 1 and prod(conv.taps) * prod(conv.phases) > 1
     if not shared or not op.dtype.is_float or op.dtype.bits < 32 or conv.filters % lanes == 0:
-        return False
+        return
     if isinstance(op, ConvTranspose) and not conv.phases:
-        return False
-    return conv.space[-1] // (conv.phases or (1,))[-1] >= lanes
+        return
+    line = ceil(conv.space[-1] / (conv.phases or (1,))[-1])
+    if line >= lanes:
+        yield Algorithm(lines=1)
+    if line % lanes and 2 * line > lanes:
+        yield Algorithm(lines=lanes)
 
 
 def shape_of(op: Conv | ConvTranspose, weights: Array, result: Value) -> ConvShape | None:

@@ -76,7 +76,7 @@ class Priced(Protocol):
     def tiles(self) -> Tiles | None: ...
 
     @property
-    def lines(self) -> bool: ...
+    def lines(self) -> int: ...
 
     def cycles(self, conv: ConvShape, machine: Machine) -> float: ...
 
@@ -158,17 +158,21 @@ def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
     )
 
 
-def lines_cycles(conv: ConvShape, machine: Machine) -> float:
+def lines_cycles(conv: ConvShape, multiple: int, machine: Machine) -> float:
     """A product of the filters with the windows of each line, whose places are in vectors."""
-    _, cycles = draft_contraction(lines_product(conv, machine), machine.target)
+    _, cycles = draft_contraction(lines_product(conv, multiple, machine), machine.target)
     return cycles
 
 
-def lines_product(conv: ConvShape, machine: Machine) -> ContractionShape:
-    """The product that a convolution along lines is: weights stand at the left."""
+def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> ContractionShape:
+    """The product that a convolution along lines is: weights stand at the left.
+
+    Lines are as long as a multiple of some places.
+    """
     size, ones = conv.element_bytes, (1,) * len(conv.space)
     phases, strides = conv.phases or ones, conv.strides or ones
     *outer, line = (ceil(n / p) for n, p in zip(conv.space, phases, strict=True))
+    line = ceil(line / multiple) * multiple
     read = [(n - 1) * s + t for n, s, t in zip((*outer, line), strides, conv.taps, strict=True)]
     reduce = prod(conv.taps) * conv.channels
     return ContractionShape(

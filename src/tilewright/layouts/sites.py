@@ -20,10 +20,9 @@ from tilewright.graph.passes.movements import channel_range, keeps_channels
 from tilewright.graph.sizes import bytes_of, fixed, same_shape, sized
 from tilewright.layouts.algorithms import (
     DIRECT,
-    LINES,
     Algorithm,
     algorithms_of,
-    fits_lines,
+    lines_of,
     shape_of,
 )
 from tilewright.layouts.costs import (
@@ -374,8 +373,7 @@ def _algorithms(
 ) -> Iterator[Algorithm]:
     """What a convolution of known size may run as, the direct way first."""
     yield from algorithms_of(op, weights, strict=settings.strict)
-    if fits_lines(op, shape, settings.machine):
-        yield LINES
+    yield from lines_of(op, shape, settings.machine)
 
 
 def _conv_alternatives(

@@ -59,8 +59,9 @@ class Conv(Op):
     pads: tuple[int, ...]
     groups: int
     dtype: DType
-    lines: bool | None = None
-    """Whether places are in vectors, not filters; nothing is said before algorithms are chosen."""
+    lines: int | None = None
+    """What lines of places, which are in vectors, are rounded up to a multiple of; 0 if filters are
+    in vectors instead. Nothing is said before algorithms are chosen."""
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, weights = inputs
@@ -109,7 +110,7 @@ class ConvTranspose(Op):
     extra: tuple[int, ...]
     groups: int
     dtype: DType
-    lines: bool | None = None
+    lines: int | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, weights = inputs

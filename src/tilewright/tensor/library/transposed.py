@@ -20,7 +20,14 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Reduction, Shape, Tensor, compute, reduce_axis, select, sum_over
 from tilewright.tensor.library.convolve import SPACE, WINDOW, ZERO, Geometry, known_size
-from tilewright.tensor.library.dims import accumulator, is_narrow, padded, turned, with_names
+from tilewright.tensor.library.dims import (
+    accumulator,
+    line_multiple,
+    padded,
+    rounded_up,
+    turned,
+    with_names,
+)
 
 __all__ = ["convolve_transposed"]
 
@@ -35,7 +42,7 @@ def convolve_transposed(
     groups: int = 1,
     name: str = "Y",
     *,
-    lines: bool | None = None,
+    lines: int | None = None,
 ) -> Tensor:
     """Y[n, i·stride + r·dilation - pad, o] += X[n, i, c]·W[c, o, r…], in 1 to 3 dimensions.
 
@@ -53,7 +60,7 @@ def convolve_transposed(
     space = [line.size(size) for line, size in zip(along, x.shape[1:-1], strict=True)]
     data = _Data(x, weights, groups, name)
     if all(line.is_even for line in along):
-        return _interleaved(data, along, space, first=lines)
+        return _interleaved(data, along, space, multiple=lines)
     return _by_phase(data, along, space)
 
 
@@ -169,13 +176,13 @@ def _distance(expr: tir.Expr, size: tir.Expr) -> int:
 
 
 def _interleaved(
-    data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr], *, first: bool | None
+    data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr], *, multiple: int | None
 ) -> Tensor:
     """All phases in one block: each takes the same number of elements of the window.
 
-    Channels come `first`, or as few filters say.
+    Lines of a multiple of places have these in vectors.
     """
-    source, rank = data.bordered(lines, space), len(lines)
+    rank = len(lines)
     taps = [line.kernel // line.stride for line in lines]
     c = reduce_axis(known_size(data.weights.shape[0]) // data.groups, "c")
     steps = [reduce_axis(t, r) for t, r in zip(taps, WINDOW[rank], strict=True)]
@@ -184,8 +191,12 @@ def _interleaved(
 
     several = [d for d, line in enumerate(lines) if line.stride > 1]
     parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
-    narrow = is_narrow(data.filters, parts[-1]) if first is None else first
-    narrow = narrow and bool(several) and data.groups == 1
+    multiple = line_multiple(multiple, data.filters, parts[-1])
+    narrow = multiple > 0 and bool(several) and data.groups == 1
+    wide = list(space)
+    if narrow and parts[-1] is not (rounded := rounded_up(parts[-1], multiple)):
+        parts[-1], wide[-1] = rounded, rounded * lines[-1].stride
+    source = data.bordered(lines, wide)
     if narrow:
         source = turned(f"{data.name}_turned", source, ("n", *SPACE[rank], "c"))
 
