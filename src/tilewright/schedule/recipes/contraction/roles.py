@@ -24,6 +24,7 @@ __all__ = [
     "reduce_step_of",
     "rows_of",
     "vector_iterator",
+    "walk_of",
 ]
 
 
@@ -167,6 +168,13 @@ def loops_of(context: Context, block: str) -> Loops:
         column=iter_loop(context, block, column),
         reduce=tuple(sorted(names(roles.reduce), key=order.index)),
     )
+
+
+def walk_of(context: Context, roles: Contraction) -> list[tir.Var]:
+    """The iterators of the reduction in the order of their loops, the slowest first."""
+    block, order = roles.block.name, context.schedule.loops(roles.block.name)
+    walked = sorted(roles.reduce, key=lambda p: order.index(iter_loop(context, block, p)))
+    return [roles.block.iters[p].var for p in walked]
 
 
 def names_of(made: object) -> list[str]:
