@@ -187,7 +187,7 @@ def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> Contracti
         right_pitch_bytes=prod(read) * size,
         column_pitch_bytes=strides[-1] * size if strides[-1] > 1 else 0,
         panel_density=min(1.0, read[-1] / (line * conv.taps[-1])),
-        left_bytes=conv.filters * reduce * size,
+        left_bytes=conv.filters * reduce * prod(phases) * size,
         right_bytes=conv.batch * conv.channels * prod(read) * size,
     )
 
