@@ -195,7 +195,7 @@ def lines_of(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> Ite
     """The ways to have places in vectors: for filters that leave some of a vector empty.
 
     Windows of one element have no use for a copy of the data, and those whose channels are apart
-    have recipes of their own. Images of a transposed one see equal parts of its window.
+    have recipes of their own. Those of a transposed one without steps are seldom, and none.
     """
     lanes = machine.target.lanes(conv.element_bytes)
     shared = conv.groups == 1 and conv.channels > 1 and prod(conv.taps) * prod(conv.phases) > 1
@@ -206,7 +206,7 @@ def lines_of(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> Ite
     line = ceil(conv.space[-1] / (conv.phases or (1,))[-1])
     if line >= lanes:
         yield Algorithm(lines=1)
-    if line % lanes and 2 * line > lanes:
+    if line % lanes and line > conv.filters:
         yield Algorithm(lines=lanes)
 
 
@@ -220,15 +220,17 @@ def shape_with(
     op: Conv | ConvTranspose, weights: Array, space: Sequence[int], batch: int = 1
 ) -> ConvShape:
     """The same for a result of any size; images of a transposed one see a part of its window."""
+    strides: tuple[int, ...] = ()
+    phases: tuple[int, ...] = ()
     if isinstance(op, Conv):
         filters, per_group, *taps = weights.shape
         channels, bordered = per_group * op.groups, any(op.pads)
-        strides, phases = op.strides, ()
+        strides = op.strides
     else:
         channels, per_group, *windows = weights.shape
         filters, bordered = per_group * op.groups, True
         taps = [-(-t // s) for t, s in zip(windows, op.strides, strict=True)]
-        strides, phases = (), op.strides if _is_even(op, windows) else ()
+        phases = op.strides if max(op.strides) > 1 else ()
     return ConvShape(
         batch,
         tuple(space),
@@ -241,9 +243,3 @@ def shape_with(
         strides=strides,
         phases=phases,
     )
-
-
-def _is_even(op: ConvTranspose, windows: Sequence[int]) -> bool:
-    """Whether all images of a transposed convolution see as much of its window."""
-    whole = all(t % s == 0 for t, s in zip(windows, op.strides, strict=True))
-    return whole and set(op.dilations) == {1} and max(op.strides) > 1

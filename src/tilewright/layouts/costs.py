@@ -173,7 +173,8 @@ def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> Contracti
     phases, strides = conv.phases or ones, conv.strides or ones
     *outer, line = (ceil(n / p) for n, p in zip(conv.space, phases, strict=True))
     line = ceil(line / multiple) * multiple
-    read = [(n - 1) * s + t for n, s, t in zip((*outer, line), strides, conv.taps, strict=True)]
+    steps = zip((*outer, line), strides, conv.taps, phases, strict=True)
+    read = [(n - 1) * s + t + (p > 1) for n, s, t, p in steps]  # images may begin one later
     reduce = prod(conv.taps) * conv.channels
     return ContractionShape(
         batch=conv.batch * prod(phases) * prod(outer),

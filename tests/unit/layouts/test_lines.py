@@ -65,6 +65,7 @@ def test_filters_that_leave_vectors_empty_have_lines():
     assert offered(conv(), 32, 3) == ["lines"]
     assert offered(conv(), 30, 12) == ["lines", "lines of 8"]
     assert offered(conv(), 7, 3) == ["lines of 8"]
+    assert offered(conv(), 4, 3) == ["lines of 8"]
     assert offered(spread(), 32, 3, taps=4) == ["lines"]
     assert offered(spread(), 60, 3, taps=4) == ["lines", "lines of 8"]
 
@@ -73,11 +74,10 @@ def test_filters_that_leave_vectors_empty_have_lines():
     ("op", "width", "filters", "taps"),
     [
         (conv(), 32, 16, 3),  # they fill vectors
-        (conv(), 4, 3, 3),  # lines do not
+        (conv(), 4, 5, 3),  # lines leave more of it empty
         (conv(taps=1), 32, 3, 1),  # nothing is read twice
         (conv(groups=2), 32, 6, 3),
         (conv(dtype=f16), 32, 3, 3),
-        (spread(), 32, 3, 3),  # images see parts of different sizes
         (spread(stride=1), 32, 3, 3),
     ],
 )
@@ -93,6 +93,7 @@ def test_others_have_none(op, width, filters, taps):
         layer(conv(), (64, 64), 64, 3),
         layer(conv(taps=7), (64, 64), 32, 1, taps=7),
         layer(spread(), (32, 32), 64, 3, taps=4),
+        layer(spread(), (32, 32), 64, 3),  # whose images see parts of different sizes
         layer(conv(taps=5, rank=1), (512,), 64, 2, taps=5),
     ],
 )
@@ -176,6 +177,8 @@ def test_what_is_priced_is_what_runs(op, space, taps, multiple):
         lambda n: layer(spread(lines=n), (5, 9), 6, 3, taps=4),
         lambda n: layer(spread(lines=n, extra=1), (4, 11), 3, 5, taps=2),
         lambda n: layer(spread(stride=3, lines=n), (3, 18), 4, 1, taps=6),
+        lambda n: layer(spread(lines=n), (6, 10), 4, 3),
+        lambda n: layer(spread(lines=n, extra=1), (4, 9), 5, 2, taps=5),
     ],
 )
 def test_meaning_stays(make, lines):

@@ -61,7 +61,7 @@ def convolve_transposed(
     data = _Data(x, weights, groups, name)
     if all(line.is_even for line in along):
         return _interleaved(data, along, space, multiple=lines)
-    return _by_phase(data, along, space)
+    return _by_phase(data, along, space, multiple=lines or 0)
 
 
 @dataclass(frozen=True)
@@ -229,11 +229,19 @@ def _interleaved(
     return compute(data.name, whole, with_names(last, spread)) if several else z
 
 
-def _by_phase(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) -> Tensor:
+def _by_phase(
+    data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr], *, multiple: int
+) -> Tensor:
     """A block for each phase, and one that puts their results beside each other."""
-    source = data.bordered(lines, space)
+    parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
+    first, wide = multiple > 0 and data.groups == 1, list(space)
+    if first and parts[-1] is not (rounded := rounded_up(parts[-1], multiple)):
+        parts[-1], wide[-1] = rounded, rounded * lines[-1].stride
+    source = data.bordered(lines, wide)
+    if first:
+        source = turned(f"{data.name}_turned", source, ("n", *SPACE[len(lines)], "c"))
     phases = {
-        phase: _one_phase(data, source, lines, phase, space)
+        phase: _one_phase(data, source, lines, phase, parts, first=first)
         for phase in product(*(range(line.stride) for line in lines))
     }
     zero = tir.const(0, accumulator(data.x.dtype))
@@ -246,7 +254,9 @@ def _by_phase(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) ->
             d = len(begun)
             if d == len(lines):
                 found = phases[begun]
-                return zero if found is None else found[(n, *units, o)]
+                if found is None:
+                    return zero
+                return found[(n, o, *units) if first else (n, *units, o)]
             result = chosen((*begun, lines[d].stride - 1))
             for phase in reversed(range(lines[d].stride - 1)):
                 here = (places[d] % lines[d].stride).eq(phase)
@@ -264,7 +274,9 @@ def _one_phase(
     source: Tensor,
     lines: Sequence[_Line],
     phase: tuple[int, ...],
-    space: Sequence[tir.Expr],
+    parts: Sequence[tir.Expr],
+    *,
+    first: bool,
 ) -> Tensor | None:
     """The outputs u·stride + phase; None if no window reaches them."""
     rank = len(lines)
@@ -277,15 +289,15 @@ def _one_phase(
     axes = [*(step for step, t in zip(steps, taps, strict=True) if len(t) > 1), c]
 
     def value(n: tir.Expr, *where: tir.Expr) -> Reduction:
-        *units, o = where
+        o, *units = where if first else (where[-1], *where[:-1])
         at, elements = [], []
         for line, own, unit, step in zip(lines, taps, units, inner, strict=True):
-            (first, shift), second = own[0], own[1] if len(own) > 1 else own[0]
+            (begin, shift), second = own[0], own[1] if len(own) > 1 else own[0]
             at.append(unit + step * (second[1] - shift) + (shift - min(line.shifts)))
-            elements.append(step * (second[0] - first) + first)
-        return sum_over(data.product(source, n, at, elements, o, c), *axes)
+            elements.append(step * (second[0] - begin) + begin)
+        return sum_over(data.product(source, n, at, elements, o, c, first=first), *axes)
 
-    parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
     name = f"{data.name}_{''.join(map(str, phase))}"
-    names = ("n", *SPACE[rank], "o")
-    return compute(name, (data.x.shape[0], *parts, data.filters), with_names(names, value))
+    names = ("n", "o", *SPACE[rank]) if first else ("n", *SPACE[rank], "o")
+    sizes: Shape = (data.filters, *parts) if first else (*parts, data.filters)
+    return compute(name, (data.x.shape[0], *sizes), with_names(names, value))
