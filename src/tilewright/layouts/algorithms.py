@@ -222,6 +222,7 @@ def shape_with(
     """The same for a result of any size; images of a transposed one see a part of its window."""
     strides: tuple[int, ...] = ()
     phases: tuple[int, ...] = ()
+    window = 0
     if isinstance(op, Conv):
         filters, per_group, *taps = weights.shape
         channels, bordered = per_group * op.groups, any(op.pads)
@@ -231,6 +232,7 @@ def shape_with(
         filters, bordered = per_group * op.groups, True
         taps = [-(-t // s) for t, s in zip(windows, op.strides, strict=True)]
         phases = op.strides if max(op.strides) > 1 else ()
+        window = prod(windows) if phases else 0
     return ConvShape(
         batch,
         tuple(space),
@@ -242,4 +244,5 @@ def shape_with(
         bordered=bordered,
         strides=strides,
         phases=phases,
+        window=window,
     )

@@ -111,11 +111,19 @@ class ConvShape:
     """Of the windows; 1 where nothing is said."""
     phases: tuple[int, ...] = field(default=(), kw_only=True)
     """Images that a transposed convolution consists of, along each dimension."""
+    window: int = field(default=0, kw_only=True)
+    """Elements of the window that images share, if they see different parts of it."""
 
     @property
     def places(self) -> int:
         """How many results each filter has."""
         return self.batch * prod(self.space)
+
+    @property
+    def steps(self) -> int:
+        """Products that a result sums up, on average."""
+        seen = self.window / prod(self.phases) if self.window else prod(self.taps)
+        return max(1, round(seen * self.channels / self.groups))
 
 
 def direct_cycles(conv: ConvShape, machine: Machine) -> float:
@@ -150,7 +158,7 @@ def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
         batch=conv.groups,
         rows=conv.places,
         columns=max(1, conv.filters // conv.groups),
-        reduce=prod(conv.taps) * conv.channels // conv.groups,
+        reduce=conv.steps,
         element_bytes=conv.element_bytes,
         right_is_constant=True,
         threads=machine.threads,
@@ -175,12 +183,11 @@ def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> Contracti
     line = ceil(line / multiple) * multiple
     steps = zip((*outer, line), strides, conv.taps, phases, strict=True)
     read = [(n - 1) * s + t + (p > 1) for n, s, t, p in steps]  # images may begin one later
-    reduce = prod(conv.taps) * conv.channels
     return ContractionShape(
         batch=conv.batch * prod(phases) * prod(outer),
         rows=conv.filters,
         columns=line,
-        reduce=reduce,
+        reduce=conv.steps,
         element_bytes=size,
         right_is_constant=False,
         threads=machine.threads,
@@ -188,7 +195,7 @@ def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> Contracti
         right_pitch_bytes=prod(read) * size,
         column_pitch_bytes=strides[-1] * size if strides[-1] > 1 else 0,
         panel_density=min(1.0, read[-1] / (line * conv.taps[-1])),
-        left_bytes=conv.filters * reduce * prod(phases) * size,
+        left_bytes=conv.filters * conv.steps * prod(phases) * size,
         right_bytes=conv.batch * conv.channels * prod(read) * size,
     )
 
