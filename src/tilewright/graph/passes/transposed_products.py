@@ -75,4 +75,5 @@ def _side_by_side(
 
 def _has_lines(op: ConvTranspose, x: Value) -> bool:
     """Whether the choice of algorithms may put places into vectors."""
-    return fixed(x.shape[-2]) is not None and op.dtype.is_float and op.dtype.bits >= 32
+    known = all(fixed(size) is not None for size in x.shape[1:-1])
+    return known and op.dtype.is_float and op.dtype.bits >= 32
