@@ -72,12 +72,24 @@ def across(m: int, n: int, k: int, constants: tuple[str, ...]) -> Case:
     return Case(func("across", [a, b], [c]), lambda a, b: a @ b.T, constants)
 
 
+def along_lines(filters: int, width: int, multiple: int, constants: tuple[str, ...]) -> Case:
+    """A convolution whose places are in vectors: lines stand between its rows and columns."""
+    x, w = placeholder("A", (1, 6, width, 5)), placeholder("B", (filters, 5, 3, 3))
+
+    def meaning(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
+        return np.einsum("nhwcij,ocij->nhwo", windows, w)
+
+    return Case(func("lines", [x, w], [convolve(x, w, lines=multiple)]), meaning, constants)
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Products with operands of all kinds, some with sizes that only a call tells."""
     sizes = m, n, k = draw(SIZES), draw(SIZES), draw(DEPTHS)
     constants: tuple[str, ...] = draw(st.sampled_from([(), ("B",)]))
-    match draw(st.sampled_from(["plain", "unknown", "batch", "groups", "image", "across"])):
+    kinds = ["plain", "unknown", "batch", "groups", "image", "across", "lines"]
+    match draw(st.sampled_from(kinds)):
         case "unknown":
             unknown = draw(st.sampled_from(["m", "n", "k", "mnk"]))
             named = [tw.size(d) if d in unknown else e for d, e in zip("mnk", sizes, strict=True)]
@@ -93,6 +105,9 @@ def cases(draw: st.DrawFn) -> Case:
             return along_image(m, min(k, 64), draw(st.sampled_from([4, 7, 8])))
         case "across":
             return across(m, n, k, constants)
+        case "lines":
+            width, multiple = draw(st.sampled_from([10, 18, 33])), draw(st.sampled_from([1, 8]))
+            return along_lines(min(m, 17), width, multiple, constants)
     return Case(library.matmul(m, n, k), np.matmul, constants)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from math import gcd, prod
+from dataclasses import dataclass, field, replace
+from math import ceil, gcd, prod
 from typing import Final
 
 from tilewright.dtypes import f32
@@ -23,13 +23,15 @@ from tilewright.layouts.costs import (
     direct_cycles,
     direct_product,
     kept_cycles,
+    lines_cycles,
+    lines_product,
     winograd_cycles,
     winograd_product,
 )
 from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.tensor.library.tiles import Line, SpreadTiles, Tiles
 
-__all__ = ["DIRECT", "Algorithm", "algorithms_of", "shape_of", "shape_with"]
+__all__ = ["DIRECT", "Algorithm", "algorithms_of", "lines_of", "shape_of", "shape_with"]
 
 # What follows is policy on accuracy, not on cost; bounds and measured errors: docs/accuracy.md.
 
@@ -51,9 +53,11 @@ class Algorithm:
     """A way to compute a convolution; without tiles it is the direct one.
 
     With tiles, it begins with so many `places` of a result: smaller ones are computed by `below`.
+    Along `lines`, places are in vectors instead of filters, and a line is rounded up to a multiple.
     """
 
     tiles: Tiles | None = None
+    lines: int = field(default=0, kw_only=True)
     places: int = field(default=0, kw_only=True)
     below: Tiles | None = field(default=None, kw_only=True)
 
@@ -61,10 +65,12 @@ class Algorithm:
     def name(self) -> str:
         """`direct`, `F(4, 3)`; `3×F(4, 3)` with tiles along the second of two dimensions only.
 
+        `lines`, or `lines of 8` that end with a whole vector.
+
         `F(4, 3) ≥ 64, direct` if sizes decide.
         """
         if self.tiles is None:
-            return "direct"
+            return {0: "direct", 1: "lines"}.get(self.lines, f"lines of {self.lines}")
         if self.places:
             return f"{Algorithm(self.tiles).name} ≥ {self.places}, {self.for_less.name}"
         filters = [f"F({f.results}, {f.taps})" for f in self.tiles.filters]
@@ -80,7 +86,8 @@ class Algorithm:
 
     def price(self, cycles: float, conv: ConvShape, machine: Machine) -> float:
         """What it is compared with others by: time, rounding, and the memory of its weights."""
-        return cycles * self.margin + kept_cycles(self.product(conv, machine), machine)
+        held = replace(self, lines=0).product(conv, machine)  # which has weights at the right
+        return cycles * self.margin + kept_cycles(held, machine)
 
     @property
     def margin(self) -> float:
@@ -105,6 +112,10 @@ class Algorithm:
         """
         rank = len(space)
         found = [(op.pads[d], op.pads[rank + d]) for d in range(rank)]
+        if self.lines:
+            wide = -(-space[-1] // self.lines) * self.lines
+            more = (wide - space[-1]) * op.strides[-1]
+            found[-1] = op.pads[rank - 1], op.pads[-1] + more
         if self.tiles is None:
             return tuple(found)
         counts = self.tiles.counts(space)
@@ -117,6 +128,8 @@ class Algorithm:
 
     def product(self, conv: ConvShape, machine: Machine) -> ContractionShape:
         """The product in it, which has loops of its own to choose."""
+        if self.lines:
+            return lines_product(conv, self.lines, machine)
         if self.tiles is None:
             return direct_product(conv, machine)
         return winograd_product(conv, self.tiles, machine)
@@ -125,6 +138,8 @@ class Algorithm:
         """Predicted by the model of the machine."""
         if conv.places < self.places:
             return self.for_less.cycles(conv, machine)
+        if self.lines:
+            return lines_cycles(conv, self.lines, machine)
         if self.tiles is None:
             return direct_cycles(conv, machine)
         return winograd_cycles(conv, self.tiles, machine)
@@ -176,6 +191,25 @@ def _spread_algorithms(op: ConvTranspose, weights: Array, *, strict: bool) -> It
             yield Algorithm(tiles)
 
 
+def lines_of(op: Conv | ConvTranspose, conv: ConvShape, machine: Machine) -> Iterator[Algorithm]:
+    """The ways to have places in vectors: for filters that leave some of a vector empty.
+
+    Windows of one element have no use for a copy of the data, and those whose channels are apart
+    have recipes of their own. Those of a transposed one without steps are seldom, and none.
+    """
+    lanes = machine.target.lanes(conv.element_bytes)
+    shared = conv.groups == 1 and conv.channels > 1 and prod(conv.taps) * prod(conv.phases) > 1
+    if not shared or not op.dtype.is_float or op.dtype.bits < 32 or conv.filters % lanes == 0:
+        return
+    if isinstance(op, ConvTranspose) and not conv.phases:
+        return
+    line = ceil(conv.space[-1] / (conv.phases or (1,))[-1])
+    if line >= lanes:
+        yield Algorithm(lines=1)
+    if line % lanes and line > conv.filters:
+        yield Algorithm(lines=lanes)
+
+
 def shape_of(op: Conv | ConvTranspose, weights: Array, result: Value) -> ConvShape | None:
     """The convolution in numbers; None for space of unknown size."""
     space, batch = sized(result.shape[1:-1]), fixed(result.shape[0])
@@ -186,13 +220,19 @@ def shape_with(
     op: Conv | ConvTranspose, weights: Array, space: Sequence[int], batch: int = 1
 ) -> ConvShape:
     """The same for a result of any size; images of a transposed one see a part of its window."""
+    strides: tuple[int, ...] = ()
+    phases: tuple[int, ...] = ()
+    window = 0
     if isinstance(op, Conv):
         filters, per_group, *taps = weights.shape
         channels, bordered = per_group * op.groups, any(op.pads)
+        strides = op.strides
     else:
         channels, per_group, *windows = weights.shape
         filters, bordered = per_group * op.groups, True
         taps = [-(-t // s) for t, s in zip(windows, op.strides, strict=True)]
+        phases = op.strides if max(op.strides) > 1 else ()
+        window = prod(windows) if phases else 0
     return ConvShape(
         batch,
         tuple(space),
@@ -202,4 +242,7 @@ def shape_with(
         op.groups,
         element_bytes=op.dtype.size_bytes,
         bordered=bordered,
+        strides=strides,
+        phases=phases,
+        window=window,
     )

@@ -83,6 +83,8 @@ class _Writer:
         op: Op = node.op
         if isinstance(op, Conv | ConvTranspose) and alternative.algorithm.tiles is not None:
             op, inputs = self._by(alternative.algorithm, op, inputs)
+        elif isinstance(op, Conv | ConvTranspose) and _has_lines(site):
+            op = replace(op, lines=alternative.algorithm.lines)
         outputs = tuple(self._written(value) for value in node.outputs)
         if site in self.numbers:
             self.kernels.update(dict.fromkeys(outputs, self.numbers[site]))
@@ -161,3 +163,8 @@ class _Writer:
         value = Value(name, array_type(array))
         self.constants[value] = array
         return value
+
+
+def _has_lines(site: Site) -> bool:
+    """Whether the choice was between filters and places in vectors."""
+    return any(a.algorithm.lines for a in site.alternatives)

@@ -38,6 +38,9 @@ __all__ = [
     "far_part",
     "kept_cycles",
     "laid_out_cycles",
+    "lines_cycles",
+    "lines_product",
+    "turned_cycles",
     "winograd_cycles",
     "winograd_product",
     "winograd_shape",
@@ -67,10 +70,13 @@ class Picture:
 
 
 class Priced(Protocol):
-    """An algorithm: the tiles it has, if any, and what it costs with channels in vectors."""
+    """An algorithm: the tiles it has, if any, or lines; what it costs with data as it likes."""
 
     @property
     def tiles(self) -> Tiles | None: ...
+
+    @property
+    def lines(self) -> int: ...
 
     def cycles(self, conv: ConvShape, machine: Machine) -> float: ...
 
@@ -101,11 +107,23 @@ class ConvShape:
     groups: int = 1
     element_bytes: int = field(default=4, kw_only=True)
     bordered: bool = False
+    strides: tuple[int, ...] = field(default=(), kw_only=True)
+    """Of the windows; 1 where nothing is said."""
+    phases: tuple[int, ...] = field(default=(), kw_only=True)
+    """Images that a transposed convolution consists of, along each dimension."""
+    window: int = field(default=0, kw_only=True)
+    """Elements of the window that images share, if they see different parts of it."""
 
     @property
     def places(self) -> int:
         """How many results each filter has."""
         return self.batch * prod(self.space)
+
+    @property
+    def steps(self) -> int:
+        """Products that a result sums up, on average."""
+        seen = self.window / prod(self.phases) if self.window else prod(self.taps)
+        return max(1, round(seen * self.channels / self.groups))
 
 
 def direct_cycles(conv: ConvShape, machine: Machine) -> float:
@@ -140,11 +158,45 @@ def direct_product(conv: ConvShape, machine: Machine) -> ContractionShape:
         batch=conv.groups,
         rows=conv.places,
         columns=max(1, conv.filters // conv.groups),
-        reduce=prod(conv.taps) * conv.channels // conv.groups,
+        reduce=conv.steps,
         element_bytes=conv.element_bytes,
         right_is_constant=True,
         threads=machine.threads,
         density=density,
+    )
+
+
+def lines_cycles(conv: ConvShape, multiple: int, machine: Machine) -> float:
+    """A product of the filters with the windows of each line, whose places are in vectors."""
+    _, cycles = draft_contraction(lines_product(conv, multiple, machine), machine.target)
+    return cycles
+
+
+def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> ContractionShape:
+    """The product that a convolution along lines is: weights stand at the left.
+
+    Lines are as long as a multiple of some places.
+    """
+    size, ones = conv.element_bytes, (1,) * len(conv.space)
+    phases, strides = conv.phases or ones, conv.strides or ones
+    *outer, line = (ceil(n / p) for n, p in zip(conv.space, phases, strict=True))
+    line = ceil(line / multiple) * multiple
+    steps = zip((*outer, line), strides, conv.taps, phases, strict=True)
+    read = [(n - 1) * s + t + (p > 1) for n, s, t, p in steps]  # images may begin one later
+    return ContractionShape(
+        batch=conv.batch * prod(phases) * prod(outer),
+        rows=conv.filters,
+        columns=line,
+        reduce=conv.steps,
+        element_bytes=size,
+        right_is_constant=False,
+        threads=machine.threads,
+        walk=(conv.channels, *(t for t in reversed(conv.taps) if t > 1)),
+        right_pitch_bytes=prod(read) * size,
+        column_pitch_bytes=strides[-1] * size if strides[-1] > 1 else 0,
+        panel_density=min(1.0, read[-1] / (line * conv.taps[-1])),
+        left_bytes=conv.filters * conv.steps * prod(phases) * size,
+        right_bytes=conv.batch * conv.channels * prod(read) * size,
     )
 
 
@@ -243,6 +295,8 @@ def laid_out_cycles(
     at a part of the cost of a conversion.
     """
     cycles = algorithm.cycles(conv, machine)
+    if algorithm.lines:
+        return cycles + turned_cycles(conv, source, result, machine)
     along = _runs_along(conv, machine)
     if source == result == FIRST and along is not None:
         return cycles * along
@@ -265,6 +319,19 @@ def laid_out_cycles(
         costs = machine.model.convolutions
         slower = _other_order(conv, result, machine) if is_product else costs.blocked_tiles
         found += after * (slower - 1)
+    return found
+
+
+def turned_cycles(conv: ConvShape, source: Form, result: Form, machine: Machine) -> float:
+    """What it costs that lines are read and written by something that is not channels first."""
+    places = prod(conv.space) * prod(conv.strides) // prod(conv.phases)
+    found = 0.0
+    if source.plain != FIRST:
+        data = Picture(conv.batch, places, conv.channels, conv.element_bytes)
+        found += converted_cycles(data, machine)
+    if result.plain != FIRST:
+        made = Picture(conv.batch, prod(conv.space), conv.filters, conv.element_bytes)
+        found += machine.model.copies.on_the_way * converted_cycles(made, machine)
     return found
 
 

@@ -22,6 +22,7 @@ from tilewright.layouts.algorithms import (
     DIRECT,
     Algorithm,
     algorithms_of,
+    lines_of,
     shape_of,
 )
 from tilewright.layouts.costs import (
@@ -33,6 +34,7 @@ from tilewright.layouts.costs import (
     converted_cycles,
     far_part,
     laid_out_cycles,
+    turned_cycles,
 )
 from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
@@ -350,15 +352,28 @@ def _spreading(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> S
     assert isinstance(op, ConvTranspose)
     held = graph.constants.get(weights)
     shape = None if held is None else shape_of(op, held, anchor.output)
-    if held is None or shape is None:
-        ways = [(DIRECT, 0.0)]
-    else:
-        found = algorithms_of(op, held, strict=settings.strict)
-        machine = settings.machine
-        ways = [(a, a.price(a.cycles(shape, machine), shape, machine)) for a in found]
     forms = [f for f in (LAST, FIRST) if f.misfit(x.shape) is None]
-    every = tuple(Alternative(f, LAST, *way) for way in ways for f in forms)
-    return Site(plain.nodes, plain.results, (x,), (), every, plain.group, shape)
+    if held is None or shape is None:
+        every = [Alternative(f, LAST) for f in forms]
+    else:
+        found = _algorithms(op, held, shape, settings)
+        every = [_spread_by(a, shape, f, settings.machine) for a in found for f in forms]
+    return Site(plain.nodes, plain.results, (x,), (), tuple(every), plain.group, shape)
+
+
+def _spread_by(algorithm: Algorithm, shape: ConvShape, form: Form, machine: Machine) -> Alternative:
+    cycles = algorithm.cycles(shape, machine)
+    if algorithm.lines:
+        cycles += turned_cycles(shape, form, LAST, machine)
+    return Alternative(form, LAST, algorithm, algorithm.price(cycles, shape, machine))
+
+
+def _algorithms(
+    op: Conv | ConvTranspose, weights: Array, shape: ConvShape, settings: Settings
+) -> Iterator[Algorithm]:
+    """What a convolution of known size may run as, the direct way first."""
+    yield from algorithms_of(op, weights, strict=settings.strict)
+    yield from lines_of(op, shape, settings.machine)
 
 
 def _conv_alternatives(
@@ -372,7 +387,7 @@ def _conv_alternatives(
     machine = settings.machine
     usual = (LAST,) if is_small(x) else settings.forms
     sources = [f for f in usual if f.misfit(x.shape) is None]
-    for algorithm in algorithms_of(op, weights, strict=settings.strict):
+    for algorithm in _algorithms(op, weights, shape, settings):
         halo = algorithm.halo(op, shape.space, sized(x.shape[1:-1]) or ())
         for source in sources:
             wanted = replace(source, halo=halo)

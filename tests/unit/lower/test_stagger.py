@@ -46,7 +46,16 @@ def test_planes_that_are_a_page_apart():
     assert gaps(two_stages(36, 32, 32)) == {"T": (0, LINE)}
 
 
-@pytest.mark.parametrize("shape", [(36, 31, 32), (4, 32, 32), (36, 1, 3)])
+@pytest.mark.parametrize("shape", [(64, 30, 34), (64, 3, 345), (64, 23, 89), (64, 21, 98)])
+def test_planes_that_are_nearly_pages_apart_are_a_line_more_than_that(shape):
+    (_, gap) = gaps(two_stages(*shape))["T"]
+    plane = shape[1] * shape[2]
+    assert (plane + gap) % 1024 == LINE
+
+
+@pytest.mark.parametrize(
+    "shape", [(36, 31, 32), (4, 32, 32), (36, 1, 3), (36, 1, 15), (36, 65, 16)]
+)
 def test_other_planes_are_dense(shape):
     assert not gaps(two_stages(*shape))
 

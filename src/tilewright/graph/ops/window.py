@@ -59,6 +59,9 @@ class Conv(Op):
     pads: tuple[int, ...]
     groups: int
     dtype: DType
+    lines: int | None = None
+    """What lines of places, which are in vectors, are rounded up to a multiple of; 0 if filters are
+    in vectors instead. Nothing is said before algorithms are chosen."""
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, weights = inputs
@@ -81,8 +84,12 @@ class Conv(Op):
 
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         x, weights = inputs
-        y = convolve(x, weights, self.strides, self.dilations, self.pads, self.groups, names[0])
+        geometry = (self.strides, self.dilations, self.pads, self.groups)
+        y = convolve(x, weights, *geometry, names[0], lines=self.lines)
         return [stored(f"{names[0]}_n", y, self.dtype, _NAMES[len(self.strides)])]
+
+    def attributes(self) -> dict[str, object]:
+        return _said(super().attributes())
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ class ConvTranspose(Op):
     extra: tuple[int, ...]
     groups: int
     dtype: DType
+    lines: int | None = None
 
     def infer(self, inputs: Sequence[TensorType]) -> Sequence[TensorType]:
         x, weights = inputs
@@ -154,8 +162,11 @@ class ConvTranspose(Op):
     def lower(self, inputs: Sequence[Tensor], names: Sequence[str]) -> Sequence[Tensor]:
         x, weights = inputs
         geometry = (self.strides, self.dilations, self.pads, self.extra, self.groups)
-        y = convolve_transposed(x, weights, *geometry, names[0])
+        y = convolve_transposed(x, weights, *geometry, names[0], lines=self.lines)
         return [stored(f"{names[0]}_n", y, self.dtype, _NAMES[len(self.strides)])]
+
+    def attributes(self) -> dict[str, object]:
+        return _said(super().attributes())
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,10 @@ class Pool(Op):
     def attributes(self) -> dict[str, object]:
         shown: dict[str, object] = {"fold": self.fold, "kernel": self.kernel}
         return shown | {"strides": self.strides, "dilations": self.dilations, "pads": self.pads}
+
+
+def _said(attributes: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in attributes.items() if value is not None}
 
 
 def window_counts(

@@ -6,7 +6,8 @@ Before:  y [n, p, q, o] = convtranspose x [n, 1, 1, c], weights [c, o, p, q]
 After:   y = reshape (contract(nk,kopq->npqo) (reshape x [n, c]), weights)
 
 With windows side by side, what one place gives is a row of results. That row fills vectors where
-few filters alone would not; many filters are better left to the convolution, which moves nothing:
+few filters alone would not; many filters are better left to the convolution, which moves nothing.
+So are lines of known length, whose places can be in vectors (`layouts/algorithms.py`):
 
 Before:  y [n, h·p, w·q, o] = convtranspose x [n, h, w, c], weights [c, o, p, q]     (strides p, q)
 After:   y = reshape (transpose (contract x, weights: [n, h, w, p, q, o]) → [n, h, p, w, q, o])
@@ -62,7 +63,7 @@ def _side_by_side(
     """The second picture."""
     x, weights = inputs
     kernel, filters = tuple(fixed(d) for d in weights.shape[2:]), fixed(weights.shape[1])
-    if kernel != op.strides or filters is None or filters > _FEW:
+    if kernel != op.strides or filters is None or filters > _FEW or _has_lines(op, x):
         return None
     rank = len(kernel)
     places, window = f"n{'xyz'[:rank]}", "pqr"[:rank]
@@ -70,3 +71,9 @@ def _side_by_side(
     rows = b.add(contract, x, weights)
     pairs = [d for k in range(rank) for d in (1 + k, 1 + rank + k)]
     return b.reshape(b.transpose(rows, (0, *pairs, 1 + 2 * rank)), node.output.shape)
+
+
+def _has_lines(op: ConvTranspose, x: Value) -> bool:
+    """Whether the choice of algorithms may put places into vectors."""
+    known = all(fixed(size) is not None for size in x.shape[1:-1])
+    return known and op.dtype.is_float and op.dtype.bits >= 32

@@ -18,9 +18,10 @@ from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Axis, Reduction, Shape, Tensor, compute, reduce_axis, sum_over
 from tilewright.tensor.library.dims import (
     accumulator,
-    is_narrow,
     last,
+    line_multiple,
     padded,
+    rounded_up,
     turned,
     with_names,
 )
@@ -83,10 +84,21 @@ class Geometry:
         long = [axis for axis, k in zip(found, self.kernel, strict=True) if k > 1]
         return [axis if axis in long else ZERO for axis in found], long
 
-    def bordered(self, x: Tensor, name: str, fill: float = 0) -> Tensor:
-        """Channels-last `x` with its border filled; itself if there is none."""
+    def bordered(
+        self, x: Tensor, name: str, fill: float = 0, wide: Sequence[tir.Expr] = ()
+    ) -> Tensor:
+        """Channels-last `x` with its border filled; itself if there is none.
+
+        For so many windows there is more of it behind the data than the result needs.
+        """
         names = ("n", *SPACE[self.rank], "c")
-        return padded(name, x, (0, *self.before, 0), (0, *self.after, 0), names, fill)
+        after = list(self.after)
+        for d, (size, count) in enumerate(zip(x.shape[1:-1], wide, strict=False)):
+            known, windows = tir.int_value(size), tir.int_value(count)
+            if known is not None and windows is not None:
+                end = (windows - 1) * self.strides[d] + self.reach[d]
+                after[d] = max(after[d], end - known - self.before[d])
+        return padded(name, x, (0, *self.before, 0), (0, *after, 0), names, fill)
 
 
 def convolve(
@@ -97,12 +109,15 @@ def convolve(
     pads: Sequence[int] = (),
     groups: int = 1,
     name: str = "Y",
+    *,
+    lines: int | None = None,
 ) -> Tensor:
     """Y[n, s…, o] = Σ X[n, s·stride + r·dilation - pad, c]·W[o, c, r…], in 1 to 3 dimensions.
 
     With `groups`, filters see the channels of their group only; groups of one channel (depthwise)
     have no sum over channels. Narrow types are summed up in 32 bits, which is the result's type.
-    Few filters are computed line by line, channels first, and turned at the end.
+    With `lines`, it is computed line by line, channels first, and turned at the end; lines are as
+    long as a multiple of that number. If nothing is said, few filters have lines of any length.
     """
     geometry = Geometry([known_size(k) for k in weights.shape[2:]], strides, dilations, pads)
     rank = geometry.rank
@@ -112,14 +127,16 @@ def convolve(
         given = f"{channels} channels, {filters} filters of {per_group}"
         raise ValueError(f"{groups} groups do not fit {given}")
     acc = accumulator(x.dtype)
-    source = geometry.bordered(x, f"{name}_border")
     c = reduce_axis(per_group, "c")
     window, axes = geometry.axes()
     axes += [c] if per_group > 1 or (groups == 1 and not axes) else []
 
     space = geometry.windows(x.shape[1:-1])
     reused = prod(geometry.kernel) > 1  # else turning the data costs more than it saves
-    narrow = reused and groups == 1 and per_group > 1 and is_narrow(filters, space[-1])
+    multiple = line_multiple(lines, filters, space[-1])
+    narrow = multiple > 0 and reused and groups == 1 and per_group > 1
+    wide = [*space[:-1], rounded_up(space[-1], multiple)] if narrow else space
+    source = geometry.bordered(x, f"{name}_border", wide=wide)
     if narrow:
         source = turned(f"{name}_turned", source, ("n", *SPACE[rank], "c"))
 
@@ -135,10 +152,10 @@ def convolve(
     if not narrow:
         shape: Shape = (x.shape[0], *space, filters)
         return compute(name, shape, with_names(("n", *SPACE[rank], "o"), value))
-    lines = compute(
-        f"{name}_lines", (x.shape[0], filters, *space), with_names(("n", "o", *SPACE[rank]), value)
+    made = compute(
+        f"{name}_lines", (x.shape[0], filters, *wide), with_names(("n", "o", *SPACE[rank]), value)
     )
-    return last(name, lines, ("n", *SPACE[rank], "o"))
+    return last(name, made, space, ("n", *SPACE[rank], "o"))
 
 
 def _channel(

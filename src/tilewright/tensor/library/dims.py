@@ -12,10 +12,11 @@ from tilewright.tensor.build import Reduction, Tensor, compute, select
 __all__ = [
     "Dim",
     "accumulator",
-    "is_narrow",
     "last",
+    "line_multiple",
     "number",
     "padded",
+    "rounded_up",
     "stored",
     "turned",
     "with_names",
@@ -68,6 +69,20 @@ def is_narrow(filters: Dim, places: Dim) -> bool:
     return few is not None and few <= _FEW and line is not None and line >= _LINE
 
 
+def line_multiple(lines: int | None, filters: Dim, places: Dim) -> int:
+    """What a line of places is rounded up to a multiple of; 0 if filters are in vectors instead.
+
+    If nothing is said, lines are as they are, for few filters.
+    """
+    return int(is_narrow(filters, places)) if lines is None else lines
+
+
+def rounded_up(size: tir.Expr, multiple: int) -> tir.Expr:
+    """The least multiple that is no less; a size that is not known stays what it is."""
+    known = tir.int_value(size)
+    return size if known is None else tir.Const(-(-known // multiple) * multiple)
+
+
 def turned(name: str, tensor: Tensor, names: Sequence[str]) -> Tensor:
     """Channels-last data with their channels behind the batch."""
     batch, *space, channels = tensor.shape
@@ -80,12 +95,11 @@ def turned(name: str, tensor: Tensor, names: Sequence[str]) -> Tensor:
     )
 
 
-def last(name: str, tensor: Tensor, names: Sequence[str]) -> Tensor:
-    """The inverse of `turned`: channels innermost."""
-    batch, channels, *space = tensor.shape
+def last(name: str, tensor: Tensor, space: Sequence[tir.Expr], names: Sequence[str]) -> Tensor:
+    """The inverse of `turned`, of so much of its space: channels innermost."""
     return compute(
         name,
-        (batch, *space, channels),
+        (tensor.shape[0], *space, tensor.shape[1]),
         with_names(names, lambda n, *rest: tensor[(n, rest[-1], *rest[:-1])]),
         tensor.dtype,
     )

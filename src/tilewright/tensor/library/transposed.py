@@ -20,7 +20,14 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import Reduction, Shape, Tensor, compute, reduce_axis, select, sum_over
 from tilewright.tensor.library.convolve import SPACE, WINDOW, ZERO, Geometry, known_size
-from tilewright.tensor.library.dims import accumulator, is_narrow, padded, turned, with_names
+from tilewright.tensor.library.dims import (
+    accumulator,
+    line_multiple,
+    padded,
+    rounded_up,
+    turned,
+    with_names,
+)
 
 __all__ = ["convolve_transposed"]
 
@@ -34,25 +41,27 @@ def convolve_transposed(
     extra: Sequence[int] = (),
     groups: int = 1,
     name: str = "Y",
+    *,
+    lines: int | None = None,
 ) -> Tensor:
     """Y[n, i·stride + r·dilation - pad, o] += X[n, i, c]·W[c, o, r…], in 1 to 3 dimensions.
 
     Weights are (channels, filters of a group, window…); `extra` elements more at each end of space
-    are reached by no further window.
+    are reached by no further window. `lines` is that of `convolve`, where phases are alike.
     """
     kernel = [known_size(k) for k in weights.shape[2:]]
     geometry = Geometry(kernel, strides, dilations, pads)
     channels = known_size(weights.shape[0])
     if tir.int_value(x.shape[-1]) not in (None, channels) or channels % groups:
         raise ValueError(f"{groups} groups do not fit {channels} channels")
-    lines = [
+    along = [
         _Line.of(geometry, d, (extra or (0,) * geometry.rank)[d]) for d in range(geometry.rank)
     ]
-    space = [line.size(size) for line, size in zip(lines, x.shape[1:-1], strict=True)]
+    space = [line.size(size) for line, size in zip(along, x.shape[1:-1], strict=True)]
     data = _Data(x, weights, groups, name)
-    if all(line.is_even for line in lines):
-        return _interleaved(data, lines, space)
-    return _by_phase(data, lines, space)
+    if all(line.is_even for line in along):
+        return _interleaved(data, along, space, multiple=lines)
+    return _by_phase(data, along, space, multiple=lines or 0)
 
 
 @dataclass(frozen=True)
@@ -166,9 +175,14 @@ def _distance(expr: tir.Expr, size: tir.Expr) -> int:
     return int(bound)
 
 
-def _interleaved(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) -> Tensor:
-    """All phases in one block: each takes the same number of elements of the window."""
-    source, rank = data.bordered(lines, space), len(lines)
+def _interleaved(
+    data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr], *, multiple: int | None
+) -> Tensor:
+    """All phases in one block: each takes the same number of elements of the window.
+
+    Lines of a multiple of places have these in vectors.
+    """
+    rank = len(lines)
     taps = [line.kernel // line.stride for line in lines]
     c = reduce_axis(known_size(data.weights.shape[0]) // data.groups, "c")
     steps = [reduce_axis(t, r) for t, r in zip(taps, WINDOW[rank], strict=True)]
@@ -177,7 +191,12 @@ def _interleaved(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr])
 
     several = [d for d, line in enumerate(lines) if line.stride > 1]
     parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
-    narrow = bool(several) and data.groups == 1 and is_narrow(data.filters, parts[-1])
+    multiple = line_multiple(multiple, data.filters, parts[-1])
+    narrow = multiple > 0 and bool(several) and data.groups == 1
+    wide = list(space)
+    if narrow and parts[-1] is not (rounded := rounded_up(parts[-1], multiple)):
+        parts[-1], wide[-1] = rounded, rounded * lines[-1].stride
+    source = data.bordered(lines, wide)
     if narrow:
         source = turned(f"{data.name}_turned", source, ("n", *SPACE[rank], "c"))
 
@@ -210,11 +229,19 @@ def _interleaved(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr])
     return compute(data.name, whole, with_names(last, spread)) if several else z
 
 
-def _by_phase(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) -> Tensor:
+def _by_phase(
+    data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr], *, multiple: int
+) -> Tensor:
     """A block for each phase, and one that puts their results beside each other."""
-    source = data.bordered(lines, space)
+    parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
+    first, wide = multiple > 0 and data.groups == 1, list(space)
+    if first and parts[-1] is not (rounded := rounded_up(parts[-1], multiple)):
+        parts[-1], wide[-1] = rounded, rounded * lines[-1].stride
+    source = data.bordered(lines, wide)
+    if first:
+        source = turned(f"{data.name}_turned", source, ("n", *SPACE[len(lines)], "c"))
     phases = {
-        phase: _one_phase(data, source, lines, phase, space)
+        phase: _one_phase(data, source, lines, phase, parts, first=first)
         for phase in product(*(range(line.stride) for line in lines))
     }
     zero = tir.const(0, accumulator(data.x.dtype))
@@ -227,7 +254,9 @@ def _by_phase(data: _Data, lines: Sequence[_Line], space: Sequence[tir.Expr]) ->
             d = len(begun)
             if d == len(lines):
                 found = phases[begun]
-                return zero if found is None else found[(n, *units, o)]
+                if found is None:
+                    return zero
+                return found[(n, o, *units) if first else (n, *units, o)]
             result = chosen((*begun, lines[d].stride - 1))
             for phase in reversed(range(lines[d].stride - 1)):
                 here = (places[d] % lines[d].stride).eq(phase)
@@ -245,7 +274,9 @@ def _one_phase(
     source: Tensor,
     lines: Sequence[_Line],
     phase: tuple[int, ...],
-    space: Sequence[tir.Expr],
+    parts: Sequence[tir.Expr],
+    *,
+    first: bool,
 ) -> Tensor | None:
     """The outputs u·stride + phase; None if no window reaches them."""
     rank = len(lines)
@@ -258,15 +289,15 @@ def _one_phase(
     axes = [*(step for step, t in zip(steps, taps, strict=True) if len(t) > 1), c]
 
     def value(n: tir.Expr, *where: tir.Expr) -> Reduction:
-        *units, o = where
+        o, *units = where if first else (where[-1], *where[:-1])
         at, elements = [], []
         for line, own, unit, step in zip(lines, taps, units, inner, strict=True):
-            (first, shift), second = own[0], own[1] if len(own) > 1 else own[0]
+            (begin, shift), second = own[0], own[1] if len(own) > 1 else own[0]
             at.append(unit + step * (second[1] - shift) + (shift - min(line.shifts)))
-            elements.append(step * (second[0] - first) + first)
-        return sum_over(data.product(source, n, at, elements, o, c), *axes)
+            elements.append(step * (second[0] - begin) + begin)
+        return sum_over(data.product(source, n, at, elements, o, c, first=first), *axes)
 
-    parts = [line.parts(size) for line, size in zip(lines, space, strict=True)]
     name = f"{data.name}_{''.join(map(str, phase))}"
-    names = ("n", *SPACE[rank], "o")
-    return compute(name, (data.x.shape[0], *parts, data.filters), with_names(names, value))
+    names = ("n", "o", *SPACE[rank]) if first else ("n", *SPACE[rank], "o")
+    sizes: Shape = (data.filters, *parts) if first else (*parts, data.filters)
+    return compute(name, (data.x.shape[0], *sizes), with_names(names, value))

@@ -12,7 +12,7 @@ from tilewright.graph.ops.window import ConvTranspose
 from tilewright.graph.passes.transposed_products import transposed_products
 from tilewright.tensor import ir as tir
 
-N = tir.Var("n")
+N, W = tir.Var("n"), tir.Var("w")
 
 
 def spread(
@@ -20,11 +20,13 @@ def spread(
     window: tuple[int, ...] = (2, 3),
     space: tuple[int, ...] = (4, 5, 6),
     groups: int = 1,
+    line: tir.Expr | None = None,
     **attributes: tuple[int, ...],
 ) -> Graph:
     """A transposed convolution whose strides are its window, of as many dimensions."""
     b, rank = Builder("spread"), len(window)
-    x = b.input("x", f32, (N, *space[:rank], 6))
+    sizes = space[:rank] if line is None else (*space[: rank - 1], line)
+    x = b.input("x", f32, (N, *sizes, 6))
     w = np.random.default_rng(1).uniform(-1, 1, (6, filters, *window)).astype(np.float32)
     none = (0,) * rank
     fields = {"strides": window, "dilations": (1,) * rank, "pads": none * 2, "extra": none}
@@ -37,13 +39,14 @@ def test_a_single_place_is_a_product(golden):
 
 
 def test_windows_side_by_side_are_a_product(golden):
-    assert golden == picture(spread(2, (2, 3)), transposed_products)
+    assert golden == picture(spread(2, (2, 3), line=W), transposed_products)
 
 
 @pytest.mark.parametrize("window", [(3,), (2, 2), (2, 3), (2, 2, 3)])
-@pytest.mark.parametrize(("filters", "space"), [(2, (4, 5, 6)), (8, (1, 1, 1))])
-def test_products_of_every_rank(window, filters, space):
-    after = rewritten(spread(filters, window, space), transposed_products)
+@pytest.mark.parametrize(("filters", "line"), [(2, W), (8, None)])
+def test_products_of_every_rank(window, filters, line):
+    space = (1, 1, 1) if line is None else (4, 5, 6)
+    after = rewritten(spread(filters, window, space, line=line), transposed_products)
     names = [node.op.name for node in after.nodes]
     assert "contract" in names
     assert "convtranspose" not in names
@@ -66,7 +69,9 @@ def test_what_is_not_plain_stays(attributes, space):
 
 
 @pytest.mark.parametrize(
-    "graph", [spread(8), spread(strides=(1, 2))], ids=["many filters", "overlap"]
+    "graph",
+    [spread(8, line=W), spread(strides=(1, 2), line=W), spread(2)],
+    ids=["many filters", "overlap", "lines of known length"],
 )
 def test_many_places_stay(graph):
     assert keeps(graph, transposed_products)

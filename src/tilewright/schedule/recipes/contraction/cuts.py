@@ -14,7 +14,12 @@ from tilewright.schedule.recipes.context import (
     vector_tail,
 )
 from tilewright.schedule.recipes.contraction.digits import column_loop
-from tilewright.schedule.recipes.contraction.roles import Loops, Operands, names_of
+from tilewright.schedule.recipes.contraction.roles import (
+    Loops,
+    Operands,
+    names_of,
+    vector_iterator,
+)
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.contraction.tiling import (
     fetch_ahead,
@@ -24,6 +29,7 @@ from tilewright.schedule.recipes.contraction.tiling import (
 )
 from tilewright.schedule.recipes.elementwise import schedule_elementwise
 from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Contraction, contraction
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["steps_per_cut", "tile_with_cuts"]
@@ -53,12 +59,13 @@ def tile_with_cuts(
     Loops: blocks of rows and spans of panels (fused, parallel), cuts, panels, tiles.
     """
     s = context.schedule
-    steps = steps_per_cut(context, loops, point)
+    steps, roles = steps_per_cut(context, loops, point), contraction(s.block(block))
     assert steps is not None
+    assert roles is not None
     cuts, _ = s.split(loops.reduce[0], steps)
     partial = s.rfactor(cuts)
     s.set_scope(s.block(partial).writes[0].buffer.name, scope="register")
-    folded = _loops_of_fold(context, block)
+    folded = _loops_of_fold(context, block, roles)
     rows, columns = split_tile(context, folded, point)
     panels = extent_of(context, columns.outer) or 1
     spans, panel = s.split(columns.outer, math.ceil(panels / point.shares))
@@ -75,11 +82,16 @@ def tile_with_cuts(
     share_loop(context, shared, parallel=bool(point.parallel))
 
 
-def _loops_of_fold(context: Context, block: str) -> Loops:
-    """Roles of the loops of the block that folds partial sums: as before, with the cuts."""
+def _loops_of_fold(context: Context, block: str, roles: Contraction) -> Loops:
+    """Roles of the loops of the block that folds partial sums: as before, with the cuts.
+
+    Lines of an image may stand between rows and columns.
+    """
     node = context.schedule.block(block)
-    names = [iter_loop(context, block, p) for p in range(len(node.iters))]
-    return Loops((), tuple(names[:-3]), names[-3], (), names[-2], (names[-1],))
+    *names, cut = [iter_loop(context, block, p) for p in range(len(node.iters))]
+    row, column = names[roles.rows[-1]], names[vector_iterator(roles)]
+    outer = tuple(name for name in names if name not in (row, column))
+    return Loops((), outer, row, (), column, (cut,))
 
 
 def _order_partial(

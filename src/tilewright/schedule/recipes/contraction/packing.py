@@ -14,8 +14,9 @@ from tilewright.schedule.recipes.contraction.roles import names_of, vector_itera
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction
+from tilewright.tensor.visit import free_vars
 
-__all__ = ["finish_packing", "pack_constant", "packing_block", "pad_columns"]
+__all__ = ["finish_packing", "pack_constant", "pack_rows", "packing_block", "pad_columns"]
 
 
 def packing_block(context: Context, block: str, roles: Contraction) -> str:
@@ -89,6 +90,34 @@ def pack_constant(
     placed = (*moved, dimension, dimension + 1, *inside)
     rest = [*(d for d in range(rank + 1) if d not in placed), *inside]
     s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
+
+
+def pack_rows(
+    context: Context, roles: Contraction, point: ContractionPoint, walk: Sequence[tir.Var]
+) -> None:
+    """A constant left operand as one stream of the rows of a tile, step by step.
+
+    `walk` are the iterators of the reduction, the slowest first. Weights as models store them have
+    a line for each row in every step, and windows of a few channels walk over all lines again and
+    again.
+    """
+    s, name = context.schedule, roles.left.buffer.name
+    row = roles.block.iters[roles.rows[-1]].var
+    own = [d for d, index in enumerate(roles.left.indices) if row in free_vars(index)]
+    if len(own) != 1 or roles.left.indices[own[0]] != row:
+        return
+    count = tir.int_value(roles.left.buffer.shape[own[0]])
+    if count is None or count % point.tile_rows:
+        return
+    depth = {var: k for k, var in enumerate(walk)}
+    moves = [max((depth.get(v, -1) for v in free_vars(i)), default=-1) for i in roles.left.indices]
+    outer = sorted((d for d in range(len(moves)) if d not in own), key=moves.__getitem__)
+    if count == point.tile_rows:
+        s.layout_reorder(name, order=[*outer, *own])
+        return
+    s.layout_split(name, dim=own[0], factor=point.tile_rows)
+    behind = [d if d < own[0] else d + 1 for d in outer]
+    s.layout_reorder(name, order=[own[0], *behind, own[0] + 1])
 
 
 def finish_packing(context: Context, packed: str, made: object, width: int | None) -> None:

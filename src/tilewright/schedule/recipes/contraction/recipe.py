@@ -10,6 +10,7 @@ from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, d
 from tilewright.schedule.recipes.contraction.merging import merge_columns
 from tilewright.schedule.recipes.contraction.packing import (
     pack_constant,
+    pack_rows,
     packing_block,
     pad_columns,
 )
@@ -18,6 +19,7 @@ from tilewright.schedule.recipes.contraction.roles import (
     Operands,
     column_dimension,
     loops_of,
+    walk_of,
 )
 from tilewright.schedule.recipes.contraction.shape import shape_of
 from tilewright.schedule.recipes.contraction.space import (
@@ -118,9 +120,12 @@ def _arrange(context: Context, block: str, epilogue: str | None, point: Contract
     loops = loops_of(context, block)
     is_cut = packed is None and steps_per_cut(context, loops, point) is not None
     arrange = tile_with_cuts if is_cut else tile
+    walk = walk_of(context, roles)
     arrange(context, block, loops, point, epilogue, operands)
     if ahead and panels is not None:
         pack_constant(context, roles, point, panels, walked)
+    if roles.rows and not is_constant and roles.left.buffer.name in context.constants:
+        pack_rows(context, roles, point, walk)
 
 
 def _tell_of_parts(

@@ -14,14 +14,17 @@ from tilewright.tensor.visit import free_vars, substitute
 __all__ = [
     "Loops",
     "Operands",
+    "bytes_of",
     "column_dimension",
     "density_of",
     "loops_of",
     "names_of",
+    "panel_density_of",
     "pitch_of",
     "reduce_step_of",
     "rows_of",
     "vector_iterator",
+    "walk_of",
 ]
 
 
@@ -123,6 +126,29 @@ def density_of(roles: Contraction) -> float:
     return min(1.0, prod(s or 1 for s in sizes) / max(1, prod(p or 1 for p in points)))
 
 
+def panel_density_of(roles: Contraction) -> float:
+    """How many elements of the right operand a panel has for each column and step."""
+    iters = [roles.block.iters[p] for p in (*roles.reduce, vector_iterator(roles))]
+    extents = {it.var: it.extent for it in iters}
+    known = [tir.int_value(extent) for extent in extents.values()]
+    if None in known:
+        return 1.0
+    analyzer, elements = Analyzer(extents), 1
+    for index in roles.right.indices:
+        others = {v: tir.Const(0) for v in free_vars(index) if v not in extents}
+        found = analyzer.bounds(substitute(index, others))
+        if found.lo is None or found.hi is None:
+            return 1.0
+        elements *= found.hi - found.lo + 1
+    return min(1.0, elements / max(1, prod(n or 1 for n in known)))
+
+
+def bytes_of(operand: tir.Load) -> int:
+    """Of all of an operand; 0 if a size is not known."""
+    sizes = [tir.int_value(size) for size in operand.buffer.shape]
+    return prod(size or 0 for size in sizes) * operand.buffer.dtype.size_bytes
+
+
 def loops_of(context: Context, block: str) -> Loops:
     """The loops of a contraction by role."""
     roles = contraction(context.schedule.block(block))
@@ -142,6 +168,13 @@ def loops_of(context: Context, block: str) -> Loops:
         column=iter_loop(context, block, column),
         reduce=tuple(sorted(names(roles.reduce), key=order.index)),
     )
+
+
+def walk_of(context: Context, roles: Contraction) -> list[tir.Var]:
+    """The iterators of the reduction in the order of their loops, the slowest first."""
+    block, order = roles.block.name, context.schedule.loops(roles.block.name)
+    walked = sorted(roles.reduce, key=lambda p: order.index(iter_loop(context, block, p)))
+    return [roles.block.iters[p].var for p in walked]
 
 
 def names_of(made: object) -> list[str]:

@@ -8,9 +8,11 @@ from tilewright.schedule.recipes.context import PLANNED_THREADS, Context, extent
 from tilewright.schedule.recipes.contraction.merging import adjacent_columns, weight_of
 from tilewright.schedule.recipes.contraction.roles import (
     Loops,
+    bytes_of,
     column_dimension,
     density_of,
     loops_of,
+    panel_density_of,
     pitch_of,
     reduce_step_of,
     vector_iterator,
@@ -71,6 +73,9 @@ def shape_of(context: Context, roles: Contraction, parts: tuple[int, ...] = ()) 
         column_pitch_bytes=0 if is_constant else _column_pitch(roles, column) * size,
         group_bytes=_group_bytes(roles, loops),
         may_copy_left=is_known and _is_in_rows(context, roles, loops),
+        panel_density=panel_density_of(roles),
+        left_bytes=bytes_of(roles.left),
+        right_bytes=bytes_of(roles.right),
     )
 
 

@@ -110,6 +110,11 @@ class ContractionShape:
     """Bytes of one group in a line of the left operand that holds others, too; 0 if none does."""
     may_copy_left: bool = False
     """Whether the kernel can copy blocks of rows: the left operand is a plain matrix in rows."""
+    panel_density: float = 1.0
+    """Elements of a panel of the right operand by columns and steps: windows that overlap."""
+    left_bytes: int = 0
+    """Of the whole operand, which several products may share; 0 if each has its own."""
+    right_bytes: int = 0
 
     @property
     def walks(self) -> tuple[int, ...]:

@@ -15,15 +15,17 @@ __all__ = ["traffic"]
 def traffic(work: Work) -> tuple[Costs, Costs]:
     """Cycles of both operands' streams, and the part of them that arithmetic does not hide.
 
-    Operands come from where they live, and again from the second cache.
+    Operands come from where they live, and again from the second cache. What several products
+    share lives there once; windows that overlap find most of a panel where they have just read it.
     """
     shape, machine, table = work.shape, work.machine, work.table
     size, rows, order = shape.element_bytes, table["tile_rows"], table["order"]
     cut, block = table["reduce_per_block"], table["row_tiles_per_block"]
     right = float(shape.batch * shape.reduce * shape.columns * size)
     left = shape.batch * shape.rows * shape.reduce * size * shape.density
-    right_home, left_home = machine.home_of(right), machine.home_of(left)
-    panel = cut * table["tile_vectors"] * table["lanes"] * size
+    right_home = machine.home_of(min(right, shape.right_bytes or right))
+    left_home = machine.home_of(min(left, shape.left_bytes or left))
+    panel = cut * table["tile_vectors"] * table["lanes"] * size * shape.panel_density
     row_tile = np.asarray(rows * cut * size * shape.density, np.float64)
     first = machine.contractions.first_share * machine.level(1).size_bytes
     near = machine.near_share * machine.level(2).size_bytes
@@ -59,7 +61,10 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
         apart = _groups_apart(work, left_home.line_bytes, near, row_tile)
         left_times = left_times * apart
         left_exposed = np.where(apart > 1, machine.memory.exposed, left_exposed)
-    from_right = _span_rate(work, right_times) * right / right_home.read / _rate(work)
+    overlap = 1 - shape.panel_density
+    refill_right = refill_right + np.where(panel > first_room, overlap, 0.0)
+    read = _whole_reads(work, right_times) * right * shape.panel_density
+    from_right = read / right_home.read / _rate(work)
     from_left = left_times * left / left_home.read
     refill = (refill_left * left + refill_right * right) / machine.level(2).read
     asked = np.where(table["prefetch"] != 0, work.blocks * right, 0.0)
@@ -69,7 +74,7 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     return from_right + from_left + refill, exposed
 
 
-def _span_rate(work: Work, times: Costs) -> Costs:
+def _whole_reads(work: Work, times: Costs) -> Costs:
     """How often the right operand comes from where it lives, counted in whole reads from there.
 
     A span of panels that a nearer level holds comes from there for all blocks of rows but one.
