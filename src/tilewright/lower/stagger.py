@@ -2,16 +2,18 @@
 
 The address of an element tells in which set of the first cache its line may lie. With planes a
 multiple of 4096 bytes apart, the same place of all planes has the same set: a transform that writes
-to 36 planes in turn, in a cache of 8 ways, throws out its own lines before they are full. A gap of
-one line between planes gives each of them a set of its own.
+to 36 planes in turn, in a cache of 8 ways, throws out its own lines before they are full. Planes
+that are an odd multiple of 2048 bytes apart have two sets for all of them, which is hardly better.
+A gap of one line between planes gives each of them a set of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import prod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
 
-from tilewright.target import Target
+from tilewright.target import Cache, Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.visit import free_vars, walk
 
@@ -26,28 +28,71 @@ def gaps_of(
     Where loops run through planes without a stop, nothing comes between these.
     """
     near = target.cache(1)
-    period = near.size_bytes // near.ways
-    wanted: dict[tir.Buffer, set[int]] = {}
-    for buffer in buffers:
-        sizes = [tir.int_value(d) for d in buffer.shape]
-        found = {
-            d
-            for d in range(len(sizes) - 1)
-            if None not in sizes
-            and prod(s or 0 for s in sizes[d + 1 :]) * buffer.dtype.size_bytes % period == 0
-            and prod(s or 0 for s in sizes[: d + 1]) >= near.ways
-        }
-        if found and 0 not in sizes:
-            wanted[buffer] = found
-    if not wanted:
+    planes = {b: p for b in buffers if (p := _Planes.of(b, near)) is not None and p.crowded}
+    if not planes:
         return {}
+    free = {buffer: set(found.crowded) for buffer, found in planes.items()}
     for part in walk(func.body):
-        if isinstance(part, tir.Load | tir.Store | tir.Prefetch) and part.buffer in wanted:
+        if isinstance(part, tir.Load | tir.Store | tir.Prefetch) and part.buffer in free:
             used = [free_vars(index) for index in part.indices]
-            wanted[part.buffer] -= {
+            free[part.buffer] -= {
                 d
-                for d in wanted[part.buffer]
+                for d in free[part.buffer]
                 if set[tir.Var]().union(*used[: d + 1]) & set[tir.Var]().union(*used[d + 1 :])
             }
-    line = near.line_bytes
-    return {b: (max(dims), line // b.dtype.size_bytes) for b, dims in wanted.items() if dims}
+    return {b: (planes[b].best(dims), planes[b].line) for b, dims in free.items() if dims}
+
+
+@dataclass(frozen=True)
+class _Planes:
+    """The planes of a buffer, one kind for each dimension but the last, and the cache they meet in.
+
+    All in elements: `line` is that of the cache, `period` the distance from a set to itself.
+    """
+
+    sizes: tuple[int, ...]
+    line: int
+    period: int
+    ways: int
+
+    @classmethod
+    def of(cls, buffer: tir.Buffer, near: Cache) -> _Planes | None:
+        """Of a buffer with elements, as many as are known."""
+        sizes = [tir.int_value(d) for d in buffer.shape]
+        if not all(sizes):
+            return None
+        element = buffer.dtype.size_bytes
+        period = near.size_bytes // near.ways // element
+        return cls(tuple(s or 0 for s in sizes), near.line_bytes // element, period, near.ways)
+
+    @property
+    def crowded(self) -> list[int]:
+        """Dimensions whose planes have too few sets, of those whose lines the cache could hold."""
+        found = []
+        for d in range(len(self.sizes) - 1):
+            count, pitch = prod(self.sizes[: d + 1]), self._pitches()[d]
+            fits = count <= self.ways * self.period // self.line
+            if pitch % self.period == 0 or (fits and self._crowd(d, pitch) > 1):
+                found += [d] if count >= self.ways else []
+        return found
+
+    def best(self, dims: Iterable[int]) -> int:
+        """Of some dimensions that one where a gap leaves the fewest planes in a set."""
+
+        def most(dim: int) -> float:
+            pitches = self._pitches(dim)
+            return max(self._crowd(d, pitches[d]) for d in self.crowded)
+
+        return min(sorted(dims, reverse=True), key=most)
+
+    def _pitches(self, gap: int = -1) -> Sequence[int]:
+        """How far planes are apart, with a line between those of one dimension."""
+        found = [1]
+        for d, size in reversed([*enumerate(self.sizes)][1:]):
+            found.append(found[-1] * size + (self.line if gap == d - 1 else 0))
+        return found[:0:-1]
+
+    def _crowd(self, dim: int, pitch: int) -> float:
+        """Lines for each place that the sets have for them."""
+        sets = self.period // max(self.line, gcd(pitch, self.period))
+        return prod(self.sizes[: dim + 1]) / (sets * self.ways)
