@@ -41,8 +41,8 @@ misses of a tile. With the 2 cycles that it takes on Zen 4 tiles became small, a
 slower."""
 
 _HINDERED: Final = 0.5
-"""Of what one core reads alone: cores that read more each do not get in each other's way. Between
-the two, neighbours on a shared machine make more of a difference."""
+"""Of what one core reads alone from a cache: cores that read more each do not get in each other's
+way. Between the two, neighbours on a shared machine make more of a difference."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,9 @@ def _levels(m: _Machine) -> Iterator[Figure]:
         yield f"{level.name}.read", alone
         every = m.cycles.get(f"{level.name} all")
         each = alone if every is None else 1 / every / threads
-        yield f"{level.name}.read_all", each if each < _HINDERED * alone else alone
+        # Caches are made for all cores at once; memory is not, and one core may take most of it.
+        hindered = each < alone if level is m.base.memory else each < _HINDERED * alone
+        yield f"{level.name}.read_all", each if hindered else alone
 
 
 def _kept(m: _Machine) -> Iterator[Figure]:

@@ -113,7 +113,7 @@ _GRIDS: Final[dict[str, Grid]] = {
     "barrier_cycles": Multiples(8.0),
     "step_cycles": Multiples(4.0),
     "scattered": Multiples(4.0),
-    "serial": Multiples(1.5),
+    "serial": Multiples(1.6),
 }
 _PORTS: Final = Ports()
 
