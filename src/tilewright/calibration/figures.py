@@ -24,6 +24,7 @@ from tilewright.calibration.products import (
     streamed,
     updated,
 )
+from tilewright.calibration.streams import EXCEEDED
 from tilewright.llvm.vector_loops import CHAIN, SHUFFLES
 from tilewright.schedule.recipes.tile_costs import transform_cycles
 from tilewright.target import MachineModel, Target
@@ -40,8 +41,8 @@ misses of a tile. With the 2 cycles that it takes on Zen 4 tiles became small, a
 slower."""
 
 _HINDERED: Final = 0.5
-"""Of what one core reads alone: cores that read more each do not get in each other's way. Between
-the two, neighbours on a shared machine make more of a difference."""
+"""Of what one core reads alone from a cache: cores that read more each do not get in each other's
+way. Between the two, neighbours on a shared machine make more of a difference."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,17 @@ def _levels(m: _Machine) -> Iterator[Figure]:
         yield f"{level.name}.read", alone
         every = m.cycles.get(f"{level.name} all")
         each = alone if every is None else 1 / every / threads
-        yield f"{level.name}.read_all", each if each < _HINDERED * alone else alone
+        # Caches are made for all cores at once; memory is not, and one core may take most of it.
+        hindered = each < alone if level is m.base.memory else each < _HINDERED * alone
+        yield f"{level.name}.read_all", each if hindered else alone
+
+
+def _kept(m: _Machine) -> Iterator[Figure]:
+    """What the last cache holds of a stream as long as it is large."""
+    *_, last, memory = m.base.levels
+    near, far, mixed = (m.cycles.get(f"{name} one") for name in (last.name, memory.name, EXCEEDED))
+    if near and far and mixed and far > 1.5 * near:
+        yield "kept_share", _share(2 * (far - mixed) / (far - near))
 
 
 def _hidden(m: _Machine) -> Iterator[Figure]:
@@ -162,7 +173,7 @@ def _kernels(m: _Machine) -> Iterator[Figure]:
         if m.has(f"meeting of {threads}"):  # the last one is that of all
             over = m.cycles[f"meeting of {threads}"] - alone / threads
             yield "barrier_cycles", max(1.0, over * threads / (threads - 1))
-    yield "transforms.serial", max(1.0, m.cycles["transform"] / _smooth_transform(m))
+    yield "transforms.serial", m.cycles["transform"] / _smooth_transform(m)
 
 
 def _smooth_transform(m: _Machine) -> float:
@@ -177,6 +188,7 @@ _FIGURES: Final[tuple[Callable[[_Machine], Iterator[Figure]], ...]] = (
     _arithmetic,
     _ports,
     _levels,
+    _kept,
     _hidden,
     _tiles,
     _kernels,

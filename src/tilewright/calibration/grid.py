@@ -106,13 +106,14 @@ _GRIDS: Final[dict[str, Grid]] = {
     "exposed": Shares(),
     "fetched_exposed": Shares(),
     "refill_exposed": Shares(),
+    "kept_share": Shares(),
     # Overheads and whole kernels: what a probe leaves out is as much as what it sees.
     "conflict_cycles": Multiples(2.0),
     "tile_cycles": Multiples(1.5),
     "barrier_cycles": Multiples(8.0),
     "step_cycles": Multiples(4.0),
     "scattered": Multiples(4.0),
-    "serial": Multiples(2.0),
+    "serial": Multiples(1.6),
 }
 _PORTS: Final = Ports()
 

@@ -25,7 +25,10 @@ from tilewright.runtime.pool import usable_cpus
 from tilewright.target import Level, Target
 from tilewright.target.machine import nominal
 
-__all__ = ["Memory", "rotating", "streams", "threads_of"]
+__all__ = ["EXCEEDED", "Memory", "rotating", "streams", "threads_of"]
+
+EXCEEDED: Final = "exceeded"
+"""A walk of one core around as much as the last cache is large."""
 
 CALL_CYCLES: Final = 300_000
 """Of a call, about: the threads meet in a hundredth of it."""
@@ -92,6 +95,9 @@ def streams(target: Target, memory: Memory) -> Iterator[tuple[str, Probe]]:
             walk = _walk(target, level, number, len(memory.bytes) // 4 // threads)
             if threads * walk.span <= 2 * _MOST_BYTES:
                 walks[f"{level.name} {who}"] = walk
+    around = _around(target)
+    if around.span <= _LEAST_BYTES:
+        walks[f"{EXCEEDED} one"] = around
     symbols = {name: name.replace(" ", "_") for name in walks}
     code = compile_walks(target, {symbols[name]: walk for name, walk in walks.items()})
     for name, walk in walks.items():
@@ -124,6 +130,13 @@ def _share(target: Target, number: int) -> int:
     caches = target.caches
     half = caches[number - 1].share_bytes // 2
     return max(min(half, _MOST_NEAR), 2 * caches[number - 2].share_bytes) if number > 1 else half
+
+
+def _around(target: Target) -> Walk:
+    """A walk through twice what a core may count on of the last cache, beside something else."""
+    step = UNROLL * target.vector_bytes
+    size = target.caches[-1].share_bytes // step * step
+    return Walk(size, math.ceil((size + _GAP_BYTES) / step) * step, 1)
 
 
 def _walk(target: Target, level: Level, number: int, most_bytes: int) -> Walk:

@@ -24,6 +24,7 @@ _ROWS: Final = {
     "fetched_exposed": ("of the time", "of fetched streams that is not hidden"),
     "refill_exposed": ("of the time", "of refills from L2 that is not hidden"),
     "near_share": ("of L2", "that operands may fill"),
+    "kept_share": ("of half L3", "that streams beyond it find again"),
     "scattered": ("times", "the time of streams: short rows"),
     "tile_cycles": ("cycles", "to start and leave a register tile"),
     "barrier_cycles": ("cycles", "of work that threads are woken for"),

@@ -7,7 +7,7 @@ stages moves through the nearest level that holds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from typing import Final, Protocol
 
@@ -83,11 +83,20 @@ class Priced(Protocol):
 
 @dataclass(frozen=True)
 class Machine:
-    """A target, how many threads share the work, and what part of all weights no cache holds."""
+    """A target, how many threads share the work, and what is known of the weights of a model.
+
+    `far_weights` is the part of all weights that no cache holds, `other_weights` the bytes of those
+    that other layers have.
+    """
 
     target: Target
     threads: int
     far_weights: float = 0.0
+    other_weights: float = 0.0
+
+    def beside(self, weights: float) -> Machine:
+        """As the layer sees it that has so many of all these bytes itself."""
+        return replace(self, other_weights=self.other_weights - weights)
 
     @property
     def model(self) -> MachineModel:
@@ -270,12 +279,15 @@ def winograd_product(conv: ConvShape, tiles: Tiles, machine: Machine) -> Contrac
 def kept_cycles(product: ContractionShape, machine: Machine) -> float:
     """The price of constant weights: each run reads them once, and they take memory all the time.
 
-    All weights of a model together are seldom in a cache, whatever those of one layer are.
-    Arithmetic hides most of the reading, so this is more than the time it takes: the rest pays for
-    the memory. Without it, layers take tiles with twice the weights for a few percent of time.
+    All weights of a model together are seldom in a cache, whatever those of one layer are; those
+    of one algorithm may be several times those of another, and drive others out. Arithmetic hides
+    most of the reading, so this is more than the time it takes: the rest pays for the memory.
+    Without it, layers take tiles with twice the weights for a few percent of time.
     """
-    price = PRICE_OF_WEIGHTS * machine.far_weights
     weights = product.batch * product.reduce * product.columns * product.element_bytes
+    # What exceeds a cache by itself is read from memory, and priced as such by its product.
+    alone, beside = (far_part(b + weights, machine.target) for b in (0.0, machine.other_weights))
+    price = PRICE_OF_WEIGHTS * max(machine.far_weights, beside - alone)
     return price * weights / machine.model.memory.read / machine.threads
 
 

@@ -131,8 +131,8 @@ class Site:
 def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     """All sites in the order of the graph."""
     weights = sum(array.nbytes for array in graph.constants.values())
-    machine = settings.machine
-    machine = replace(machine, far_weights=far_part(weights, machine.target))
+    far = far_part(weights, settings.machine.target)
+    machine = replace(settings.machine, far_weights=far, other_weights=weights)
     settings = replace(settings, machine=machine)
     groups = group_nodes(graph)
     consumers = graph.consumers()
@@ -321,7 +321,8 @@ def _convolution(
         pairs = zip(results, cycles, strict=True)
         found = [Alternative(form, form, DIRECT, each) for form, each in pairs]
     else:
-        found = [*_conv_alternatives(op, held, shape, x, results, settings)]
+        own = replace(settings, machine=settings.machine.beside(held.nbytes))
+        found = [*_conv_alternatives(op, held, shape, x, results, own)]
     beside = tuple(wide)
     return replace(
         plain, data=(x,), beside=beside, alternatives=tuple(found), conv=shape, window=window
@@ -341,7 +342,8 @@ def _unsized(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> Sit
     op, weights = anchor.op, graph.constants.get(anchor.inputs[-1])
     if not isinstance(op, Conv | ConvTranspose) or weights is None:
         return plain
-    ways = unsized_ways(op, weights, anchor.output, settings.machine, strict=settings.strict)
+    machine = settings.machine.beside(weights.nbytes)
+    ways = unsized_ways(op, weights, anchor.output, machine, strict=settings.strict)
     found = tuple(Alternative(algorithm=way, cycles=cycles) for way, cycles in ways)
     return replace(plain, alternatives=found)
 
@@ -357,7 +359,8 @@ def _spreading(graph: Graph, plain: Site, anchor: Node, settings: Settings) -> S
         every = [Alternative(f, LAST) for f in forms]
     else:
         found = _algorithms(op, held, shape, settings)
-        every = [_spread_by(a, shape, f, settings.machine) for a in found for f in forms]
+        machine = settings.machine.beside(held.nbytes)
+        every = [_spread_by(a, shape, f, machine) for a in found for f in forms]
     return Site(plain.nodes, plain.results, (x,), (), tuple(every), plain.group, shape)
 
 

@@ -69,7 +69,8 @@ SOURCES: Final = (NOMINAL, CALIBRATED, FITTED)
 
 _WORDS: Final = {"name", "dtype", "size_bytes"}
 _MAY_BE_ZERO: Final = {"exposed", "refill_exposed", "fetched_exposed", "conflict_cycles"} | {
-    "setup_cycles"
+    "setup_cycles",
+    "kept_share",
 }
 
 
@@ -105,6 +106,9 @@ class MachineModel:
     """As `Level.exposed`, of what every register tile reads again from the second cache."""
     near_share: float
     """Part of the second cache that operands may fill: results and code live there, too."""
+    kept_share: float
+    """Part of half of the last cache in which a stream that is longer finds again what it read a
+    turn ago: none where what was used least recently goes first."""
     scattered: float
     """How much slower than a stream short rows far apart are updated in memory."""
     tile_cycles: float
@@ -142,9 +146,16 @@ class MachineModel:
         return self.levels[min(number, len(self.levels)) - 1]
 
     def home_of(self, size_bytes: float) -> Level:
-        """The fastest level that holds so much, beside as much of something else."""
-        caches = self.levels[:-1]
-        return next((c for c in caches if size_bytes <= 0.5 * c.size_bytes), self.memory)
+        """The fastest level that holds so much, beside as much of something else.
+
+        Of what exceeds all caches, the last one may still hold a part.
+        """
+        *caches, memory = self.levels
+        for cache in caches:
+            if size_bytes <= 0.5 * cache.size_bytes:
+                return cache
+        held = self.kept_share * 0.5 * caches[-1].size_bytes
+        return memory.beside(caches[-1], held / size_bytes) if held else memory
 
     def vector(self, dtype: str, vector_bytes: int) -> VectorRate | None:
         """Multiply-adds of a type in vectors of a width; None where there are none."""
@@ -319,6 +330,7 @@ def nominal(target: Target) -> MachineModel:
         fetched_exposed=0.1,
         refill_exposed=0.03,
         near_share=0.7,
+        kept_share=0.0,
         scattered=6.0,
         tile_cycles=24.0,
         barrier_cycles=15_000.0,

@@ -8,7 +8,7 @@ happen before the first one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ class Level:
     exposed: float
     """Part of the time of a stream that arithmetic does not hide, prefetching by hardware
     included."""
+
+    def beside(self, other: Level, part: float) -> Level:
+        """The level as a stream sees it of which another level delivers a part."""
+        own = 1 - part
+        return replace(
+            self,
+            read=1 / (own / self.read + part / other.read),
+            read_all=1 / (own / self.read_all + part / other.read_all),
+            exposed=own * self.exposed + part * other.exposed,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ def true_seconds(target=TARGET):
         "meeting of 2": 20_000.0,
         "meeting of 4": 100_000.0,
         "transform": 14.0,
+        "exceeded one": 1 / 3 - 0.26 * (1 / 3 - 1 / 8.4),
     }
     for rate in nominal(target).vectors:
         cycles[rate.name] = 0.5
@@ -125,7 +126,31 @@ def test_figures_of_kernels_are_those_of_the_machine():
     assert model.barrier_cycles == 8 * nominal(TARGET).barrier_cycles  # of all cores, not of two
     assert model.step_cycles == 4 * nominal(TARGET).step_cycles
     assert model.scattered == pytest.approx(14.8, rel=0.7)
-    assert model.transforms.serial == 2.6  # twice the nominal one
+    assert model.transforms.serial == pytest.approx(1.3 * 1.6**2)  # two steps of its grid
+    assert model.kept_share == 0.5
+
+
+def test_ports_that_work_at_once_make_transforms_short():
+    seconds = true_seconds() | {"transform": 2.5 * CYCLE}
+    assert model_of(TARGET, seconds).transforms.serial == pytest.approx(1.3 / 1.6**2)
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(3.0, 0.0), (3.1, 0.0), (7.0, 1.0), (8.4, 1.0)])
+def test_the_last_cache_keeps_all_that_counts_or_nothing(rate, kept):
+    seconds = true_seconds() | {"exceeded one": CYCLE / rate}
+    assert model_of(TARGET, seconds).kept_share == kept
+
+
+def test_cores_that_share_little_more_than_one_reads_alone():
+    seconds = true_seconds()
+    seconds["DRAM all"] = seconds["DRAM one"] / 2.4  # of four cores
+    assert model_of(TARGET, seconds).memory.read_all == pytest.approx(0.6 * 3, rel=0.25)
+
+
+def test_memory_that_is_as_fast_as_a_cache_says_nothing_of_it():
+    seconds = true_seconds()
+    seconds["DRAM one"] = seconds["exceeded one"] = seconds["L3 one"]
+    assert "kept_share" not in model_of(TARGET, seconds).measured
 
 
 def test_arithmetic_is_measured_by_type_width_and_instruction():

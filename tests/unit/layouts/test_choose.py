@@ -77,6 +77,18 @@ def test_weights_have_a_price_where_no_cache_holds_them_all():
     )
 
 
+def test_weights_that_drive_others_out_of_the_cache_have_a_price():
+    """Also in a model whose weights, as they are stored, all fit into it."""
+    cache = max(c.share_bytes for c in MACHINE.target.caches)
+    side = int((cache / 8 / 4 / 9) ** 0.5)
+    conv = ConvShape(1, (7, 7), side, side, (3, 3))
+    plain, large = Algorithm(), Algorithm(Tiles((3, 3), (4, 4)))  # four times as many
+    beside = dataclasses.replace(MACHINE, other_weights=0.8 * cache).beside(cache / 8)
+    assert plain.price(0.0, conv, beside) == 0
+    assert large.price(0.0, conv, beside) > 0
+    assert large.price(0.0, conv, MACHINE) == 0  # nobody else is there
+
+
 def test_few_channels_of_large_images_have_large_tiles():
     assert chosen(network(160, 24, 24)) >= 4
 

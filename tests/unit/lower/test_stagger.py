@@ -53,8 +53,20 @@ def test_planes_that_are_nearly_pages_apart_are_a_line_more_than_that(shape):
     assert (plane + gap) % 1024 == LINE
 
 
+def test_planes_that_share_a_few_sets():
+    """18432 bytes apart are two sets, for 25 planes; rows of 2048 bytes have the same two."""
+    assert gaps(two_stages(25, 9, 512)) == {"T": (1, LINE)}
+    assert gaps(two_stages(16, 9, 512)) == {"T": (1, LINE)}  # 144 rows in 16 places
+    assert not gaps(two_stages(1, 9, 512))
+
+
+def test_a_gap_is_where_it_leaves_fewest_in_a_set():
+    """A line behind each of 64 rows would bring planes to the same set again."""
+    assert gaps(two_stages(36, 64, 512)) == {"T": (0, LINE)}
+
+
 @pytest.mark.parametrize(
-    "shape", [(36, 31, 32), (4, 32, 32), (36, 1, 3), (36, 1, 15), (36, 65, 16)]
+    "shape", [(36, 31, 32), (4, 32, 32), (36, 1, 3), (36, 1, 15), (36, 65, 16), (36, 49, 128)]
 )
 def test_other_planes_are_dense(shape):
     assert not gaps(two_stages(*shape))
@@ -70,11 +82,12 @@ def test_sizes_that_are_not_known_have_no_gaps():
     assert not gaps_of(two_stages(36, 32, 32), [buffer], TARGET)
 
 
+@pytest.mark.parametrize("shape", [(32, 32, 36), (9, 512, 25)])
 @pytest.mark.parametrize("whole", [False, True])
-def test_results_do_not_change(whole):
-    x = np.random.default_rng(3).normal(size=(32, 32, 36)).astype(np.float32)
-    program = two_stages(36, 32, 32, whole=whole)
-    y = np.zeros(program.params[-1].shape[0].value if whole else (32, 32, 36), np.float32)
+def test_results_do_not_change(whole, shape):
+    x = np.random.default_rng(3).normal(size=shape).astype(np.float32)
+    program = two_stages(shape[-1], *shape[:-1], whole=whole)
+    y = np.zeros(program.params[-1].shape[0].value if whole else shape, np.float32)
     build(program, trace="none")(x, y)
     expected = x * 2 + 1
     want = expected.transpose(2, 0, 1).reshape(-1) if whole else expected

@@ -107,3 +107,25 @@ def test_more_rows_than_caches_hold_are_not_counted_one_by_one():
     model = nominal(Target.named("znver4"))
     many = np.array([1 << 12, 1 << 62])
     assert len(set(model.conflicts(4096, many).tolist())) == 1
+
+
+def test_what_exceeds_all_caches_comes_from_memory():
+    model = nominal(Target.named("znver4"))
+    half = model.levels[-2].size_bytes / 2
+    assert model.home_of(half) is model.levels[-2]
+    assert model.home_of(half + 1) is model.memory
+
+
+def test_a_cache_that_keeps_a_part_of_what_exceeds_it():
+    """Costs grow with the size from those of the last cache to those of memory, without a step."""
+    model = replace(nominal(Target.named("znver4")), kept_share=1.0)
+    last, memory = model.levels[-2:]
+    half = last.size_bytes / 2
+    homes = [model.home_of(half * times) for times in (1, 1.0001, 1.5, 2, 4, 1e6)]
+    rates, exposed = [h.read for h in homes], [h.exposed for h in homes]
+    assert rates == sorted(rates, reverse=True)
+    assert exposed == sorted(exposed)
+    assert (rates[1], exposed[1]) == pytest.approx((last.read, last.exposed), rel=1e-3)
+    assert (rates[-1], exposed[-1]) == pytest.approx((memory.read, memory.exposed), rel=1e-3)
+    both = 0.5 / last.read + 0.5 / memory.read
+    assert 1 / rates[3] == pytest.approx(both)
