@@ -11,6 +11,7 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.choices import choices_of
 from tilewright.schedule.recipes.contraction.phases import phases_of
+from tilewright.schedule.recipes.contraction.space import BLOCKS_FIRST, ContractionPoint
 from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.recipes.table import Table
 from tilewright.schedule.recipes.windows.channel_space import ChannelPoint, ChannelShape
@@ -285,18 +286,19 @@ def _chosen(value):
     return [x], [compute("Y", (3, 8), lambda p, c: value(p, x[p, c]))]
 
 
-def outer_extents(size: int, threads: int) -> list[int | None]:
-    """The two outermost loops of a convolution with four groups."""
+def grouped_point(size: int, threads: int) -> ContractionPoint:
+    """What is drafted for a convolution with four groups."""
     s = convolution((size, size), 64, 128, groups=4, threads=threads)
-    return [tir.int_value(s.loop(name).extent) for name in s.loops("Y")[:2]]
+    (point,) = (d.point for d in s.decisions if isinstance(d.point, ContractionPoint))
+    return point
 
 
 def test_groups_take_turns_if_their_data_are_large():
     """Groups share lines of memory: of data beyond the second cache each takes some rows."""
-    assert outer_extents(12, 1)[0] == 4
+    assert grouped_point(12, 1).order != BLOCKS_FIRST
     for threads in (1, 2):
-        blocks, groups = outer_extents(57, threads)
-        assert groups == 4
-        assert blocks is not None
-        assert 57 * 57 * 64 * 4 / blocks < TARGET.cache(2).share_bytes
-        assert blocks % threads == 0
+        point = grouped_point(57, threads)
+        rows = point.tile_rows * point.row_tiles_per_block
+        assert point.order == BLOCKS_FIRST
+        assert rows * 64 * 4 < TARGET.cache(2).share_bytes
+        assert bool(point.parallel) == (threads > 1)
