@@ -285,9 +285,8 @@ def kept_cycles(product: ContractionShape, machine: Machine) -> float:
     Without it, layers take tiles with twice the weights for a few percent of time.
     """
     weights = product.batch * product.reduce * product.columns * product.element_bytes
-    # What exceeds a cache by itself is read from memory, and priced as such by its product.
-    alone, beside = (far_part(b + weights, machine.target) for b in (0.0, machine.other_weights))
-    price = PRICE_OF_WEIGHTS * max(machine.far_weights, beside - alone)
+    beside = far_part(machine.other_weights + weights, machine.target)
+    price = PRICE_OF_WEIGHTS * max(machine.far_weights, beside)
     return price * weights / machine.model.memory.read / machine.threads
 
 

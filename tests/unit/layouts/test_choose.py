@@ -69,8 +69,8 @@ def test_weights_have_a_price_where_no_cache_holds_them_all():
     assert far_part(own, MACHINE.target) == max(0.0, 1 - max(caches) / own)
     conv = ConvShape(1, (14, 14), 256, 256, (3, 3))
     large, small = (Algorithm(Tiles((3, 3), (m, m))) for m in (4, 2))
-    near, far = MACHINE, dataclasses.replace(MACHINE, far_weights=1.0)
-    paid = [a.price(0.0, conv, far) - a.price(0.0, conv, near) for a in (large, small)]
+    far = dataclasses.replace(MACHINE, far_weights=1.0)
+    paid = [a.price(0.0, conv, far) for a in (large, small)]
     assert paid[0] / paid[1] == pytest.approx(36 / 16)  # elements of their tiles
     assert paid[1] == pytest.approx(
         PRICE_OF_WEIGHTS * 16 * 256 * 256 * 4 / MACHINE.model.memory.read
@@ -87,6 +87,14 @@ def test_weights_that_drive_others_out_of_the_cache_have_a_price():
     assert plain.price(0.0, conv, beside) == 0
     assert large.price(0.0, conv, beside) > 0
     assert large.price(0.0, conv, MACHINE) == 0  # nobody else is there
+
+
+def test_weights_that_exceed_the_cache_by_themselves_have_a_price():
+    cache = max(c.share_bytes for c in MACHINE.target.caches)
+    side = int((cache / 2 / 4 / 9) ** 0.5)
+    conv = ConvShape(1, (7, 7), side, side, (3, 3))
+    assert Algorithm().price(0.0, conv, MACHINE) == 0
+    assert Algorithm(Tiles((3, 3), (4, 4))).price(0.0, conv, MACHINE) > 0
 
 
 def test_few_channels_of_large_images_have_large_tiles():
