@@ -1,0 +1,1 @@
+"""Measuring: candidates are built, run beside a reference kernel and compared with its results."""

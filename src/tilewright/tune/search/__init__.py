@@ -1,0 +1,1 @@
+"""Search: which points of a space to measure next."""
