@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +30,9 @@ from tilewright.records.queries import (
     REMOVE,
     TASKS,
     WINNERS,
+    WITHDRAWN,
 )
-from tilewright.records.record import FORMAT, Record, RecordError
+from tilewright.records.record import FORMAT, SLOWER, Record, RecordError, text_of
 
 __all__ = ["Database", "Row", "Task"]
 
@@ -130,18 +131,49 @@ class Database:
         return found
 
     def winners(self, target: str, threads: int) -> dict[str, Record]:
-        """The best record of each workload that has one faster than the draft."""
+        """The best record of each workload that has one faster than the draft.
+
+        Points that were withdrawn, since they are slower inside of a model, are passed over.
+        """
         about = {"target": target, "threads": threads, "format": FORMAT}
         with self._asking() as connection:
             found = connection.execute(WINNERS, about).fetchall()
+        withdrawn = self._withdrawn(target, threads)
         winners: dict[str, Record] = {}
         for row in map(_row, found):
-            record = _usable(row)
-            if record is None:  # a damaged one must not hide those behind it
-                record = next(iter(self.best(row.columns[0], target, threads)), None)
+            record, without = _usable(row), withdrawn.get(row.columns[0], frozenset())
+            if record is None or text_of(record.points) in without:
+                # A damaged one must not hide those behind it, and nor must one that was withdrawn.
+                record = self._next_best(row.columns[0], target, threads, without)
             if record is not None and record.pays and record.target == target:
                 winners.setdefault(record.workload, record)
         return winners
+
+    def _withdrawn(self, target: str, threads: int) -> dict[str, set[str]]:
+        """Points of each workload that are not to be used, as text."""
+        about = {"target": target, "threads": threads, "format": FORMAT, "outcome": SLOWER}
+        with self._asking() as connection:
+            rows = connection.execute(WITHDRAWN, about).fetchall()
+        found: dict[str, set[str]] = {}
+        for row in map(_row, rows):
+            record = _usable(row)
+            if record is not None:
+                found.setdefault(record.workload, set()).add(text_of(record.points))
+        return found
+
+    def _next_best(
+        self, workload: str, target: str, threads: int, without: Container[str]
+    ) -> Record | None:
+        """The best record whose points may be used."""
+        count = 4
+        while True:
+            best = self.best(workload, target, threads, count)
+            for record in best:
+                if text_of(record.points) not in without:
+                    return record
+            if len(best) < count:
+                return None
+            count *= 4
 
     def records(
         self, workload: str | None = None, target: str | None = None, threads: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = ["ADD", "ALL", "BEST", "COUNT", "DROP_BEYOND", "DROP_OLDER", "OF_WORKLOAD", "REMOVE"]
-__all__ += ["TABLES", "TASKS", "WINNERS"]
+__all__ += ["TABLES", "TASKS", "WINNERS", "WITHDRAWN"]
 
 TABLES: Final = """
 create table records (
@@ -65,6 +65,13 @@ select number, checksum, r.workload, target, threads, format, outcome, ratio, re
     ) as best
     join records as r on r.workload = best.workload and target = :target and threads = :threads
         and outcome = 'ok' and format = :format and ratio = best.least
+    order by number
+"""
+
+WITHDRAWN: Final = """
+select number, checksum, workload, target, threads, format, outcome, ratio, record
+    from records
+    where target = :target and threads = :threads and outcome = :outcome and format = :format
     order by number
 """
 

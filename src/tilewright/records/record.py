@@ -29,16 +29,20 @@ from tilewright.tensor.structural import structural_hash
 from tilewright.tensor.visit import walk
 from tilewright.version import __version__
 
-__all__ = ["FORMAT", "OK", "OtherFormatError", "Record", "RecordError", "blocks_of"]
+__all__ = ["FORMAT", "OK", "SLOWER", "OtherFormatError", "Record", "RecordError", "blocks_of"]
 __all__ += ["checksum_of", "target_key", "text_of", "workload_key"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """To be raised whenever records change, or the same points make another schedule: records of any
 other number are misses."""
 
 OK: Final = "ok"
 """The outcome of a trial that was measured. Others say what went wrong: crash, timeout, memory,
 wrong, build."""
+
+SLOWER: Final = "slower"
+"""The outcome of points that were faster alone, and are slower inside of a model: nobody uses them
+any more."""
 
 PRIVATE_LEVELS: Final = 2
 """Caches up to this level are those of a core; what a machine has beyond it, its tenants share."""
@@ -86,7 +90,8 @@ class Record:
     `points` are data of `schedule/points.py` by the last blocks of groups, `blocks` all blocks of
     the program that they name: an equal program may call them otherwise. A `trace` stands for a
     schedule that no points describe. `spread` is that of the turns, by their median; `detail` is
-    what a failure said.
+    what a failure said, and otherwise which search asked for it. `about` is what a learned model
+    and other workloads make use of (`tune/history.py`): recipe, sizes and features.
     """
 
     workload: str
@@ -101,6 +106,7 @@ class Record:
     reference_ns: float = 0.0
     spread: float = 0.0
     detail: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict, hash=False)
     when: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     version: str = __version__
     format: int = FORMAT
@@ -218,5 +224,5 @@ def _require_sound(record: Record) -> None:
         raise RecordError("it does not say what it is about")
     if record.is_ok and not (record.time_ns and record.reference_ns):
         raise RecordError("it was measured, and has no time")
-    if not isinstance(record.points, Mapping):
+    if not isinstance(record.points, Mapping) or not isinstance(record.about, Mapping):
         raise RecordError("its points are none")

@@ -15,7 +15,7 @@ from tests.expect import raises_code
 from tests.trials import trial
 from tilewright.errors import TuneError
 from tilewright.records import Database
-from tilewright.records.record import FORMAT, checksum_of, text_of
+from tilewright.records.record import FORMAT, SLOWER, checksum_of, text_of
 
 
 @pytest.fixture
@@ -270,3 +270,16 @@ def _rows(database, text):
         places = "?, ?, ?, ?, ?, ?, ?, ?"
         file.execute(f"insert into records ({columns}) values ({places})", values)
     return database.rows()
+
+
+def test_points_that_were_withdrawn_are_not_used(database):
+    rows = [trial(n) for n in range(3)]
+    database.add(rows)
+    best = database.winners("t", 2)["w"]
+    withdrawn = replace(best, outcome=SLOWER, time_ns=0, reference_ns=0)
+    database.add(withdrawn)
+    second = database.winners("t", 2)["w"]
+    assert second.points != best.points
+    assert second.ratio == sorted(r.ratio for r in rows)[1]
+    database.add([replace(r, outcome=SLOWER, time_ns=0, reference_ns=0) for r in rows])
+    assert database.winners("t", 2) == {}

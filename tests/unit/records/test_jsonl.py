@@ -81,7 +81,7 @@ def test_merging_is_idempotent_and_keeps_everything(filled, empty):
 def test_damaged_rows_are_not_merged(filled, empty, monkeypatch):
     rows = list(filled.rows())
     rows[1] = replace(rows[1], text=rows[1].text.replace("trial 1", "trial 8"))
-    rows[2] = replace(rows[2], text=rows[2].text.replace('"format":1', '"format":2'))
+    rows[2] = replace(rows[2], text=rows[2].text.replace(f'"format":{FORMAT}', '"format":99'))
     monkeypatch.setattr(filled, "rows", lambda: iter(rows))
     found = merge(empty, filled)
     assert found.added == 3

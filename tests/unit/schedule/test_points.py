@@ -28,7 +28,7 @@ class Sums:
         return np.asarray(10.0 * table["vectors"])
 
 
-DECISION = Decision(Sums(), ("acc", "C"), (3, 4), ScatteredPoint(123))
+DECISION = Decision(Sums(), ("acc", "C"), (3, 4), ScatteredPoint(123), "acc")
 
 
 class Decided:

@@ -51,12 +51,16 @@ class Recipe(Protocol[S, P]):
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided for one group of a program, and by which recipe."""
+    """What was decided for one group of a program, and by which recipe.
+
+    `block` is the one that its point is found by: the last of the group, without the epilogue.
+    """
 
     recipe: Recipe[Any, Any]
     blocks: tuple[str, ...]
     shape: object
     point: object
+    block: str
 
 
 def follow(recipe: Recipe[S, P], context: Context, group: Group) -> bool:
@@ -71,7 +75,7 @@ def follow(recipe: Recipe[S, P], context: Context, group: Group) -> bool:
     point = given
     if point is None:
         point, _ = draft_point(recipe, shape, context.target)  # type: ignore[arg-type]
-    context.decide(Decision(recipe, group.members, shape, point))
+    context.decide(Decision(recipe, group.members, shape, point, group.blocks[-1]))
     recipe.apply(context, group, shape, point)
     return True
 

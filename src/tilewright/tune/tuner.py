@@ -1,0 +1,222 @@
+"""`tune`: kernels of a model take turns by what they may still gain, until the budget is spent.
+
+    plan the model → tasks → ( scheduler → search → runner → database ) … → the whole model
+
+Everything that is learnt lies in the database at once: another process that compiles with it has the
+best so far, and a search that is stopped, or killed, goes on where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tilewright.records import Database, Record
+from tilewright.records.record import target_key
+from tilewright.tune.events import Event, Kind, OnEvent, State, TaskState
+from tilewright.tune.history import History
+from tilewright.tune.kernel_tuner import KernelTuner, SearchOptions
+from tilewright.tune.measure.cold import cold_bytes_of
+from tilewright.tune.measure.trial import Job, Outcome, Runner, Trial
+from tilewright.tune.budget import Budget
+from tilewright.tune.scheduler import Scheduler, TaskWeight
+from tilewright.tune.search.strategy import Digits
+from tilewright.tune.task import Task
+
+__all__ = ["Search", "TuneReport", "Tuned"]
+
+FLUSH_SECONDS: Final = 1.0
+"""Records are written at least this often."""
+
+
+@dataclass(frozen=True)
+class TuneReport:
+    """How a search ended; `database` is where everything is that was found."""
+
+    state: State
+    database: Path
+    is_interrupted: bool = False
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the whole is as its draft."""
+        state = self.state
+        if state.before_ms and state.now_ms:
+            return state.before_ms / state.now_ms
+        before = sum(t.runs * t.drafted_ns for t in state.tasks)
+        return before / max(1e-9, sum(t.runs * t.best_ns for t in state.tasks))
+
+
+@dataclass
+class Tuned:
+    """One task in a search: its tuner, and the time of its draft."""
+
+    task: Task
+    tuner: KernelTuner
+    job: Job
+    drafted_ns: float = 0.0
+    measured: int = 0
+
+    @property
+    def best_ns(self) -> float:
+        return self.drafted_ns * self.tuner.best
+
+    def state(self, total: float) -> TaskState:
+        """What is shown of it; `total` is the time of all tasks as drafted."""
+        tuner, runs = self.tuner, self.task.runs
+        return TaskState(
+            self.task.label,
+            self.task.recipe,
+            runs,
+            runs * self.drafted_ns / total if total else 0.0,
+            self.drafted_ns,
+            self.best_ns,
+            len(tuner.costs),
+            tuner.failures,
+            self.task.space.size if self.task.decisions else 0,
+            tuner.is_done,
+        )
+
+
+class Search:
+    """Tasks that share a budget, a runner and a database."""
+
+    def __init__(
+        self,
+        name: str,
+        tasks: Sequence[Task],
+        database: Database,
+        runner: Runner,
+        threads: int,
+        options: SearchOptions,
+        budget: Budget,
+        seed: int = 0,
+        drafted_ns: Mapping[str, float] | None = None,
+        sizes: Mapping[str, int] | None = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self.name, self.database, self.runner, self.threads = name, database, runner, threads
+        self.options, self.budget = options, budget
+        self.on_event = on_event or (lambda _: None)
+        target = tasks[0].target
+        self.history = History.of(database, target_key(target), threads)
+        rng = np.random.default_rng(seed)
+        weights = sum(task.constant_bytes for task in tasks)
+        known = drafted_ns or {}
+        self.tuned = [
+            Tuned(
+                task,
+                KernelTuner(task, options, self.history, rng),
+                Job(task.kernel, target, threads, sizes or {}, cold_bytes_of(task, weights)),
+                known.get(task.workload, 0.0),
+            )
+            for task in tasks
+        ]
+        self.scheduler = Scheduler([self._weight(t) for t in self.tuned], rng)
+        for number, tuned in enumerate(self.tuned):
+            if tuned.tuner.is_done:
+                self.scheduler.stop(number)
+        self.state = State(name)
+        self._pending: list[Record] = []
+        self._flushed = time.monotonic()
+
+    def run(self) -> None:
+        """Search until the budget is spent or nothing is left to try."""
+        try:
+            for trial, outcome in self.runner.run(self._trials()):
+                self._answered(trial, outcome)
+                if self.budget.is_spent:
+                    break
+        finally:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is not in the database yet."""
+        if self._pending:
+            self.database.add(self._pending)
+            self._pending = []
+        self._flushed = time.monotonic()
+
+    def tell(self, kind: Kind, **facts: object) -> None:
+        """Say what has happened, with the state behind it."""
+        total = sum(t.task.runs * t.drafted_ns for t in self.tuned)
+        self.state = replace(
+            self.state,
+            tasks=tuple(t.state(total) for t in self.tuned),
+            trials=self.budget.spent.trials or 0,
+            failures=sum(t.tuner.failures for t in self.tuned),
+            seconds=self.budget.spent.seconds or 0.0,
+            trials_left=self.budget.left.trials,
+            seconds_left=self.budget.left.seconds,
+            predicted_ms=self._predicted_ms(),
+            **{k: v for k, v in facts.items() if k in State.__dataclass_fields__},  # type: ignore[arg-type]
+        )
+        own = {k: v for k, v in facts.items() if k in Event.__dataclass_fields__}
+        self.on_event(Event(kind, self.state, **own))  # type: ignore[arg-type]
+
+    def _predicted_ms(self) -> float | None:
+        """The model's latency by the best times of its kernels."""
+        before = self.state.before_ms
+        if before is None:
+            return None
+        gained = sum(t.task.runs * (t.drafted_ns - t.best_ns) for t in self.tuned)
+        return before - gained / 1e6
+
+    def _trials(self) -> Iterator[Trial]:
+        """Batches of one task after another, as long as the budget lasts."""
+        asked = self.budget.spent.trials or 0
+        most = self.budget.trials
+        while not self.budget.is_spent and (most is None or asked < most):
+            chosen = self.scheduler.next()
+            if chosen is None:
+                return
+            tuned = self.tuned[chosen]
+            tuned.tuner.learn()
+            count = self.options.batch
+            rows = tuned.tuner.propose(count if most is None else min(count, most - asked))
+            if not rows:
+                self.scheduler.stop(chosen)
+                continue
+            for row in rows:
+                asked += 1
+                yield Trial(tuned.job, tuned.task.space.points(row), (chosen, row))
+
+    def _answered(self, trial: Trial, outcome: Outcome) -> None:
+        number, row = _tag(trial)
+        tuned = self.tuned[number]
+        tuned.tuner.tell(row, outcome)
+        tuned.measured += 1
+        if outcome.is_ok and not tuned.drafted_ns:
+            tuned.drafted_ns = outcome.reference_ns
+        self.budget.spend(1)
+        self._record(tuned, row, trial, outcome)
+        seconds = outcome.build_s + outcome.measure_s
+        self.scheduler.tell(number, tuned.best_ns or float("nan"), 1, seconds)
+        if tuned.tuner.is_done:
+            self.scheduler.stop(number)
+        self.tell("trial", task=number, outcome=outcome.status, detail=outcome.detail)
+
+    def _record(self, tuned: Tuned, row: Digits, trial: Trial, outcome: Outcome) -> None:
+        facts = tuned.tuner.record_facts(row, outcome)
+        workload = tuned.task.kernel.workload(tuned.task.target)
+        record = Record.of(workload, self.threads, trial.points, **facts)
+        self.history.add(record)
+        self._pending.append(record)
+        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+            self.flush()
+
+    def _weight(self, tuned: Tuned) -> TaskWeight:
+        task = tuned.task
+        floor = task.floor_ns(self.threads)
+        return TaskWeight(task.runs, tuned.drafted_ns or task.predicted_ns, floor, task.recipe)
+
+
+def _tag(trial: Trial) -> tuple[int, Digits]:
+    assert isinstance(trial.tag, tuple)
+    number, row = trial.tag
+    return number, row

@@ -1,0 +1,86 @@
+"""The whole model, drafted and tuned, by turns: what decides whether a winner is believed.
+
+A kernel alone meets other caches than inside of a model. So the tuned model runs beside the drafted
+one, kernel by kernel: points that do not pay there are withdrawn, and a model that is slower as a
+whole keeps its draft.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tilewright.model.module import Module
+
+__all__ = ["Compared", "compared", "kernel_times", "made_up_feeds"]
+
+TURN_SECONDS: Final = 0.05
+ROUNDS: Final = 15
+LEAST_ROUNDS: Final = 5
+LIMIT_SECONDS: Final = 20.0
+"""After so long, a comparison has enough turns."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Milliseconds of a run, drafted and tuned: medians of turns that alternate."""
+
+    drafted_ms: float
+    tuned_ms: float
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as drafted."""
+        return self.drafted_ms / self.tuned_ms
+
+
+def made_up_feeds(module: Module, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Arrays that a model takes."""
+    from argparse import Namespace
+
+    from tilewright.cli.feeds import first_run
+
+    return first_run(module, Namespace(input=[], size=dict(sizes), seed=0)).feeds
+
+
+def compared(drafted: Module, tuned: Module, feeds: dict[str, Any]) -> Compared:
+    """Both models by turns: medians of the best run of each turn."""
+    modules = drafted, tuned
+    times: list[list[float]] = [[], []]
+    begin = time.perf_counter()
+    for turn in range(ROUNDS):
+        if turn >= LEAST_ROUNDS and time.perf_counter() - begin > LIMIT_SECONDS:
+            break
+        for k in (0, 1) if turn % 2 else (1, 0):
+            times[k].append(_best_run(modules[k], feeds))
+    return Compared(float(np.median(times[0])) * 1e3, float(np.median(times[1])) * 1e3)
+
+
+def _best_run(module: Module, feeds: dict[str, Any]) -> float:
+    """The fastest run of one turn, in seconds; the first run finds the caches of another model."""
+    module.run(feeds)
+    best, end = np.inf, time.perf_counter() + TURN_SECONDS
+    while True:
+        begin = time.perf_counter()
+        module.run(feeds)
+        now = time.perf_counter()
+        best = min(best, now - begin)
+        if now > end:
+            return float(best)
+
+
+def kernel_times(module: Module, feeds: dict[str, Any], runs: int = 9) -> dict[str, float]:
+    """Nanoseconds of one run of each kernel inside of the model: medians over runs and places."""
+    module.run(feeds)
+    found: dict[str, list[float]] = {}
+    for _ in range(runs):
+        own: dict[str, list[int]] = {}
+        for event in module.profile(feeds).events:
+            own.setdefault(event.kernel, []).append(event.time_ns)
+        for kernel, times in own.items():
+            found.setdefault(kernel, []).append(float(np.mean(times)))
+    return {kernel: float(np.median(times)) for kernel, times in found.items()}
