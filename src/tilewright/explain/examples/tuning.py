@@ -48,4 +48,30 @@ EXAMPLES = (
         model = load(path)
         """,
     ),
+    example(
+        "U040",
+        """A search is asked for by a name that no strategy has. `evolution` and `annealing` follow a
+        cost model; `random`, `grid` and `genetic` do not, and are there to compare with.""",
+        given="""
+        from types import SimpleNamespace
+
+        from tilewright.tune.search import strategy_named
+
+        space = SimpleNamespace(lengths=(4, 3), size=12)
+        rng = np.random.default_rng(0)
+        """,
+        wrong='strategy_named("evolutoin", space, rng)',
+        right='strategy_named("evolution", space, rng)',
+    ),
+    example(
+        "U041",
+        """A budget of time is a number of seconds, or numbers with the units `h`, `m` and `s`, the
+        largest first and without spaces. It is more than nothing.""",
+        given="from tilewright.tune.budget import parse_budget",
+        wrong='parse_budget("10 minutes")',
+        right="""
+        seconds = parse_budget("10m")
+        longer = parse_budget("1h30m")
+        """,
+    ),
 )

@@ -6,7 +6,8 @@ strategy never sees a program: it draws rows, changes digits and asks for scores
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set as AbstractSet
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import numpy as np
