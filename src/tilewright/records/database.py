@@ -141,7 +141,7 @@ class Database:
         withdrawn = self._withdrawn(target, threads)
         winners: dict[str, Record] = {}
         for row in map(_row, found):
-            record, without = _usable(row), withdrawn.get(row.columns[0], frozenset())
+            record, without = _usable(row), withdrawn.get(row.columns[0], set())
             if record is None or text_of(record.points) in without:
                 # A damaged one must not hide those behind it, and nor must one that was withdrawn.
                 record = self._next_best(row.columns[0], target, threads, without)

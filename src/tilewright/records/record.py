@@ -224,5 +224,5 @@ def _require_sound(record: Record) -> None:
         raise RecordError("it does not say what it is about")
     if record.is_ok and not (record.time_ns and record.reference_ns):
         raise RecordError("it was measured, and has no time")
-    if not isinstance(record.points, Mapping) or not isinstance(record.about, Mapping):
+    if not all(isinstance(part, Mapping) for part in (record.points, record.about)):
         raise RecordError("its points are none")

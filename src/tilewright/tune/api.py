@@ -19,8 +19,8 @@ from tilewright.runtime.cache import default_caches
 from tilewright.runtime.pool import default_threads, most_threads, require_threads
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tune.cost_model.boosted import Objective, Settings
 from tilewright.tune.budget import Budget
+from tilewright.tune.cost_model.boosted import Objective, Settings
 from tilewright.tune.kernel_tuner import SearchOptions
 from tilewright.tune.measure.runners import runner_named
 from tilewright.tune.model_tuner import ModelTuner
@@ -71,7 +71,7 @@ def tune(
     algorithms are chosen anew by what was measured. `runner` builds and measures: "local", "ray",
     "ray:ADDRESS" or a `Runner`. `dims` fixes symbolic sizes of a model, `sizes` says for which ones
     it is measured while they stay symbolic. `constants` are parameters of a tensor program whose
-    arrays are known ahead. `strategy`, `objective` and `options` are for those who compare searches.
+    arrays are known ahead. `strategy`, `objective` and `options` are for comparing searches.
     """
     if trials is None and budget_s is None:
         budget_s = DEFAULT_SECONDS

@@ -1,14 +1,14 @@
 """The search for one kernel: what was tried, a model of it, and what to try next.
 
-The analytic model orders points until there are measurements. From then on a learned model does, of
-this kernel and of all others in the history (`cost_model/joined.py`); it continues from the analytic
-prediction, so that few samples do no harm. The drafted kernel is what everything is compared with:
-it costs one.
+The analytic model orders points until there are measurements. From then on a learned model does,
+of this kernel and of all others in the history (`cost_model/joined.py`); it continues from the
+analytic prediction, so that few samples do no harm. The drafted kernel is what everything is
+compared with: it costs one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -21,16 +21,12 @@ from tilewright.tune.cost_model.joined import Joined
 from tilewright.tune.cost_model.model import Analytic, Samples
 from tilewright.tune.history import History, about_of
 from tilewright.tune.measure.trial import Outcome
-from tilewright.tune.search import strategy_named
-from tilewright.tune.search.batches import BatchedSearch, Batching
-from tilewright.tune.search.strategy import Digits, key_of
+from tilewright.tune.search import BASELINES, Batching, Digits, key_of, strategy_named
 from tilewright.tune.stopping import Patience, Stopping
 from tilewright.tune.task import Task
 
 __all__ = ["KernelTuner", "SearchOptions"]
 
-UNGUIDED: Final = ("random", "grid", "genetic")
-"""Strategies that ask for no score."""
 FEWEST: Final = 8
 """Samples below which the analytic model alone is asked."""
 
@@ -44,12 +40,12 @@ class SearchOptions:
     """
 
     strategy: str = "evolution"
-    model: Settings = Settings()
+    model: Settings = field(default_factory=Settings)
     batch: int = 16
     diverse: bool = True
     epsilon: float = 0.05
     transfers: bool = True
-    patience: Patience | None = Patience()
+    patience: Patience | None = field(default_factory=Patience)
 
 
 class KernelTuner:
@@ -67,14 +63,13 @@ class KernelTuner:
         self.is_exhausted = not task.decisions or self.space.size < 2
         self.stopping = Stopping(options.patience, start=1.0)
         self._model: Joined | Boosted | None = None
-        self._is_blind = options.strategy in UNGUIDED or isinstance(make_model(), Analytic)
+        self._is_blind = options.strategy in BASELINES or isinstance(make_model(), Analytic)
         if self.is_exhausted:
             return
         seeds = self._seeds()
-        plain = strategy_named(options.strategy, self.space, rng, seeds)
         diversity = Batching().diversity if options.diverse else 0.0
         batching = Batching(diversity=diversity, epsilon=options.epsilon)
-        self.strategy = BatchedSearch(plain, self.space, rng, seeds, batching)
+        self.strategy = strategy_named(options.strategy, self.space, rng, seeds, batching)
         self._remember(history.trials(task.workload))
 
     @property

@@ -38,7 +38,7 @@ __all__ = ["ModelTuner"]
 U020 = Code("U020", "there is nothing to tune in `{model}`")
 
 WORSE: Final = 1.01
-"""Time of a kernel inside of the model by that of its draft, from which its points are withdrawn."""
+"""Time of a kernel in the model by that of its draft, from which its points are withdrawn."""
 CHECKS: Final = 4
 """Times that a tuned model is compiled again without what did not pay."""
 

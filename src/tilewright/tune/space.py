@@ -148,7 +148,8 @@ class TabledAxes:
         return digits[0] if self.followed(digits)[0] else None
 
     def nearest(self, point: object) -> Digits:
-        return self.rows[_nearest(self.table.columns, point)]
+        row: Digits = self.rows[_nearest(self.table.columns, point)]
+        return row
 
 
 def _nearest(columns: Mapping[str, Column], point: object) -> int:

@@ -2,8 +2,8 @@
 
     plan the model → tasks → ( scheduler → search → runner → database ) … → the whole model
 
-Everything that is learnt lies in the database at once: another process that compiles with it has the
-best so far, and a search that is stopped, or killed, goes on where it was.
+Everything that is learnt lies in the database at once: another process that compiles with it has
+the best so far, and a search that is stopped, or killed, goes on where it was.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 
 from tilewright.records import Database, Record
 from tilewright.records.record import target_key
+from tilewright.tune.budget import Budget
 from tilewright.tune.events import Event, Kind, OnEvent, State, TaskState
 from tilewright.tune.history import History
 from tilewright.tune.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tune.measure.cold import cold_bytes_of
 from tilewright.tune.measure.trial import Job, Outcome, Runner, Trial
-from tilewright.tune.budget import Budget
 from tilewright.tune.scheduler import Scheduler, TaskWeight
 from tilewright.tune.search.strategy import Digits
 from tilewright.tune.task import Task
@@ -112,7 +112,13 @@ class Search:
             Tuned(
                 task,
                 KernelTuner(task, options, self.history, rng),
-                Job(task.kernel, target, threads, sizes or {}, cold_bytes_of(task, weights)),
+                Job(
+                    task.kernel,
+                    target,
+                    threads,
+                    sizes or {},
+                    cold_bytes_of(task.constant_bytes, weights, target),
+                ),
                 known.get(task.workload, 0.0),
             )
             for task in tasks

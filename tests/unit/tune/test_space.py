@@ -16,8 +16,6 @@ from tilewright.tune.space import KernelSpace
 from tilewright.tune.task import task_of_func
 
 
-
-
 def _program(kind: str):
     a = tw.placeholder("A", (64, 96))
     match kind:

@@ -52,7 +52,9 @@ class Valley:
 
     def costs(self, rows: Digits) -> np.ndarray:
         away = (rows - self.best) / self.lengths
-        return np.exp((np.abs(away) * self.steep).sum(axis=1) + (away + away[:, self.pairs]) ** 2 @ self.steep)
+        return np.exp(
+            (np.abs(away) * self.steep).sum(axis=1) + (away + away[:, self.pairs]) ** 2 @ self.steep
+        )
 
     def score(self, rows: Digits) -> np.ndarray:
         """Minus the logarithm of costs, and an error that depends on the point alone."""
