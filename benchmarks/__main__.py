@@ -25,6 +25,10 @@ def main(arguments: list[str]) -> int:
         from benchmarks.models.bench import main as models
 
         return models(arguments[1:])
+    if arguments[:1] == ["tuner"]:
+        from benchmarks.tuner.main import main as tuner
+
+        return tuner(arguments[1:])
     options = _parse(arguments)
     groups = GROUPS if options.group == "all" else (options.group,)
     workloads = list(select(groups, options.only))

@@ -36,6 +36,7 @@ __all__ = ["tune"]
 
 U021 = Code("U021", "a search needs a budget that can be spent")
 U022 = Code("U022", "code for `{target}` cannot be measured on this machine")
+U023 = Code("U023", "there is no place to keep what a search finds")
 
 DEFAULT_SECONDS: Final = 600.0
 """The budget of those who give none."""
@@ -128,7 +129,7 @@ def _opened(database: Database | str | os.PathLike[str] | None) -> Iterator[Data
         return
     path = environment.database() if database is None else Path(database)
     if path is None:
-        path = environment.data_dir() / "records.sqlite"
+        raise TuneError(U023, hint="unset TILEWRIGHT_DATABASE, or give `database`")
     path.parent.mkdir(parents=True, exist_ok=True)
     with Database(path) as opened:
         yield opened

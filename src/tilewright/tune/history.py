@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.records import Database, Record
 from tilewright.records.record import checksum_of
@@ -86,7 +85,7 @@ class History:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._workloads: dict[str, _Workload] = {}
         self._own: dict[str, list[Record]] = {}
-        self._learnt: dict[str, tuple[int, Boosted]] = {}
+        self._learnt: dict[frozenset[str], tuple[int, Boosted]] = {}
         self._count = 0
         for record in records:
             self.add(record)
@@ -110,15 +109,15 @@ class History:
         """Those of one workload, in order."""
         return list(self._own.get(workload, ()))
 
-    def shared_model(self, workload: str, settings: Settings) -> Boosted:
+    def shared_model(self, without: Iterable[str], settings: Settings) -> Boosted:
         """A model of all other workloads; one that was learnt a short while ago is as good."""
-        stamp = self._count // RELEARN
-        known = self._learnt.get(workload)
+        stamp, own = self._count // RELEARN, frozenset(without)
+        known = self._learnt.get(own)
         if known is None or known[0] != stamp:
             model = Boosted(settings)
-            groups = [w.samples() for key, w in self._workloads.items() if key != workload]
+            groups = [w.samples() for key, w in self._workloads.items() if key not in own]
             model.fit([g for g in groups if np.isfinite(g.costs).any()])
-            known = self._learnt[workload] = stamp, model
+            known = self._learnt[own] = stamp, model
         return known[1]
 
     def seeds(self, workload: str, space: KernelSpace) -> Digits:
@@ -151,7 +150,3 @@ def _carried(record: Record, space: KernelSpace) -> Digits | None:
             return space.nearest({main.block: point})
     return None
 
-
-def costs_of(records: Iterable[Record]) -> NDArray[np.float64]:
-    """Ratios of records, infinite for failures."""
-    return np.array([_ratio(record) for record in records], np.float64)

@@ -66,6 +66,7 @@ class ModelTuner:
     state: State = field(init=False)
     drafted: Module = field(init=False)
     feeds: dict[str, Any] = field(init=False)
+    weight_bytes: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.state = State(self.name)
@@ -98,9 +99,10 @@ class ModelTuner:
         `is_alone`: times of kernels alone are wanted, to be compared with each other.
         """
         times = {} if is_alone else kernel_times(self.drafted, self.feeds)
-        known = {t.workload: times[t.symbol] for t in tasks if t.symbol in times}
+        first = [task.drafted for task in tasks]
+        known = {v.workload: times[v.symbol] for v in first if v.symbol in times}
         about = self.threads, self.options, budget, self.seed, known, self.sizes, self._heard
-        made = Search(self.name, tasks, self.database, self.runner, *about)
+        made = Search(self.name, tasks, self.database, self.runner, *about, self.weight_bytes)
         made.state = replace(self.state, tasks=())
         return made
 
@@ -117,7 +119,8 @@ class ModelTuner:
         if not isinstance(made, PlannedModel):
             hint = "`tilewright show` says which parts run on the reference implementation"
             raise TuneError(U020, {"model": self.name}, hint=hint)
-        tasks = [task for task in tasks_of(made.planned, target) if task.decisions]
+        self.weight_bytes = sum(a.nbytes for a in made.planned.graph.constants.values())
+        tasks = [task for task in tasks_of(made.planned, target) if task.has_choice]
         if not tasks:
             raise TuneError(U020, {"model": self.name}, hint="it has no kernel with a choice")
         return tasks
@@ -157,12 +160,12 @@ class ModelTuner:
         after = kernel_times(tuned, self.feeds)
         found = []
         for each in search.tuned:
-            task, row = each.task, each.tuner.best_row
-            if row is None or task.symbol not in before or task.symbol not in after:
+            kernel, row = each.task.drafted, each.tuner.best_row
+            if row is None or kernel.symbol not in before or kernel.symbol not in after:
                 continue
-            if after[task.symbol] > before[task.symbol] * WORSE:
-                facts = {"label": task.label, "outcome": SLOWER}
-                workload = task.kernel.workload(task.target)
-                points = task.space.points(row)
+            if after[kernel.symbol] > before[kernel.symbol] * WORSE:
+                facts = {"label": each.task.label, "outcome": SLOWER}
+                workload = kernel.kernel.workload(kernel.target)
+                points = kernel.space.points(row)
                 found.append(Record.of(workload, self.threads, points, **facts))
         return found

@@ -184,7 +184,7 @@ class KernelSpace:
             distinct.setdefault(decision.block, decision)  # of two, the one that is most of it
         self.decisions = tuple(distinct.values())
         self.axes = tuple(axes_of(d, target) for d in self.decisions)
-        self._drafted = max(1.0, sum(known[d] for d in self.decisions))
+        self.drafted_cycles = max(1.0, sum(known[d] for d in self.decisions))
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
@@ -225,6 +225,20 @@ class KernelSpace:
     def drafted(self) -> Digits | None:
         """The row of the draft; None where the whole space does not have it."""
         return self.digits_of({d.block: d.point for d in self.decisions})
+
+    def drafts(self) -> Digits:
+        """The row of the draft, if there is one."""
+        row = self.drafted()
+        return np.zeros((0, len(self.lengths)), np.int64) if row is None else row[None]
+
+    def part(self, row: Digits) -> tuple[int, Digits]:
+        """The only variant, and the row itself."""
+        return 0, row
+
+    def row_of(self, variant: int, own: Digits) -> Digits:
+        """The inverse of `part`."""
+        assert variant == 0
+        return own
 
     def digits_of(self, points: Mapping[str, object]) -> Digits | None:
         """The row of points by blocks; None if they are not of this space."""
@@ -273,7 +287,7 @@ class KernelSpace:
         rows = [made[0].rows.copy()]
         if cycles is not None:
             analytic = names.index(SHARED[0])
-            rows[0][:, analytic] = np.log2(np.maximum(cycles, 1.0) / self._drafted)
+            rows[0][:, analytic] = np.log2(np.maximum(cycles, 1.0) / self.drafted_cycles)
         for place, more in enumerate(made[1:], start=1):
             names += [f"{place}.{name}" for name in more.names]
             rows.append(more.rows)

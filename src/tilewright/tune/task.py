@@ -1,7 +1,8 @@
-"""Tasks: the distinct kernels of a model, or a tensor program by hand.
+"""Tasks: the distinct kernels of a model, a site with its alternatives, or a program by hand.
 
 A model runs many kernels that are equal in structure. Each distinct one is a task, with how often
-it runs; what is found for it serves every place.
+it runs; what is found for it serves every place. Where algorithm and layouts are open as well, a
+task has a variant for each choice of them: a kernel of its own, with a space of its own.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.regions import sizes as program_sizes
 from tilewright.tensor.structural import structural_hash
+from tilewright.tune.joint_space import JointSpace, TaskSpace
 from tilewright.tune.space import KernelSpace
 
-__all__ = ["Task", "task_of_func", "task_of_kernel", "tasks_of"]
+__all__ = ["Task", "Variant", "task_of_func", "tasks_of", "variant_of"]
 
 FEWER_MULTIPLICATIONS: Final = 5
 """Of Winograd's algorithms beside the direct one, which is what is counted: 5.06 for F(6, 3)."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """A kernel, how often the model runs it, and how much it has to do at the least.
+class Variant:
+    """A kernel, and how much it has to do at the least.
 
-    `decisions` are those of the draft: a kernel without any has nothing to tune.
+    `decisions` are those of the draft: a kernel without any has nothing to tune. `name` says which
+    algorithm and layouts it has, where there are several.
     """
 
     kernel: KernelTask
     target: Target
-    label: str
-    runs: int
     decisions: tuple[Decision, ...]
+    name: str = ""
     flops: int = 0
     moved_bytes: int = 0
-    constant_bytes: int = 0
 
     @cached_property
     def space(self) -> KernelSpace:
@@ -67,15 +68,22 @@ class Task:
         return name_of(self.kernel)
 
     @property
-    def recipe(self) -> str:
-        """The recipe that most of its time is spent in."""
-        return self.space.decisions[0].recipe.name if self.decisions else ""
-
-    @property
     def predicted_ns(self) -> float:
         """What the machine model predicts for the draft."""
         machine = self.target.machine
         return sum(decided_cycles(d, machine) for d in self.decisions) / machine.ghz
+
+    @cached_property
+    def constant_bytes(self) -> int:
+        """Bytes of its weights."""
+        total = 0
+        for param in self.kernel.program.params:
+            if param.name in self.kernel.constants:
+                elements = 1
+                for dim in param.shape:
+                    elements *= tir.int_value(dim) or 1
+                total += elements * param.dtype.size_bytes
+        return total
 
     def floor_ns(self, threads: int) -> float:
         """The time that no schedule can beat: its multiply-adds at the peak, or its bytes."""
@@ -83,6 +91,45 @@ class Task:
         computing = self.flops / self.target.peak_gflops(cores=threads)
         home = machine.home_of(self.moved_bytes)
         return max(computing, self.moved_bytes / (home.read * machine.ghz * threads))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is searched for: the variants of a kernel, the drafted one first."""
+
+    variants: tuple[Variant, ...]
+    label: str
+    runs: int = 1
+
+    @property
+    def drafted(self) -> Variant:
+        """The variant that is chosen without any measurement."""
+        return self.variants[0]
+
+    @property
+    def target(self) -> Target:
+        """The machine."""
+        return self.drafted.target
+
+    @cached_property
+    def space(self) -> TaskSpace:
+        """All points: of the only variant, or of all of them side by side."""
+        spaces = [variant.space for variant in self.variants]
+        return spaces[0] if len(spaces) == 1 else JointSpace(spaces)
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is anything to decide."""
+        return all(variant.decisions for variant in self.variants) and self.space.size > 1
+
+    @property
+    def recipe(self) -> str:
+        """The recipe that most of its time is spent in."""
+        return self.drafted.space.decisions[0].recipe.name if self.drafted.decisions else ""
+
+    def floor_ns(self, threads: int) -> float:
+        """The time that no point of any variant can beat."""
+        return min(variant.floor_ns(threads) for variant in self.variants)
 
 
 def tasks_of(planned: Planned, target: Target) -> list[Task]:
@@ -96,21 +143,20 @@ def tasks_of(planned: Planned, target: Target) -> list[Task]:
 def _task(planned: Planned, steps: list[KernelStep], target: Target) -> Task:
     nodes = steps[0].group.nodes
     label = next((node.label for node in nodes if node.label), nodes[-1].output.name)
-    return task_of_kernel(planned.tasks[steps[0]], target, nodes, label, len(steps))
+    return Task((variant_of(planned.tasks[steps[0]], target, nodes),), label, len(steps))
 
 
-def task_of_kernel(
-    kernel: KernelTask, target: Target, nodes: Sequence[Node], label: str, runs: int = 1
-) -> Task:
-    """A kernel that computes some nodes of a graph, as a task."""
+def variant_of(
+    kernel: KernelTask, target: Target, nodes: Sequence[Node] = (), name: str = ""
+) -> Variant:
+    """A kernel that computes some nodes of a graph."""
     work = flops_of(nodes), moved_bytes(nodes, kernel.params)
     sizes = dict.fromkeys(variables(work), USUAL_SIZE)
     flops, moved = (evaluate_size(amount, sizes) for amount in work)
     if any(isinstance(node.op, WinogradConv | WinogradTransposed) for node in nodes):
         flops //= FEWER_MULTIPLICATIONS
     decisions = tuple(DRAFT.schedule(kernel.workload(target)).decisions)
-    constant = _constant_bytes(kernel)
-    return Task(kernel, target, label, runs, decisions, flops, moved, constant)
+    return Variant(kernel, target, decisions, name, flops, moved)
 
 
 def task_of_func(
@@ -122,16 +168,4 @@ def task_of_func(
     sizes = tuple(program_sizes(func))
     key = f"{structural_hash(func)}-{threads}-{','.join(sorted(fixed))}"
     kernel = KernelTask(func, params, fixed, sizes, threads, key)
-    decisions = tuple(DRAFT.schedule(kernel.workload(target)).decisions)
-    return Task(kernel, target, func.name, 1, decisions, constant_bytes=_constant_bytes(kernel))
-
-
-def _constant_bytes(kernel: KernelTask) -> int:
-    total = 0
-    for param in kernel.program.params:
-        if param.name in kernel.constants:
-            elements = 1
-            for dim in param.shape:
-                elements *= tir.int_value(dim) or 1
-            total += elements * param.dtype.size_bytes
-    return total
+    return Task((variant_of(kernel, target),), func.name)

@@ -20,13 +20,13 @@ from tilewright.records import Database, Record
 from tilewright.records.record import target_key
 from tilewright.tune.budget import Budget
 from tilewright.tune.events import Event, Kind, OnEvent, State, TaskState
-from tilewright.tune.history import History
+from tilewright.tune.history import History, about_of
 from tilewright.tune.kernel_tuner import KernelTuner, SearchOptions
-from tilewright.tune.measure.cold import cold_bytes_of
+from tilewright.tune.measure.caches import cold_bytes_of
 from tilewright.tune.measure.trial import Job, Outcome, Runner, Trial
 from tilewright.tune.scheduler import Scheduler, TaskWeight
 from tilewright.tune.search.strategy import Digits
-from tilewright.tune.task import Task
+from tilewright.tune.task import Task, Variant
 
 __all__ = ["Search", "TuneReport", "Tuned"]
 
@@ -54,33 +54,28 @@ class TuneReport:
 
 @dataclass
 class Tuned:
-    """One task in a search: its tuner, and the time of its draft."""
+    """One task in a search: its tuner, a job for each variant, and the time of its draft.
+
+    The time is the one inside of the model where that is known, else the one of the kernel alone.
+    """
 
     task: Task
     tuner: KernelTuner
-    job: Job
+    jobs: tuple[Job, ...]
     drafted_ns: float = 0.0
-    measured: int = 0
 
     @property
     def best_ns(self) -> float:
+        """The least time so far; 0 before the first trial."""
         return self.drafted_ns * self.tuner.best
 
     def state(self, total: float) -> TaskState:
         """What is shown of it; `total` is the time of all tasks as drafted."""
-        tuner, runs = self.tuner, self.task.runs
-        return TaskState(
-            self.task.label,
-            self.task.recipe,
-            runs,
-            runs * self.drafted_ns / total if total else 0.0,
-            self.drafted_ns,
-            self.best_ns,
-            len(tuner.costs),
-            tuner.failures,
-            self.task.space.size if self.task.decisions else 0,
-            tuner.is_done,
-        )
+        task, tuner = self.task, self.tuner
+        share = task.runs * self.drafted_ns / total if total else 0.0
+        times = share, self.drafted_ns, self.best_ns
+        tried = len(tuner.costs), tuner.failures, task.space.size if task.has_choice else 0
+        return TaskState(task.label, task.recipe, task.runs, *times, *tried, tuner.is_done)
 
 
 class Search:
@@ -99,6 +94,7 @@ class Search:
         drafted_ns: Mapping[str, float] | None = None,
         sizes: Mapping[str, int] | None = None,
         on_event: OnEvent | None = None,
+        weight_bytes: int = 0,
     ) -> None:
         self.name, self.database, self.runner, self.threads = name, database, runner, threads
         self.options, self.budget = options, budget
@@ -106,20 +102,13 @@ class Search:
         target = tasks[0].target
         self.history = History.of(database, target_key(target), threads)
         rng = np.random.default_rng(seed)
-        weights = sum(task.constant_bytes for task in tasks)
         known = drafted_ns or {}
         self.tuned = [
             Tuned(
                 task,
                 KernelTuner(task, options, self.history, rng),
-                Job(
-                    task.kernel,
-                    target,
-                    threads,
-                    sizes or {},
-                    cold_bytes_of(task.constant_bytes, weights, target),
-                ),
-                known.get(task.workload, 0.0),
+                tuple(self._job(variant, weight_bytes, sizes or {}) for variant in task.variants),
+                known.get(task.drafted.workload, 0.0),
             )
             for task in tasks
         ]
@@ -190,14 +179,16 @@ class Search:
                 continue
             for row in rows:
                 asked += 1
-                yield Trial(tuned.job, tuned.task.space.points(row), (chosen, row))
+                number, own = tuned.task.space.part(row)
+                points = tuned.task.variants[number].space.points(own)
+                yield Trial(tuned.jobs[number], points, (chosen, row))
 
     def _answered(self, trial: Trial, outcome: Outcome) -> None:
         number, row = _tag(trial)
         tuned = self.tuned[number]
         tuned.tuner.tell(row, outcome)
-        tuned.measured += 1
-        if outcome.is_ok and not tuned.drafted_ns:
+        variant, _ = tuned.task.space.part(row)
+        if outcome.is_ok and not tuned.drafted_ns and variant == 0:
             tuned.drafted_ns = outcome.reference_ns
         self.budget.spend(1)
         self._record(tuned, row, trial, outcome)
@@ -208,18 +199,33 @@ class Search:
         self.tell("trial", task=number, outcome=outcome.status, detail=outcome.detail)
 
     def _record(self, tuned: Tuned, row: Digits, trial: Trial, outcome: Outcome) -> None:
-        facts = tuned.tuner.record_facts(row, outcome)
-        workload = tuned.task.kernel.workload(tuned.task.target)
-        record = Record.of(workload, self.threads, trial.points, **facts)
+        number, own = tuned.task.space.part(row)
+        variant = tuned.task.variants[number]
+        record = Record.of(
+            variant.kernel.workload(variant.target),
+            self.threads,
+            trial.points,
+            label=f"{tuned.task.label} {variant.name}".strip(),
+            outcome=outcome.status,
+            time_ns=outcome.time_ns,
+            reference_ns=outcome.reference_ns,
+            spread=outcome.spread,
+            detail=outcome.detail or f"by {self.options.strategy}",
+            about=about_of(variant.space, own),
+        )
         self.history.add(record)
         self._pending.append(record)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self.flush()
 
+    def _job(self, variant: Variant, weights: int, sizes: Mapping[str, int]) -> Job:
+        cold = cold_bytes_of(variant.kernel, weights, variant.target, sizes)
+        return Job(variant.kernel, variant.target, self.threads, sizes, cold)
+
     def _weight(self, tuned: Tuned) -> TaskWeight:
         task = tuned.task
         floor = task.floor_ns(self.threads)
-        return TaskWeight(task.runs, tuned.drafted_ns or task.predicted_ns, floor, task.recipe)
+        return TaskWeight(task.runs, tuned.drafted_ns or task.drafted.predicted_ns, floor, task.recipe)
 
 
 def _tag(trial: Trial) -> tuple[int, Digits]:

@@ -45,9 +45,9 @@ class MadeUp:
         digest = sum(map(ord, text))
         if self.failing and digest % self.failing == 0:
             return Outcome(CRASH, detail="illegal instruction (SIGILL)")
-        (task,) = (t for t in TASKS if t.kernel is trial.job.task)
-        row = task.space.digits_of(trial.points)
-        drafted = task.space.cycles(task.space.drafted()[None])[0]
+        (task,) = (t for t in TASKS if t.drafted.kernel is trial.job.task)
+        row = task.drafted.space.digits_of(trial.points)
+        drafted = task.space.cycles(task.space.drafts()[0][None])[0]
         ratio = task.space.cycles(row[None])[0] / drafted * (0.7 + digest % 7 / 10)
         return Outcome(OK, 1000.0 * ratio, 1000.0, 0.01, build_s=0.01, measure_s=0.02)
 
@@ -97,12 +97,12 @@ def test_the_best_is_what_a_compile_uses(database):
     found = search(database, MadeUp())
     found.run()
     product = found.tuned[0]
-    workload = product.task.kernel.workload(AVX2)
+    workload = product.task.drafted.kernel.workload(AVX2)
     record = Records(database, AVX2, 1).record_of(workload)
     assert record is not None
     assert record.ratio == pytest.approx(product.tuner.best)
     assert record.ratio < 1
-    assert record.points_for(workload.program) == product.task.space.points(product.tuner.best_row)
+    assert record.points_for(workload.program) == product.task.drafted.space.points(product.tuner.best_row)
 
 
 def test_an_interrupt_loses_nothing(database):
@@ -126,7 +126,7 @@ def test_a_space_is_exhausted_and_the_search_ends(database):
         search(database, runner, [task], trials=100_000, patience=None).run()
     finally:
         TASKS.remove(task)
-    rows = [axes.rows for axes in task.space.axes]
+    rows = [axes.rows for axes in task.drafted.space.axes]
     assert len(runner.asked) == int(np.prod([len(r) for r in rows])) - 1  # without the draft
 
 
@@ -152,13 +152,13 @@ def test_a_fresh_task_begins_with_its_relatives(database):
     search(database, MadeUp(), TASKS[:1], 48).run()
     other = task_of_func(library.matmul(64, 128, 96), AVX2, ["B"])
     known = History(database.records())
-    seeds = known.seeds(other.workload, other.space)
+    seeds = known.seeds(other.drafted.workload, other.drafted.space)
     assert len(seeds)
-    assert other.space.followed(seeds).all()
+    assert other.drafted.space.followed(seeds).all()
     tuner = KernelTuner(other, SearchOptions(batch=8), known, np.random.default_rng(0))
-    first = {other.space.number(row) for row in tuner.propose(8)}
-    drafted = other.space.number(other.space.drafted())
-    assert first & ({other.space.number(row) for row in seeds} - {drafted})
+    first = {other.drafted.space.number(row) for row in tuner.propose(8)}
+    drafted = other.drafted.space.number(other.drafted.space.drafts()[0])
+    assert first & ({other.drafted.space.number(row) for row in seeds} - {drafted})
 
 
 def test_records_of_other_features_teach_nothing_and_do_no_harm(database):
@@ -166,8 +166,8 @@ def test_records_of_other_features_teach_nothing_and_do_no_harm(database):
     records = [r.__class__(**{**_fields(r), "about": {"columns": "old"}}) for r in database]
     known = History(records)
     other = task_of_func(library.matmul(64, 128, 96), AVX2, ["B"])
-    assert len(known.seeds(other.workload, other.space)) == 0
-    assert len(known.trials(TASKS[0].workload)) == 24
+    assert len(known.seeds(other.drafted.workload, other.drafted.space)) == 0
+    assert len(known.trials(TASKS[0].drafted.workload)) == 24
 
 
 def _fields(record):

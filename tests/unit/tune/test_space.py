@@ -35,7 +35,7 @@ KINDS = ("product", "softmax", "copy", "map")
 
 @pytest.fixture(params=KINDS)
 def space(request) -> KernelSpace:
-    return task_of_func(_program(request.param), AVX2, threads=2).space
+    return task_of_func(_program(request.param), AVX2, threads=2).drafted.space
 
 
 def test_numbers_and_digits_are_inverse(space):
@@ -82,7 +82,7 @@ def test_features_of_one_space_have_the_same_columns(space):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sampled_point_is_what_the_draft_then_decides(kind):
     program = _program(kind)
-    space = task_of_func(program, AVX2, threads=2).space
+    space = task_of_func(program, AVX2, threads=2).drafted.space
     for row in space.sample(np.random.default_rng(5), 4):
         points = space.points(row)
         decided = {(d.block, d.point) for d in draft(program, AVX2, 2, points=points).decisions}
@@ -90,8 +90,8 @@ def test_a_sampled_point_is_what_the_draft_then_decides(kind):
 
 
 def test_the_nearest_point_of_another_space_is_followed():
-    large = task_of_func(_program("product"), AVX2).space
-    other = task_of_func(library.matmul(48, 96, 128), AVX2).space
+    large = task_of_func(_program("product"), AVX2).drafted.space
+    other = task_of_func(library.matmul(48, 96, 128), AVX2).drafted.space
     near = 0
     for row in large.sample(np.random.default_rng(6), 20):
         (point,) = large.points(row).values()
@@ -105,4 +105,4 @@ def test_the_nearest_point_of_another_space_is_followed():
 def test_the_loops_of_a_layer_have_millions_of_points():
     x, w = tw.placeholder("X", (1, 58, 58, 64)), tw.placeholder("W", (64, 64, 3, 3))
     layer = tw.func("layer", [x, w], [convolve(x, w)])
-    assert task_of_func(layer, AVX2, ["W"], threads=2).space.size >= 10**6
+    assert task_of_func(layer, AVX2, ["W"], threads=2).drafted.space.size >= 10**6

@@ -6,6 +6,15 @@ from tilewright.explain.example import example
 
 __all__ = ["EXAMPLES"]
 
+PRODUCT = """
+        import tempfile
+
+        from tilewright.tensor import library
+
+        product = library.matmul(16, 16, 16)
+        database = f"{tempfile.mkdtemp()}/records.sqlite"
+        """
+
 EXAMPLES = (
     example(
         "U010",
@@ -47,6 +56,59 @@ EXAMPLES = (
         save(Boosted(), path)
         model = load(path)
         """,
+    ),
+    example(
+        "U020",
+        """Nothing in the model can be made faster by measuring: it has no kernel with a choice, or
+        it runs on the reference implementation as a whole.""",
+        given="""
+        import tempfile
+
+        from onnx import TensorProto, helper
+
+        def model(op):
+            kind = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 4]) for n in "xy"]
+            node = helper.make_node(op, ["x"], ["y"])
+            graph = helper.make_graph([node], "one", kind[:1], kind[1:])
+            opset = [helper.make_opsetid("", 17)]
+            return helper.make_model(graph, opset_imports=opset, ir_version=8)
+
+        database = f"{tempfile.mkdtemp()}/records.sqlite"
+        """,
+        wrong='tw.tune(model("Identity"), trials=1, database=database)',
+        right='tw.tune(model("Softmax"), trials=1, database=database)',
+        alone=True,
+    ),
+    example(
+        "U021",
+        """A search ends after so many trials, or after so many seconds, and there is at least one
+        of them. Without either it takes ten minutes.""",
+        given=PRODUCT,
+        wrong="tw.tune(product, trials=0, database=database)",
+        right="tw.tune(product, trials=1, database=database)",
+        alone=True,
+    ),
+    example(
+        "U022",
+        """Trials run on this machine, which cannot execute what is compiled for the target. Tune
+        on such a machine; records are files that can be carried (`tilewright db export`).""",
+        given=PRODUCT,
+        wrong='tw.tune(product, trials=1, database=database, target="aarch64")',
+        right="tw.tune(product, trials=1, database=database)",
+        alone=True,
+    ),
+    example(
+        "U023",
+        """TILEWRIGHT_DATABASE says that there is to be no database, and a search has to keep what
+        it finds.""",
+        given=f"""{PRODUCT}
+        import os
+
+        os.environ["TILEWRIGHT_DATABASE"] = "none"
+        """,
+        wrong="tw.tune(product, trials=1)",
+        right="tw.tune(product, trials=1, database=database)",
+        alone=True,
     ),
     example(
         "U040",

@@ -1,0 +1,1 @@
+"""Benchmarks of the tuner: `python -m benchmarks tuner --help`."""

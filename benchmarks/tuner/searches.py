@@ -1,0 +1,111 @@
+"""Strategies, models and batches compared: the best of so many trials, and how soon it is found.
+
+    python -m benchmarks tuner search [--tasks C1,C2] [--trials 200] [--seeds 3] [--out FILE]
+    python -m benchmarks tuner transfer [--trials 100]
+
+Every search has an empty database, begins without the draft's point, and is alone on the machine.
+Times of all trials of one task go through one runner, by turns with the same drafted kernel, so
+that the searches of a task can be compared with each other.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tilewright.records import Database
+from tilewright.tune.budget import Budget
+from tilewright.tune.cost_model.boosted import Settings
+from tilewright.tune.kernel_tuner import SearchOptions
+from tilewright.tune.measure.trial import Runner
+from tilewright.tune.task import Task
+from tilewright.tune.tuner import Search
+
+__all__ = ["WAYS", "Curve", "geomean", "searched", "trials_to"]
+
+_ALONE: Final = SearchOptions(transfers=False, starts_at_draft=False, patience=None)
+WAYS: Final = {
+    "random": replace(_ALONE, strategy="random"),
+    "grid": replace(_ALONE, strategy="grid"),
+    "genetic": replace(_ALONE, strategy="genetic"),
+    "evolution": _ALONE,
+    "annealing": replace(_ALONE, strategy="annealing"),
+    "regression": replace(_ALONE, model=Settings(objective="regression")),
+    "no analytic": replace(_ALONE, model=Settings(from_analytic=False)),
+    "not diverse": replace(_ALONE, diverse=False),
+    "no epsilon": replace(_ALONE, epsilon=0.0),
+}
+"""What is compared; each differs from `evolution` in one thing."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The best cost (time by that of the draft) behind each trial of one search."""
+
+    task: str
+    way: str
+    seed: int
+    best: tuple[float, ...]
+    seconds: float
+    failures: int
+
+    @property
+    def final(self) -> float:
+        """What the search ended with."""
+        return self.best[-1]
+
+    def to_dict(self) -> dict[str, object]:
+        """For JSON; with four digits."""
+        return asdict(self) | {"best": [round(x, 4) for x in self.best]}
+
+
+def searched(
+    name: str,
+    task: Task,
+    way: str,
+    seed: int,
+    trials: int,
+    runner: Runner,
+    threads: int = 1,
+    database: Path | None = None,
+    options: SearchOptions | None = None,
+) -> Curve:
+    """One search, from an empty database unless one is given."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = database or Path(folder, "records.sqlite")
+        with Database(path) as records:
+            how = options or WAYS[way]
+            search = Search(name, [task], records, runner, threads, how, Budget(trials), seed)
+            begin = time.perf_counter()
+            known = len(search.tuned[0].tuner.costs)
+            search.run()
+            seconds = time.perf_counter() - begin
+    tuner = search.tuned[0].tuner
+    costs = np.array(tuner.costs[known:] or [np.inf])
+    best = tuple(np.minimum.accumulate(costs).tolist())
+    return Curve(name, way, seed, best, seconds, tuner.failures)
+
+
+def trials_to(curve: Curve, goal: float) -> int | None:
+    """Trials until a cost is reached; None if it never is."""
+    reached = np.flatnonzero(np.array(curve.best) <= goal)
+    return int(reached[0]) + 1 if len(reached) else None
+
+
+def geomean(values: Iterable[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def by_way(curves: Sequence[Curve]) -> dict[str, dict[str, list[Curve]]]:
+    """Curves by way and task."""
+    found: dict[str, dict[str, list[Curve]]] = {}
+    for curve in curves:
+        found.setdefault(curve.way, {}).setdefault(curve.task, []).append(curve)
+    return found

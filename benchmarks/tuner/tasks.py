@@ -1,0 +1,50 @@
+"""Tasks that searches are compared on: layers of ResNet-18 (C1 to C12), and products.
+
+A layer has all its decisions free: every algorithm and layout that its site offers is a variant. It
+stands in a model of its own with channels first at both ends, as models have them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.convolutions import RESNET18
+from benchmarks.layers import write_layer
+from benchmarks.numbers import inputs
+from benchmarks.programs import PROGRAMS
+from benchmarks.workloads import Workload
+from tilewright.model.compilation import Chosen
+from tilewright.model.compiler import AUTO, Compiling
+from tilewright.pipeline import ModelPipeline
+from tilewright.target import Target
+from tilewright.tune.joint import site_tasks
+from tilewright.tune.task import Task, task_of_func
+
+__all__ = ["NAMES", "task_named"]
+
+LAYERS = {f"C{number}": shape for number, (_, shape) in enumerate(RESNET18, start=1)}
+PRODUCTS = {"128x3072x768": (128, 3072, 768), "1024x1024x1024": (1024, 1024, 1024)}
+NAMES = (*LAYERS, *PRODUCTS)
+
+
+def task_named(name: str, target: Target, threads: int = 1) -> Task:
+    """The task of a layer (C1 to C12) or of a product (MxNxK)."""
+    if name in LAYERS:
+        return _layer(name, target)
+    program = PROGRAMS["matmul"](*PRODUCTS[name])
+    return task_of_func(program.func, target, program.constants, threads)
+
+
+def _layer(name: str, target: Target) -> Task:
+    workload = Workload("conv", "conv2d", LAYERS[name])
+    conv = workload.convolution
+    assert conv is not None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{name}.onnx")
+        write_layer(conv, inputs(workload), path)
+        how = Compiling(target, None, "default", AUTO)
+        made = ModelPipeline(how).run(str(path), until="choose").value
+    assert isinstance(made, Chosen)
+    (found,) = site_tasks(made, near=float("inf"), most=64, least_share=0.05)
+    return found.task
