@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.tune.search.spaces import Grid, Valley, keys_of
-from tilewright.tune.search import BASELINES, GUIDED, Batching, strategy_named
+from tilewright.tune.search import BASELINES, GUIDED, Batching, key_of, strategy_named
 from tilewright.tune.search.mutation import crossed, mutated
+from tilewright.tune.search.ranked import Best
+from tilewright.tune.search.unseen import Unseen
 
 NAMES = [*GUIDED, *BASELINES]
 QUICK = {
@@ -62,3 +64,23 @@ def test_new_rows_are_followed_where_old_ones_are(space, seed):
         assert found.shape == rows.shape
         assert ((found >= 0) & (found < np.array(space.lengths, np.int64))).all()
         assert space.followed(found).all()
+
+
+@given(spaces(), st.integers(0, 99), st.integers(0, 12), st.integers(1, 6))
+def test_the_best_are_those_of_a_sorted_list(space, seed, capacity, rounds):
+    """Shown in parts, with repetitions, and without what was seen."""
+    rng = np.random.default_rng(seed)
+    everything = space.everything()
+    scores = rng.permutation(len(everything)).astype(float)
+    seen = everything[rng.random(len(everything)) < 0.3]
+    best, shown = Best(Unseen(space, keys_of(seen)), capacity), np.zeros(len(everything), bool)
+    for _ in range(rounds):
+        part = rng.integers(len(everything), size=10) if len(everything) else np.zeros(0, int)
+        before = keys_of(best.rows)
+        has_changed = best.add(everything[part], scores[part])
+        assert has_changed == (keys_of(best.rows) != before)
+        shown[part] = True
+    left = [
+        k for k in np.argsort(-scores) if shown[k] and key_of(everything[k]) not in keys_of(seen)
+    ]
+    assert np.array_equal(best.rows, everything[left[:capacity]])
