@@ -2,10 +2,11 @@
 
 What a model takes is the sum over its tasks of runs × best time. Ansor's gradient says what one
 more trial of a task takes off it, from two guesses: the recent past goes on (the slope of the best
-time over the last rounds), or it goes on as it did from the beginning towards the least time that
-can be hoped for. That least time is the task's `floor_ns`, corrected by what its relatives have
-reached of theirs: where one matrix product has come to 80 % of its roofline, so can another. Slopes
-are by second instead of by trial once it is told how long trials take.
+time over the last rounds), or what is left to the least time that can be hoped for takes about as
+many trials as there were, and more by each round that has gained nothing. That least time is the
+task's `floor_ns`, corrected by what its relatives have reached of theirs: where one matrix product
+has come to 80 % of its roofline, so can another. Slopes are by second instead of by trial once it
+is told how long trials take.
 
 The first rounds go to all tasks by turns, and a few later ones to any: a slope has to be known
 before it is believed.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite
 from typing import Final
 
@@ -25,6 +27,8 @@ __all__ = ["Scheduler", "TaskWeight"]
 LEAST: Final = 0.02
 """The share of its time that a task may still gain when it has come to its floor: floors are
 predictions."""
+NOTICED: Final = 0.005
+"""A round that gains a smaller share of the time has gained nothing."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Scheduler:
         begin = max(0, len(history.bests) - 1 - self.window)
         since = history.trials[-1] - history.trials[begin]
         recent = (history.bests[begin] - best) / since if since else 0.0
-        hoped = max(best - self._reachable(task), LEAST * best) / trials
+        left = max(best - self._reachable(task), LEAST * best)
+        hoped = left / (trials * (1 + _idle_rounds(history.bests)))
         slope = self.share * recent + (1 - self.share) * hoped
         return self.tasks[task].runs * slope / self._seconds_of_trial(task)
 
@@ -148,3 +153,11 @@ class Scheduler:
         mine = self._histories[task]
         told = [mine] if mine.trials[-1] else known
         return sum(h.seconds for h in told) / sum(h.trials[-1] for h in told)
+
+
+def _idle_rounds(bests: list[float]) -> int:
+    """Rounds since the one that has last gained something."""
+    for idle, (before, behind) in enumerate(pairwise(reversed(bests))):
+        if before < behind * (1 - NOTICED):
+            return idle
+    return len(bests) - 1

@@ -112,8 +112,8 @@ EXAMPLES = (
     ),
     example(
         "U040",
-        """A search is asked for by a name that no strategy has. `evolution` and `annealing` follow a
-        cost model; `random`, `grid` and `genetic` do not, and are there to compare with.""",
+        """A search is asked for by a name that no strategy has. `evolution` and `annealing` follow
+        a cost model; `random`, `grid` and `genetic` do not, and are there to compare with.""",
         given="""
         from types import SimpleNamespace
 

@@ -2,7 +2,7 @@
 
 As in AutoTVM, chains go on from where they are when the model behind the scores has learned more,
 and the best points that any of them has come by are proposed. Scores have no unit, and models no
-common scale, so temperatures are in the spread of scores over the space.
+common scale, so temperatures are in what a change of a random point changes in its score.
 """
 
 from __future__ import annotations
@@ -71,16 +71,15 @@ class AnnealingSearch:
 
     def _anneal(self, score: Score, best: Best, sample: Digits) -> None:
         chains, scores = self._restarted(score)
-        sampled = scores_of(score, sample)
-        best.add(np.concatenate([chains, sample]), np.concatenate([scores, sampled]))
-        spread, idle = _spread(np.concatenate([scores, sampled])), 0
+        best.add(chains, scores)
+        unit, idle = self._usual_change(score, best, sample), 0
         for temperature in np.linspace(1.0, 0.0, self.steps):
             moved = mutated(self.space, self.rng, chains)
             met = scores_of(score, moved)
             idle = 0 if best.add(moved, met) else idle + 1
             if idle >= self.patience:
                 break
-            gains = (met - scores) / (spread * (temperature + COLDEST))
+            gains = (met - scores) / (unit * (temperature + COLDEST))
             taken = self.rng.random(len(chains)) < np.exp(np.minimum(gains, 0.0))
             chains = np.where(taken[:, None], moved, chains)
             scores = np.where(taken, met, scores)
@@ -94,11 +93,12 @@ class AnnealingSearch:
         chains[worst], scores[worst] = known, scores_of(score, known)
         return chains, scores
 
-
-def _spread(scores: NDArray[np.float64]) -> float:
-    """What lies between the quarters of scores, without those that are the worst possible."""
-    told = scores[scores > -LIMIT]
-    if not len(told):
-        return 1.0
-    low, high = np.quantile(told, [0.25, 0.75])
-    return float(high - low) or 1.0
+    def _usual_change(self, score: Score, best: Best, sample: Digits) -> float:
+        """By how much scores of random points change with them; 1 where they do not."""
+        moved = mutated(self.space, self.rng, sample)
+        before, behind = scores_of(score, sample), scores_of(score, moved)
+        best.add(sample, before)
+        best.add(moved, behind)
+        changes = np.abs(behind - before)
+        changes = changes[(changes > 0) & (changes < LIMIT / 2)]
+        return float(np.median(changes)) if len(changes) else 1.0

@@ -17,7 +17,7 @@ from tilewright.tune.search.strategy import Digits, SearchSpace
 __all__ = ["crossed", "mutated", "redrawn"]
 
 TRIES: Final = 8
-"""How often a row is drawn that cannot be followed; MetaSchedule has 10."""
+"""Draws of a row until one can be followed; MetaSchedule has 10."""
 CHANCES: Final = (1.0, 0.25, 0.05)
 """One digit changes, sometimes a second, rarely a third: digits may be good only together."""
 NEAR: Final = 0.5
@@ -68,26 +68,29 @@ def crossed(
 
 
 def redrawn(space: SearchSpace, rows: Digits, draw: Callable[[NDArray[np.intp]], Digits]) -> Digits:
-    """What `draw` makes of the rows at some places, again and again where it is not followed."""
+    """What `draw` makes of the rows at some places, the first draw of each that is followed."""
     found = rows.copy()
     missing = np.arange(len(rows))
-    for _ in range(TRIES):
+    # Rows that miss at first have all other draws at once: a call has its price, rows hardly any.
+    for draws in (1, TRIES - 1):
         if not len(missing):
             break
-        drawn = draw(missing)
-        is_followed = space.followed(drawn)
-        found[missing[is_followed]] = drawn[is_followed]
-        missing = missing[~is_followed]
+        drawn = draw(np.repeat(missing, draws))
+        is_followed = space.followed(drawn).reshape(len(missing), draws)
+        has_one, first = is_followed.any(axis=1), is_followed.argmax(axis=1)
+        taken = np.arange(len(missing)) * draws + first
+        found[missing[has_one]] = drawn[taken[has_one]]
+        missing = missing[~has_one]
     return found
 
 
 def _another(rng: np.random.Generator, digits: Digits, lengths: Digits) -> Digits:
     """Another value for each digit, close by or any."""
-    steps = 1 + rng.integers(np.maximum(1, lengths // NEAREST))
-    steps = np.where(rng.random(len(digits)) < 0.5, steps, -steps)
+    chances = rng.random((4, len(digits)))
+    steps = 1 + (chances[0] * np.maximum(1, lengths // NEAREST)).astype(np.int64)
+    steps = np.where(chances[1] < 0.5, steps, -steps)
     # A step is at most half of an axis, so where one direction leaves it, the other does not.
-    near = np.where(
-        (digits + steps >= 0) & (digits + steps < lengths), digits + steps, digits - steps
-    )
-    anywhere = (digits + 1 + rng.integers(lengths - 1)) % lengths
-    return np.where(rng.random(len(digits)) < NEAR, near, anywhere)
+    near = digits + steps
+    near = np.where((near >= 0) & (near < lengths), near, digits - steps)
+    anywhere = (digits + 1 + (chances[2] * (lengths - 1)).astype(np.int64)) % lengths
+    return np.asarray(np.where(chances[3] < NEAR, near, anywhere), np.int64)

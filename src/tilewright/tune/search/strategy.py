@@ -43,7 +43,10 @@ class Strategy(Protocol):
     """Which points to measure next."""
 
     def propose(self, count: int, score: Score, seen: AbstractSet[bytes]) -> Digits:
-        """So many points that are not `seen` (by `key_of`), the best first; fewer at the end."""
+        """So many points that are not `seen` (by `key_of`); fewer at the end of the space.
+
+        Points to start from are first, then the best by what the strategy goes by.
+        """
 
     def learn(self, digits: Digits, costs: NDArray[np.float64]) -> None:
         """What measured points cost, infinite for failures."""
