@@ -26,12 +26,15 @@ from tilewright.records.queries import (
     COUNT,
     DROP_BEYOND,
     DROP_OLDER,
+    DROP_VERDICTS,
+    OF_KIND,
     OF_WORKLOAD,
     REMOVE,
     TASKS,
     WINNERS,
 )
 from tilewright.records.record import FORMAT, Record, RecordError
+from tilewright.schedule.measured import KERNEL, kind_of_key
 
 __all__ = ["Database", "Row", "Task"]
 
@@ -130,18 +133,31 @@ class Database:
         return found
 
     def winners(self, target: str, threads: int) -> dict[str, Record]:
-        """The best record of each workload that has one faster than the draft."""
+        """The best record of each kernel that has one faster than the draft."""
         about = {"target": target, "threads": threads, "format": FORMAT}
         with self._asking() as connection:
             found = connection.execute(WINNERS, about).fetchall()
         winners: dict[str, Record] = {}
         for row in map(_row, found):
+            if kind_of_key(str(row.columns[0])) != KERNEL:
+                continue
             record = _usable(row)
             if record is None:  # a damaged one must not hide those behind it
                 record = next(iter(self.best(row.columns[0], target, threads)), None)
             if record is not None and record.pays and record.target == target:
                 winners.setdefault(record.workload, record)
         return winners
+
+    def of_kind(self, kind: str, target: str, threads: int) -> list[Record]:
+        """What was measured of sites, conversions or models, in the order in which it came."""
+        about = {"kind": kind, "target": target, "threads": threads, "format": FORMAT}
+        with self._asking() as connection:
+            rows = [_row(columns) for columns in connection.execute(OF_KIND, about).fetchall()]
+        found: list[Record] = []
+        for row in rows:
+            with suppress(RecordError):
+                found.append(row.record())
+        return found
 
     def records(
         self, workload: str | None = None, target: str | None = None, threads: int | None = None
@@ -197,6 +213,7 @@ class Database:
         with self._writing() as connection:
             before = connection.total_changes
             connection.execute(DROP_BEYOND, {"format": FORMAT, "keep": keep})
+            connection.execute(DROP_VERDICTS, {"format": FORMAT})
             connection.execute(DROP_OLDER, (FORMAT,))
             removed = connection.total_changes - before
         with suppress(TuneError), self._asking() as connection:  # others may be in the way
