@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.cli.models import time_text
 from tilewright.cli.output import line, screen_width
 from tilewright.cli.table import fitted
+from tilewright.schedule.measured import KERNEL, kind_of_key
 from tilewright.shown import counted, shown
 
 __all__ = ["added_text", "best_text", "check_text", "list_text"]
@@ -53,7 +54,7 @@ def _record_text(facts: dict[str, Any]) -> str:
     for block, (kind, values) in facts["points"].items():
         decisions = ", ".join(f"{name}={value}" for name, value in values.items())
         lines.append(f"  {line(block)}: {line(kind)}({line(decisions)})")
-    if facts["trace"]:
+    if facts["trace"] and kind_of_key(facts["workload"]) == KERNEL:
         lines.append("  by a trace (--json prints it)")
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ from tilewright.layouts.sites import Alternative, Site
 from tilewright.tensor.library.tile_weights import short_windows, spread_windows, tile_matrix
 from tilewright.tensor.library.tiles import SpreadTiles, Tiles
 
-__all__ = ["Applied", "Conversion", "apply"]
+__all__ = ["Applied", "Conversion", "apply", "converted"]
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,30 @@ class Applied:
     kernels: Mapping[Value, int]
 
 
-def apply(graph: Graph, chosen: Sequence[tuple[Site, Alternative]]) -> Applied:
-    """The graph with the alternatives of all its sites."""
-    return _Writer(graph, chosen).run()
+def apply(
+    graph: Graph,
+    chosen: Sequence[tuple[Site, Alternative]],
+    given: Mapping[Value, Form] | None = None,
+) -> Applied:
+    """The graph with the alternatives of all its sites.
+
+    Inputs are stored as they are, unless `given` says otherwise: a part of a graph is handed values
+    in the forms that they have there (`alone.py`), and hands on results in theirs.
+    """
+    return _Writer(graph, chosen, given or {}).run()
 
 
 class _Writer:
     """Values of the new graph, in the forms in which they are there."""
 
-    def __init__(self, graph: Graph, chosen: Sequence[tuple[Site, Alternative]]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        chosen: Sequence[tuple[Site, Alternative]],
+        given: Mapping[Value, Form],
+    ) -> None:
         self.graph, self.chosen = graph, chosen
-        self.forms: dict[Value, Form] = {}
+        self.forms: dict[Value, Form] = dict(given)
         self.new: dict[tuple[Value, Form], Value] = {}
         self.nodes: list[Node] = []
         self.constants: dict[Value, Array] = dict(graph.constants)
@@ -62,15 +75,16 @@ class _Writer:
     def run(self) -> Applied:
         for site, alternative in self.chosen:
             self.forms.update(dict.fromkeys(site.results, alternative.result))
-        for value in (*self.graph.inputs, *self.graph.constants):
+        for value in self.graph.constants:
             self.new[value, LAST] = value
+        inputs = [self._written(value) for value in self.graph.inputs]
         site_of = {node: pair for pair in self.chosen for node in pair[0].nodes}
         for node in self.graph.nodes:
             self._add(node, *site_of[node])
-        outputs = [self.new[value, LAST] for value in self.graph.outputs]
+        outputs = [self.new[v, self._form_of(v).plain] for v in self.graph.outputs]
         made = Graph(
             self.graph.name,
-            self.graph.inputs,
+            tuple(inputs),
             tuple(outputs),
             tuple(self.nodes),
             self.constants,
@@ -93,29 +107,28 @@ class _Writer:
 
     def _written(self, value: Value) -> Value:
         """The value in the form in which it is written; what stays inside of a site has none."""
-        form = self.forms.get(value, LAST)
+        form = self._form_of(value)
         steps = form.steps(value.rank) if form != LAST else ()
         made = Value(value.name, replace(value.type, layout=steps)) if steps else value
         self.new[value, form.plain] = made
         return made
 
+    def _form_of(self, value: Value) -> Form:
+        return self.forms.get(value, LAST)
+
     def _read(self, value: Value, node: Node, site: Site, alternative: Alternative) -> Value:
         if value in self.graph.constants or value not in site.reads:
-            return self.new[value, self.forms.get(value, LAST).plain]
+            return self.new[value, self._form_of(value).plain]
         form = site.wanted(value, alternative).plain
         if (value, form) not in self.new:
             self._convert(value, form, node)
         return self.new[value, form]
 
     def _convert(self, value: Value, form: Form, node: Node) -> None:
-        before = self.forms.get(value, LAST)
-        steps = form.steps(value.rank)
-        name = f"{value.name}_{form.name(value.rank)}"
-        made = Value(name, TensorType(value.dtype, value.shape, steps))
-        kind = computed_as(value.dtype)
-        copy = Map(argument(0, kind), 1, value.dtype)
-        self.nodes.append(Node(copy, (self.new[value, before.plain],), (made,), node.label))
-        self.new[value, form] = made
+        before = self._form_of(value)
+        copy = converted(value, self.new[value, before.plain], form, node.label)
+        self.nodes.append(copy)
+        self.new[value, form] = copy.output
         self.conversions.append(Conversion(value.name, before, form, node.label))
 
     def _by(
@@ -163,6 +176,14 @@ class _Writer:
         value = Value(name, array_type(array))
         self.constants[value] = array
         return value
+
+
+def converted(value: Value, stored: Value, form: Form, label: str = "") -> Node:
+    """The copy of a value, as it is stored, into a form."""
+    name = f"{value.name}_{form.name(value.rank)}"
+    made = Value(name, TensorType(value.dtype, value.shape, form.steps(value.rank)))
+    copy = Map(argument(0, computed_as(value.dtype)), 1, value.dtype)
+    return Node(copy, (stored,), (made,), label)
 
 
 def _has_lines(site: Site) -> bool:

@@ -23,6 +23,7 @@ from tilewright.layouts.forms import LAST
 from tilewright.layouts.sharing import Price, Shared, tabulated
 from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.solve import Problem, Solution, solve
+from tilewright.layouts.timing import Timing
 
 __all__ = ["Choice", "choose", "decide"]
 
@@ -89,8 +90,9 @@ def _problem(
     costs = [[a.cycles for a in alternatives] for alternatives in offered]
     names = [site.nodes[-1].label or site.results[0].name for site in sites]
     edges: list[tuple[int, int, NDArray[np.float64]]] = []
+    timing = Timing.of(settings.times, sites, settings.machine.target)
     for value, readers in _readers(graph, sites).items():
-        price = Price.of(value, settings.machine)
+        price = Price.of(value, settings.machine, timing)
         writer = maker.get(value)
         written = [LAST] if writer is None else [a.result for a in offered[writer]]
         wanted = [[sites[r].wanted(value, a) for a in offered[r]] for r in readers]

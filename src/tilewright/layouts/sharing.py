@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from tilewright.graph.ir import Value
 from tilewright.graph.sizes import bytes_of
 from tilewright.layouts.costs import Machine, Picture, bordered_cycles, converted_cycles
 from tilewright.layouts.forms import LAST, Form
+from tilewright.layouts.timing import Timing
 
 __all__ = ["Price", "Shared", "tabulated"]
 
@@ -31,23 +33,41 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
+def _unknown(before: Form, after: Form) -> None:
+    """Nothing was measured."""
+    del before, after
+
+
 @dataclass(frozen=True)
 class Price:
-    """What it costs that a value is not stored as a reader wants it."""
+    """What it costs that a value is not stored as a reader wants it.
+
+    `known` has what conversions were measured to cost; others are predicted to cost `converted`.
+    """
 
     converted: float
     bordered: float
+    known: Callable[[Form, Form], float | None] = field(default=_unknown, compare=False)
 
     @classmethod
-    def of(cls, value: Value, machine: Machine) -> Price:
+    def of(cls, value: Value, machine: Machine, timing: Timing | None = None) -> Price:
         size = bytes_of(value)  # as convolutions count a symbolic batch
         # A conversion is one more step, where a site that turns its data anyway has none.
         converted = converted_cycles(Picture.of(value), machine) + machine.model.step_cycles
-        return cls(converted, bordered_cycles(size, machine))
+        bordered = bordered_cycles(size, machine)
+        if timing is None or not timing.measured.conversions:
+            return cls(converted, bordered)
+        return cls(converted, bordered, partial(timing.conversion, value))
 
     def __call__(self, written: Form, wanted: Form) -> float:
-        converted = 0.0 if written.plain == wanted.plain else self.converted
-        return converted + self.border(written, wanted)
+        return self.between(written, wanted) + self.border(written, wanted)
+
+    def between(self, written: Form, wanted: Form) -> float:
+        """The conversion alone."""
+        if written.plain == wanted.plain:
+            return 0.0
+        found = self.known(written.plain, wanted.plain)
+        return self.converted if found is None else found
 
     def border(self, written: Form, wanted: Form) -> float:
         """The part of a reader: what is converted comes without zeros around it."""
@@ -87,7 +107,7 @@ class Shared:
     @property
     def costs(self) -> list[float]:
         """The conversions of each state."""
-        return [self.price.converted * len(made) for _, made in self.states]
+        return [sum(self.price.between(w, form) for form in made) for w, made in self.states]
 
     def written_as(self, forms: Sequence[Form]) -> Table:
         """The edge to a writer with these results.
@@ -100,8 +120,7 @@ class Shared:
     def _unlike(self, state: Form, written: Form) -> float:
         if state == written:
             return 0.0
-        converted = 0.0 if state.plain == written.plain else self.price.converted
-        return converted + self.readers * self.price.bordered
+        return self.price.between(written, state) + self.readers * self.price.bordered
 
     def read_as(self, forms: Sequence[Form]) -> Table:
         """The edge to a reader that wants one of these."""

@@ -21,6 +21,7 @@ from tilewright.layouts.choose import decide
 from tilewright.layouts.forms import FIRST, LAST, Form
 from tilewright.layouts.sharing import Price
 from tilewright.layouts.sites import Alternative, Settings, Site, is_small
+from tilewright.layouts.timing import Timing
 from tilewright.tensor.printer import print_node
 
 __all__ = ["ConversionRow", "Overview", "SiteRow", "overview"]
@@ -131,6 +132,8 @@ class _Walk:
         self.maker = {v: k for k, (site, _) in enumerate(chosen) for v in site.results}
         self.maps = {v for site, _ in chosen for v in _feature_maps(site)}
         self.turned = {v for site, _ in chosen for v in _beyond_border(site)}
+        sites, machine = [site for site, _ in chosen], settings.machine
+        self.timing = Timing.of(settings.times, sites, machine.target)
 
     @cached_property
     def sites(self) -> tuple[SiteRow, ...]:
@@ -200,9 +203,7 @@ class _Walk:
         total = alternative.cycles
         for value in self._read(site):
             written, wanted = self._written(value), site.wanted(value, alternative)
-            price = Price.of(value, self.settings.machine)
-            moved = price.converted if written.plain != wanted.plain else 0.0
-            total += price(written, wanted) - moved
+            total += self._price(value).border(written, wanted)
         return total
 
     def _is_view(self, site: Site, alternative: Alternative) -> bool:
@@ -226,8 +227,11 @@ class _Walk:
             self.maker.get(value),
             tuple(readers),
             self._reason(value, written, form, readers),
-            Price.of(value, self.settings.machine).converted,
+            self._price(value).between(written, form),
         )
+
+    def _price(self, value: Value) -> Price:
+        return Price.of(value, self.settings.machine, self.timing)
 
     def _reason(self, value: Value, written: Form, form: Form, readers: Sequence[int]) -> str:
         """Why not all readers take the value as it is; the only one is called `it`."""

@@ -8,7 +8,7 @@ that know nothing of forms read and write everything as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import replace
 from math import prod
 
 from tilewright.graph.grouping import group_nodes
@@ -37,95 +37,13 @@ from tilewright.layouts.costs import (
     turned_cycles,
 )
 from tilewright.layouts.flatten import is_free_order
-from tilewright.layouts.forms import FIRST, LAST, Form, blocked
+from tilewright.layouts.forms import FIRST, LAST, Form
+from tilewright.layouts.site import Alternative, Settings, Site
+from tilewright.layouts.timing import Timing, with_times
 from tilewright.layouts.unsized import unsized_ways
 from tilewright.layouts.windows import Window, window_cycles
-from tilewright.schedule.recipes.contraction.space import ContractionPoint
-from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
-from tilewright.schedule.recipes.windows.line_space import LinePoint
 
 __all__ = ["Alternative", "Settings", "Site", "is_small", "sites_of"]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the choice is made for: a machine, whether sums must be exact, a form for everything.
-
-    Without `halos`, every convolution makes the border of its data itself. `measured` holds what a
-    tuner found for (workload, alternative without loops): its loops, and the cycles it took.
-    """
-
-    machine: Machine
-    strict: bool = False
-    fixed: Form | None = None
-    halos: bool = True
-    measured: Mapping[tuple[str, str], Alternative] = field(default_factory=dict)
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """The forms that are tried."""
-        lanes = self.machine.target.lanes(4)
-        usual = (LAST, FIRST, blocked(lanes), blocked(2 * lanes))
-        return usual if self.fixed is None or self.fixed in usual else (*usual, self.fixed)
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """A way to run a site: the forms it reads and writes, the algorithm, and what it costs.
-
-    `loops` are the parameters of its product or window; without them the recipe asks its model.
-    """
-
-    source: Form = LAST
-    result: Form = LAST
-    algorithm: Algorithm = DIRECT
-    cycles: float = 0.0
-    loops: ContractionPoint | ChannelPoint | LinePoint | None = None
-
-    def key(self, rank: int) -> str:
-        """The alternative without its cost, as text: a key in a database."""
-        words = [self.algorithm.name, f"{self.source.name(rank)}→{self.result.name(rank)}"]
-        match self.loops:
-            case ContractionPoint() as plan:
-                words.append(f"{plan.tile_rows}×{plan.tile_vectors}")
-                words += [str(value) for value in astuple(plan)[3:]]
-            case ChannelPoint() | LinePoint() as point:
-                words.append(" ".join(map(str, astuple(point))))
-        return " ".join(words)
-
-
-@dataclass(frozen=True, eq=False)
-class Site:
-    """A group (or a view between groups) with its alternatives; the first one is always there."""
-
-    nodes: tuple[Node, ...]
-    results: tuple[Value, ...]
-    data: tuple[Value, ...] = ()
-    beside: tuple[Value, ...] = ()
-    alternatives: tuple[Alternative, ...] = (Alternative(),)
-    group: Group | None = field(default=None, repr=False)
-    conv: ConvShape | None = None
-    window: Window | None = None
-
-    @property
-    def workload(self) -> str:
-        """What it computes, whatever its place in a graph: operators and types."""
-        ops = " ".join(str(node.op) for node in self.nodes)
-        types = ", ".join(str(value.type) for value in (*self.reads, *self.results))
-        return f"{ops}: {types}"
-
-    def wanted(self, value: Value, alternative: Alternative) -> Form:
-        """The form in which a value is read."""
-        if value in self.data:
-            return alternative.source
-        return alternative.result.plain if value in self.beside else LAST
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        """Everything that comes from elsewhere."""
-        made = {v for node in self.nodes for v in node.outputs}
-        read = (v for node in self.nodes for v in node.inputs)
-        return tuple(dict.fromkeys(v for v in read if v not in made))
 
 
 def sites_of(graph: Graph, settings: Settings) -> list[Site]:
@@ -137,9 +55,12 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     groups = group_nodes(graph)
     consumers = graph.consumers()
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
+    found = [with_times(site, settings.times) for site in found]
+    timing = Timing.of(settings.times, found, settings.machine.target)
+    found = [timing.priced(site) for site in found]
     wishes = {v: h for v, h in _halo_wishes(found).items() if v not in graph.outputs}
     found = [_with_halo(site, wishes, settings) for site in found]
-    found = [_as_measured(site, settings) for site in found]
+    found = [_as_measured(timing.with_halos(site), settings) for site in found]
     found += [_view(graph, node, consumers, settings) for node in graph.nodes if is_view(node)]
     place = {node: k for k, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda site: place[site.nodes[-1]])

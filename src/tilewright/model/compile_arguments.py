@@ -111,7 +111,7 @@ def schedules_of(database: object, target: Target, threads: int | None) -> Sched
         text = f"kernels are drafted, since records cannot be used: {problem}"
         warnings.warn(TilewrightWarning(text), stacklevel=3)
         return DRAFT
-    return records if records.winners else DRAFT
+    return DRAFT if records.is_empty else records
 
 
 def _path_of(database: object) -> Database | str | os.PathLike[str] | None:

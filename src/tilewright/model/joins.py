@@ -25,7 +25,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.layout import Reorder, Split
 from tilewright.tensor.stored import misfit
 
-__all__ = ["Join", "joins_of"]
+__all__ = ["Join", "joins_of", "lie_in_order"]
 
 NAMED_EACH: Final = 16
 """Parts of symbolic sizes after which the place of the next one is a size of its own."""
@@ -54,7 +54,7 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
     taken = {root(value) for value in graph.outputs}
     found: dict[Node, Join] = {}
     for node in graph.nodes:
-        if not isinstance(node.op, Concat) or not _lie_in_order(node, node.op):
+        if not isinstance(node.op, Concat) or not lie_in_order(node, node.op):
             continue
         symbolic = sized(node.output.stored_shape) is None
         copied: list[tuple[Value, Value]] = []
@@ -83,7 +83,7 @@ def joins_of(graph: Graph, root: Callable[[Value], Value]) -> dict[Node, Join]:
     return found
 
 
-def _lie_in_order(node: Node, op: Concat) -> bool:
+def lie_in_order(node: Node, op: Concat) -> bool:
     """Whether parts that are stored like the whole lie in it one after another."""
     layout, shape = node.output.layout, node.output.stored_shape
     if any(misfit(value.shape, layout) for value in node.inputs):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import onnx
 
     from tilewright.frontend.onnx.settled import Settled
+    from tilewright.graph.ir import Graph
     from tilewright.model.compilation import Chosen, Compilation, GraphModel, NotCompiled, Unsettled
     from tilewright.model.compile_kernels import Kernels
     from tilewright.model.compiler import Compiling
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tilewright.model.kernel_workers import KernelWorker
     from tilewright.model.module import Module
     from tilewright.model.sources import Source
+    from tilewright.schedule.source import ScheduleSource
 
 __all__ = ["MODEL_STAGES", "CompiledModel", "ModelPipeline", "PlannedModel", "ReadModel"]
 
@@ -112,6 +114,7 @@ class ModelPipeline:
         self.how, self.tell, self.settled, self.final = how, tell, settled, final
         self.observers = tuple(observers)
         self.report = Report()
+        self._schedules = how.schedules
         self._form = how.form  # refused at once if there is no such layout
         self._has_kernels = False
         self._begun: list[KernelWorker] = []
@@ -173,13 +176,25 @@ class ModelPipeline:
         from tilewright.layouts.costs import Machine
         from tilewright.layouts.sites import Settings
         from tilewright.model.compilation import Chosen
+        from tilewright.schedule.measured import measured_by
         from tilewright.schedule.recipes.context import PLANNED_THREADS
 
         distinct = {(str(n.op), *(str(v.type) for v in n.inputs)) for n in model.graph.nodes}
+        self._schedules = self._source_for(model.graph)
         self._expect(len(distinct) // NODES_OF_A_KERNEL)
         machine = Machine(self.how.target, PLANNED_THREADS)
-        settings = Settings(machine, strict=self.how.is_strict, fixed=self._form)
+        times = measured_by(self._schedules)
+        settings = Settings(machine, strict=self.how.is_strict, fixed=self._form, times=times)
         return Chosen(model.graph, settings, choose(model.graph, settings), model.about)
+
+    def _source_for(self, graph: Graph) -> ScheduleSource:
+        """Where kernels get their schedules from: the draft, if that is faster for this graph."""
+        from tilewright.graph.structure import graph_key
+        from tilewright.schedule.measured import source_for
+        from tilewright.schedule.source import DRAFT
+
+        schedules = self.how.schedules
+        return DRAFT if schedules is DRAFT else source_for(schedules, graph_key(graph))
 
     def _plan(self, chosen: Chosen) -> PlannedModel:
         from tilewright.model.kernel_plan import plan_kernels
@@ -193,7 +208,7 @@ class ModelPipeline:
         from tilewright.model.compile_kernels import compile_kernels
 
         how, begun = self.how, list(self._begun)
-        about = how.target, self._store(), self._count, how.schedules, begun
+        about = how.target, self._store(), self._count, self._schedules, begun
         return CompiledModel(model.chosen, compile_kernels(model.planned, *about))
 
     def _link(self, model: CompiledModel) -> Compilation:
@@ -209,7 +224,7 @@ class ModelPipeline:
         made = link_program(kernels, equal=about.equal, guards=about.guards)
         if how.small:
             store = self._store()
-            made = with_small_weights(made, how.target, NOMINAL_THREADS, store, how.schedules)
+            made = with_small_weights(made, how.target, NOMINAL_THREADS, store, self._schedules)
         forget_sizes()
         chosen = chosen.outline()
         del model, kernels  # whatever is still needed of the weights, `made` has: they are packed
@@ -221,7 +236,7 @@ class ModelPipeline:
         from tilewright.model.kernel_workers import first_worker
         from tilewright.schedule.source import is_by_points
 
-        if self._has_kernels and not self._begun and is_by_points(self.how.schedules):
+        if self._has_kernels and not self._begun and is_by_points(self._schedules):
             self._begun = first_worker(self.how.target, kernels)
 
     def _module(self, made: Compilation) -> Module:
@@ -233,7 +248,7 @@ class ModelPipeline:
         how = self.how
         if how.caches is None:
             return None
-        return KernelStore(how.caches.kernels, how.target, how.schedules)
+        return KernelStore(how.caches.kernels, how.target, self._schedules)
 
     def _count(self, done: int, total: int) -> None:
         self.tell(Progress("kernels", done, total))

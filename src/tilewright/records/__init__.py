@@ -6,7 +6,9 @@ searches or measures.
 """
 
 from tilewright.records.database import Database
+from tilewright.records.kinds import conversion_record, model_record, site_record
 from tilewright.records.record import Record, RecordError, target_key, workload_key
 from tilewright.records.source import Records
 
-__all__ = ["Database", "Record", "RecordError", "Records", "target_key", "workload_key"]
+__all__ = ["Database", "Record", "RecordError", "Records", "conversion_record", "model_record"]
+__all__ += ["site_record", "target_key", "workload_key"]

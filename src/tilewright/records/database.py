@@ -26,6 +26,8 @@ from tilewright.records.queries import (
     COUNT,
     DROP_BEYOND,
     DROP_OLDER,
+    DROP_VERDICTS,
+    OF_KIND,
     OF_WORKLOAD,
     REMOVE,
     TASKS,
@@ -33,6 +35,7 @@ from tilewright.records.queries import (
     WITHDRAWN,
 )
 from tilewright.records.record import FORMAT, SLOWER, Record, RecordError, text_of
+from tilewright.schedule.measured import KERNEL, kind_of_key
 
 __all__ = ["Database", "Row", "Task"]
 
@@ -131,7 +134,7 @@ class Database:
         return found
 
     def winners(self, target: str, threads: int) -> dict[str, Record]:
-        """The best record of each workload that has one faster than the draft.
+        """The best record of each kernel that has one faster than the draft.
 
         Points that were withdrawn, since they are slower inside of a model, are passed over.
         """
@@ -141,6 +144,8 @@ class Database:
         withdrawn = self._withdrawn(target, threads)
         winners: dict[str, Record] = {}
         for row in map(_row, found):
+            if kind_of_key(str(row.columns[0])) != KERNEL:
+                continue
             record, without = _usable(row), withdrawn.get(row.columns[0], set())
             if record is None or text_of(record.points) in without:
                 # A damaged one must not hide those behind it, and nor must one that was withdrawn.
@@ -174,6 +179,17 @@ class Database:
             if len(best) < count:
                 return None
             count *= 4
+
+    def of_kind(self, kind: str, target: str, threads: int) -> list[Record]:
+        """What was measured of sites, conversions or models, in the order in which it came."""
+        about = {"kind": kind, "target": target, "threads": threads, "format": FORMAT}
+        with self._asking() as connection:
+            rows = [_row(columns) for columns in connection.execute(OF_KIND, about).fetchall()]
+        found: list[Record] = []
+        for row in rows:
+            with suppress(RecordError):
+                found.append(row.record())
+        return found
 
     def records(
         self, workload: str | None = None, target: str | None = None, threads: int | None = None
@@ -229,6 +245,7 @@ class Database:
         with self._writing() as connection:
             before = connection.total_changes
             connection.execute(DROP_BEYOND, {"format": FORMAT, "keep": keep})
+            connection.execute(DROP_VERDICTS, {"format": FORMAT})
             connection.execute(DROP_OLDER, (FORMAT,))
             removed = connection.total_changes - before
         with suppress(TuneError), self._asking() as connection:  # others may be in the way

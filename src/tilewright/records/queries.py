@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = ["ADD", "ALL", "BEST", "COUNT", "DROP_BEYOND", "DROP_OLDER", "OF_WORKLOAD", "REMOVE"]
-__all__ += ["TABLES", "TASKS", "WINNERS", "WITHDRAWN"]
+__all__ += ["DROP_VERDICTS", "OF_KIND", "TABLES", "TASKS", "WINNERS", "WITHDRAWN"]
 
 TABLES: Final = """
 create table records (
@@ -75,6 +75,15 @@ select number, checksum, workload, target, threads, format, outcome, ratio, reco
     order by number
 """
 
+# Keys of a kind begin with its word and a hyphen, which the point follows among characters.
+OF_KIND: Final = """
+select number, checksum, workload, target, threads, format, outcome, ratio, record
+    from records
+    where target = :target and threads = :threads and outcome = 'ok' and format = :format
+        and workload > :kind || '-' and workload < :kind || '.'
+    order by number
+"""
+
 TASKS: Final = """
 select workload, target, threads, count(*), sum(outcome != 'ok'), max(number)
     from records
@@ -92,8 +101,17 @@ delete from records where number in (
         select number, row_number() over (
             partition by workload, target, threads order by ratio, number
         ) as place
-        from records where outcome = 'ok' and format = :format
+        from records where outcome = 'ok' and format = :format and workload not glob 'model-*'
     ) where place > :keep
+)
+"""
+
+# Of a whole model the last verdict counts, and not the best.
+DROP_VERDICTS: Final = """
+delete from records where workload glob 'model-*' and number not in (
+    select max(number) from records where workload glob 'model-*' and outcome = 'ok'
+        and format = :format
+        group by workload, target, threads
 )
 """
 

@@ -21,6 +21,7 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Any, Final
 
+from tilewright.schedule.measured import kind_of_key
 from tilewright.schedule.points import data_of, points_of
 from tilewright.schedule.source import Workload
 from tilewright.target import Target
@@ -144,6 +145,11 @@ class Record:
     def gain(self) -> float:
         """How many times as fast as the draft it is; 0 for a failure."""
         return self.reference_ns / self.time_ns if self.is_ok else 0.0
+
+    @property
+    def kind(self) -> str:
+        """What it is about: a kernel, a site, a conversion or a model."""
+        return kind_of_key(self.workload)
 
     @property
     def pays(self) -> bool:
