@@ -17,7 +17,7 @@ from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
 from tilewright.pipeline import ModelPipeline
 from tilewright.records import Record
-from tilewright.records.sites import site_record
+from tilewright.records.kinds import site_record
 from tilewright.tune.budget import Budget
 from tilewright.tune.task import Task, Variant, variant_of
 
@@ -60,6 +60,12 @@ def joint_stage(tuner: ModelTuner, search: Search) -> None:
         tuner.budget.spend(joint.budget.spent.trials or 0)
         pairs = zip(sites, joint.tuned, strict=True)
         tuner.database.add([r for own in pairs for r in _records(*own, tuner.threads)])
+
+
+def _part(budget: Budget) -> Budget:
+    left = budget.left
+    trials = None if left.trials is None else max(1, int(left.trials * SHARE))
+    return Budget(trials, None if left.seconds is None else left.seconds * SHARE)
 
 
 def site_tasks(
@@ -113,8 +119,15 @@ def _records(own: SiteTask, tuned: Tuned, threads: int) -> Iterator[Record]:
     reference = tuned.tuner.best_of(0)
     if reference is None:
         return
-    for number, alternative in enumerate(own.alternatives):
+    rank = own.site.results[0].rank
+    keys = [replace(a, loops=None).key(rank) for a in own.alternatives]
+    for number, key in enumerate(keys):
         cost = tuned.tuner.best_of(number)
         if cost is not None:
-            times = cost * tuned.drafted_ns, reference * tuned.drafted_ns
-            yield site_record(own.site, alternative, tuned.task.target, threads, *times)
+            times = {
+                "time_ns": cost * tuned.drafted_ns,
+                "reference_ns": reference * tuned.drafted_ns,
+                "label": own.task.label,
+            }
+            about = own.site.workload, key, keys[0], own.task.target, threads
+            yield site_record(*about, **times)
