@@ -13,6 +13,7 @@ from tilewright.explain.examples import (
     levels,
     loops,
     meaning,
+    measuring,
     models,
     moving,
     path,
@@ -35,7 +36,7 @@ _PROGRAMS = (well_formed, levels, meaning, running)
 
 EXAMPLES: dict[str, Example] = {
     example.code: example
-    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, tuning)
+    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, tuning, measuring)
     for example in module.EXAMPLES
 }
 """One example for each code that a user can meet."""
