@@ -36,7 +36,7 @@ def site_alone(
 
 def conversion_alone(value: Value, before: Form, after: Form) -> Graph:
     """The copy of a value from one form into another, with its borders."""
-    steps = before.steps(value.rank) if before != LAST else ()
+    steps = before.steps(value.shape) if before != LAST else ()
     stored = Value(value.name, replace(value.type, layout=steps))
     copy = converted(value, stored, after)
     return Graph("conversion", (stored,), copy.outputs, (copy,))

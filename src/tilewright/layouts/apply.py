@@ -108,7 +108,7 @@ class _Writer:
     def _written(self, value: Value) -> Value:
         """The value in the form in which it is written; what stays inside of a site has none."""
         form = self._form_of(value)
-        steps = form.steps(value.rank) if form != LAST else ()
+        steps = form.steps(value.shape) if form != LAST else ()
         made = Value(value.name, replace(value.type, layout=steps)) if steps else value
         self.new[value, form.plain] = made
         return made
@@ -181,7 +181,7 @@ class _Writer:
 def converted(value: Value, stored: Value, form: Form, label: str = "") -> Node:
     """The copy of a value, as it is stored, into a form."""
     name = f"{value.name}_{form.name(value.rank)}"
-    made = Value(name, TensorType(value.dtype, value.shape, form.steps(value.rank)))
+    made = Value(name, TensorType(value.dtype, value.shape, form.steps(value.shape)))
     copy = Map(argument(0, computed_as(value.dtype)), 1, value.dtype)
     return Node(copy, (stored,), (made,), label)
 

@@ -305,6 +305,9 @@ def laid_out_cycles(
     the transforms at both ends alone. A result is written in another order than it is computed in
     at a part of the cost of a conversion.
     """
+    if source.tiles or result.tiles:
+        found = laid_out_cycles(algorithm, conv, source.uncut, result.uncut, machine)
+        return None if found is None else found * machine.model.convolutions.other_order
     cycles = algorithm.cycles(conv, machine)
     if algorithm.lines:
         return cycles + turned_cycles(conv, source, result, machine)

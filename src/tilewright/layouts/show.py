@@ -281,7 +281,7 @@ def _shape(value: Value) -> tuple[str, ...]:
 
 
 def _stored(value: Value, form: Form) -> Value:
-    return Value(value.name, replace(value.type, layout=form.steps(value.rank)))
+    return Value(value.name, replace(value.type, layout=form.steps(value.shape)))
 
 
 def _border(site: Site) -> tuple[Value, Value] | None:

@@ -7,6 +7,9 @@ from dataclasses import astuple, dataclass, field
 
 from tilewright.graph.groups import Group
 from tilewright.graph.ir import Node, Value
+from tilewright.graph.ops import Remap
+from tilewright.graph.passes.movements import channel_range
+from tilewright.graph.sizes import fixed
 from tilewright.layouts.algorithms import DIRECT, Algorithm
 from tilewright.layouts.costs import ConvShape, Machine
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
@@ -16,7 +19,7 @@ from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.windows.channel_space import ChannelPoint
 from tilewright.schedule.recipes.windows.line_space import LinePoint
 
-__all__ = ["Alternative", "Settings", "Site", "Timed"]
+__all__ = ["Alternative", "Settings", "Site", "Timed", "cuts_blocks", "is_small"]
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,16 @@ class Site:
         made = {v for node in self.nodes for v in node.outputs}
         read = (v for node in self.nodes for v in node.inputs)
         return tuple(dict.fromkeys(v for v in read if v not in made))
+
+
+def is_small(value: Value) -> bool:
+    """Whether a value looks alike in all forms: it has no space, or no channels."""
+    return all(fixed(d) == 1 for d in value.shape[1:-1]) or fixed(value.shape[-1]) == 1
+
+
+def cuts_blocks(node: Node, form: Form) -> bool:
+    """Whether a slice of channels begins inside of a block of them."""
+    if not isinstance(node.op, Remap) or not form.block:
+        return False
+    found = channel_range(node.op, node.inputs[0])
+    return found is not None and found[0] % form.block != 0

@@ -38,7 +38,8 @@ from tilewright.layouts.costs import (
 )
 from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form
-from tilewright.layouts.site import Alternative, Settings, Site
+from tilewright.layouts.recorded import with_recorded
+from tilewright.layouts.site import Alternative, Settings, Site, cuts_blocks, is_small
 from tilewright.layouts.timing import Timing, with_times
 from tilewright.layouts.unsized import unsized_ways
 from tilewright.layouts.windows import Window, window_cycles
@@ -55,13 +56,14 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     groups = group_nodes(graph)
     consumers = graph.consumers()
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
+    found += [_view(graph, node, consumers, settings) for node in graph.nodes if is_view(node)]
+    found = with_recorded(found, settings.times, machine.target.lanes(4))
     found = [with_times(site, settings.times) for site in found]
     timing = Timing.of(settings.times, found, settings.machine.target)
     found = [timing.priced(site) for site in found]
     wishes = {v: h for v, h in _halo_wishes(found).items() if v not in graph.outputs}
     found = [_with_halo(site, wishes, settings) for site in found]
     found = [_as_measured(timing.with_halos(site), settings) for site in found]
-    found += [_view(graph, node, consumers, settings) for node in graph.nodes if is_view(node)]
     place = {node: k for k, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda site: place[site.nodes[-1]])
 
@@ -175,7 +177,7 @@ def _following(
     if (small and not wide) or any(v.rank != result.rank for v in every):
         return plain
     forms = [f for f in settings.forms if all(f.misfit(v.shape) is None for v in every)]
-    forms = [f for f in forms if not any(_cuts_blocks(node, f) for node in plain.nodes)]
+    forms = [f for f in forms if not any(cuts_blocks(node, f) for node in plain.nodes)]
     window = _pooled(plain)
     found = [
         Alternative(f, LAST if small else f, DIRECT, _joined(plain, f, settings)) for f in forms
@@ -200,26 +202,13 @@ def _pooled(site: Site) -> Window | None:
     return Window.of(anchor.op, anchor.op.kernel, batch, space, channels, size)
 
 
-def _cuts_blocks(node: Node, form: Form) -> bool:
-    """Whether a slice of channels begins inside of a block of them."""
-    if not isinstance(node.op, Remap) or not form.block:
-        return False
-    found = channel_range(node.op, node.inputs[0])
-    return found is not None and found[0] % form.block != 0
-
-
 def _joined(site: Site, form: Form, settings: Settings) -> float:
     """What it costs to join parts: nothing where they are written one after another."""
     if not isinstance(site.nodes[0].op, Concat):
         return 0.0
     shape = site.results[0].shape
-    in_order = form.first and not form.halo and fixed(shape[0]) == 1
+    in_order = form.first and not form.halo and not form.tiles and fixed(shape[0]) == 1
     return 0.0 if in_order else bordered_cycles(bytes_of(site.results[0]), settings.machine)
-
-
-def is_small(value: Value) -> bool:
-    """Whether a value looks alike in all forms: it has no space, or no channels."""
-    return all(fixed(d) == 1 for d in value.shape[1:-1]) or fixed(value.shape[-1]) == 1
 
 
 def _convolution(

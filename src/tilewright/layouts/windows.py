@@ -63,7 +63,7 @@ def window_recipe(
     window: Window, form: Form, machine: Machine
 ) -> tuple[Recipe[Any, Any], ChannelShape | LineShape]:
     """The recipe for a window whose data and result have a form, and what it is about there."""
-    if form.plain == FIRST:
+    if form.plain.uncut == FIRST:
         return LINE_WINDOWS, _along_lines(window, machine.threads)
     return CHANNEL_WINDOWS, _over_channels(window, form, machine.threads)
 
