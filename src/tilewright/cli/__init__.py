@@ -14,8 +14,18 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.cli import bench, cache, compile, db, doctor, explain  # noqa: A004
-from tilewright.cli import report, run, show, tune
+from tilewright.cli import (
+    bench,
+    cache,
+    compile,  # noqa: A004
+    db,
+    doctor,
+    explain,
+    report,
+    run,
+    show,
+    tune,
+)
 from tilewright.cli.output import (
     complain,
     drop_output,

@@ -30,11 +30,12 @@ from tilewright.model.sources import Source
 from tilewright.pipeline import ModelPipeline
 from tilewright.pipeline.model import PlannedModel
 from tilewright.records import Database
-from tilewright.report.data import Report, gather
+from tilewright.report.data import About, Report, gather
 from tilewright.report.page import page_of
 from tilewright.runtime import default_threads
 from tilewright.shown import counted, time_text
 from tilewright.target import Target
+from tilewright.target.host import cpu_name
 
 __all__ = ["add_to"]
 
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(report: Report, output: Path) -> str:
-    where = f"{line(output)}: {line(report.model)}"
+    where = f"{line(output)}: {line(report.about.model)}"
     if not report.measured:
         return f"{where}, no records of its kernels yet (`tilewright tune` makes some)"
     times = " → ".join(time_text(time / 1e9) for time in (report.before_ns, report.after_ns))
@@ -116,15 +117,15 @@ def _text(report: Report, output: Path) -> str:
 
 def _report(path: Path, arguments: argparse.Namespace) -> Report:
     target = with_machine_model(Target.named(arguments.target))
-    threads = arguments.threads or default_threads()
     known = database_path(arguments)
+    threads = arguments.threads or default_threads()
+    about = About(path.name, _cpu(target), threads, known)
     if not known.exists():
         if arguments.database is not None:
             raise UserError(K070, {"path": known}, hint="check the path")
-        return gather(_planned(path, arguments, target), path.name, None, target, threads, _cpu(target))
+        return gather(_planned(path, arguments, target), about, target, None)
     with Database(known, readonly=True) as database:
-        planned = _planned(path, arguments, target)
-        return gather(planned, path.name, database, target, threads, _cpu(target))
+        return gather(_planned(path, arguments, target), about, target, database)
 
 
 def _planned(path: Path, arguments: argparse.Namespace, target: Target) -> PlannedModel:
@@ -153,4 +154,5 @@ def _without_kernels(path: Path, made: NotCompiled | Unsettled) -> UserError:
 
 def _cpu(target: Target) -> str:
     """What the processor calls itself, if it is this one."""
-    return target.cpu if target.name == "host" else target.name
+    is_here = target.fingerprint == Target.host().fingerprint
+    return (cpu_name() if is_here else "") or target.cpu

@@ -137,9 +137,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _tuned(
-    path: Path, options: dict[str, Any], runner: str, watcher: Watcher
-) -> TuneReport | None:
+def _tuned(path: Path, options: dict[str, Any], runner: str, watcher: Watcher) -> TuneReport | None:
     """The tuner's report; None where it was interrupted before it could make one."""
     from tilewright.tune.tuner import tune
 

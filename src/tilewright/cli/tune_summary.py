@@ -72,7 +72,9 @@ class Summary:
         if self.is_interrupted:
             yield "interrupted: everything that was measured is saved"
         found = latency(state).removeprefix("model: ")
-        yield paragraph(f"{in_line(state.model)}: {found or 'not measured'}", rest="  ", width=width)
+        yield paragraph(
+            f"{in_line(state.model)}: {found or 'not measured'}", rest="  ", width=width
+        )
         yield paragraph(self._trials(), "  ", "    ", width)
         yield from self._gains(width)
         for name, peer in sorted(state.peers_ms.items()):

@@ -98,13 +98,16 @@ class LiveTable(Watcher):
         assert self.state is not None
         width, height = shutil.get_terminal_size()
         lines = table_lines(self.state, width - 1, height - 1)
-        # What ASCII says in two characters makes a line longer.
-        lines = [cut(encodable(visible(line), self.stream), width - 1) for line in lines]
+        lines = [self._fitting(visible(line), width - 1) for line in lines]
         lines = lines[: max(1, height - 1)]
         shown = painted(lines) if options.wants_colour() else lines
         self.stream.write(self._up() + "".join(f"\x1b[2K{line}\n" for line in shown) + "\x1b[J")
         self.stream.flush()
         self._height = len(lines)
+
+    def _fitting(self, line: str, width: int) -> str:
+        """A line as it will be written: what ASCII says in two characters makes it longer."""
+        return encodable(cut(encodable(line, self.stream), width), self.stream)
 
     def _clear(self) -> None:
         if self._height:

@@ -109,7 +109,8 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 def _powers(low: float, high: float) -> list[float]:
     """Powers of ten; with few of them, also 2 and 5 times as much."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    factors = (1, 2, 5) if len(powers) <= 3 else (1,)
+    inside = sum(low <= 10.0**power <= high for power in powers)
+    factors = (1, 2, 5) if inside <= 2 else (1,)
     found = (factor * 10.0**power for power in powers for factor in factors)
     return [value for value in found if low * 0.999 <= value <= high * 1.001]
 

@@ -16,7 +16,7 @@ __all__ = ["curves_chart", "kernel_chart"]
 COLOURS: Final = 6
 """Colours of the page for searches (`style.py`)."""
 MOST_DOTS: Final = 400
-SLOWEST: Final = 2.0
+SLOWEST: Final = 1.6
 """Trials that take more times as long as the draft lie at the upper border."""
 
 
@@ -32,7 +32,7 @@ def curves_chart(report: Report, width: int, height: int) -> Markup:
         Axis(0, max(1, most), 64, width - 12),
         Axis(low - spare, report.before_ns + spare, height - 42, 30),
         "measured trials",
-        "kernels of a run",
+        "all kernels of a run",
         y_text=lambda value: time_text(value / 1e9),
     )
     at = frame.y.at(report.before_ns)
@@ -55,9 +55,9 @@ def _corners(curve: Sequence[float]) -> list[tuple[int, float]]:
     return [(k, curve[k]) for k in dict.fromkeys([*kept, len(curve) - 1])]
 
 
-def kernel_chart(kernel: Kernel, order: Sequence[str], width: int = 232) -> Markup:
+def kernel_chart(kernel: Kernel, order: Sequence[str], width: int = 300) -> Markup:
     """Every trial of a kernel as a dot by its ratio to the draft, and the best so far as lines."""
-    height = 118
+    height = 128
     ratios = [t.ratio for t in kernel.trials if t.ratio is not None]
     low = min([*ratios, 1.0])
     frame = Frame(
@@ -83,9 +83,9 @@ def kernel_chart(kernel: Kernel, order: Sequence[str], width: int = 232) -> Mark
 
 
 def _small_grid(frame: Frame, trials: int) -> Markup:
-    """Half, once and twice the time of the draft, and the number of trials."""
+    """The time of the draft and parts of it, and the number of trials."""
     parts = []
-    for value in (0.25, 0.5, 1.0, 2.0):
+    for value in (0.25, 0.5, 0.75, 1.0, 1.5):
         if value >= frame.y.low:
             at = frame.y.at(value)
             class_ = "draft" if value == 1.0 else "grid"

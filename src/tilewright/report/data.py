@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from tilewright.model.kernels import KernelTask
     from tilewright.pipeline.model import PlannedModel
 
-__all__ = ["Failure", "Report", "Roofs", "gather"]
+__all__ = ["About", "Failure", "Report", "Roofs", "gather"]
+
+
+@dataclass(frozen=True)
+class About:
+    """Of what a report is: the model's name, the processor's, threads of a run, the database."""
+
+    model: str
+    cpu: str
+    threads: int
+    database: Path
 
 
 @dataclass(frozen=True)
@@ -65,11 +75,8 @@ class Failure:
 class Report:
     """Everything that the page shows. `places` are the kernels of sites, by their numbers."""
 
-    model: str
-    cpu: str
+    about: About
     target: str
-    threads: int
-    database: str
     kernels: tuple[Kernel, ...]
     roofs: Roofs
     layouts: Overview
@@ -127,11 +134,9 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Data of JSON."""
         return {
-            "model": self.model,
-            "cpu": self.cpu,
+            **asdict(self.about),
+            "database": str(self.about.database),
             "target": self.target,
-            "threads": self.threads,
-            "database": self.database,
             "version": self.version,
             "written": self.written,
             "trials": self.trials,
@@ -147,17 +152,14 @@ class Report:
         }
 
 
-def gather(
-    model: PlannedModel, name: str, database: Database | None, target: Target, threads: int, cpu: str
-) -> Report:
+def gather(model: PlannedModel, about: About, target: Target, database: Database | None) -> Report:
     """A model as it was planned, with what a database knows of its kernels."""
     chosen, planned = model.chosen, model.planned
     choice = chosen.choice
     layouts = overview(chosen.graph, chosen.settings, choice.sites, exact=choice.exact)
-    path = Path("none") if database is None else database.path
-    about = name, cpu, target_key(target), threads, str(path)
-    kernels = _kernels(planned, database, target, threads)
-    return Report(*about, kernels, Roofs.of(target, threads), layouts, _places(planned, layouts))
+    kernels = _kernels(planned, database, target, about.threads)
+    roofs, places = Roofs.of(target, about.threads), _places(planned, layouts)
+    return Report(about, target_key(target), kernels, roofs, layouts, places)
 
 
 def _kernels(

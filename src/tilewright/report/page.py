@@ -1,7 +1,8 @@
-"""The report as one HTML page, from its head to the failures. It has no script and loads nothing."""
+"""The report as one HTML page, from its head to the failures: no script, nothing to load."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -19,7 +20,7 @@ __all__ = ["page_of"]
 WIDE: Final = (1040, 360)
 NARROW: Final = (370, 300)
 """Pixels of charts, for screens and for phones: text has its size on both."""
-MOST_TILES: Final = 24
+MOST_TILES: Final = 12
 MOST_FAILURES: Final = 100
 GAINED: Final = 1.005
 
@@ -29,7 +30,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def page_of(report: Report) -> str:
     """The whole page."""
-    title = f"{shown(report.model)}: tuning"
+    title = f"{shown(report.about.model)}: tuning"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -52,14 +53,14 @@ def page_of(report: Report) -> str:
 
 
 def _head(report: Report) -> Markup:
-    threads = counted(report.threads, "thread")
-    lines = [element("h1", shown(report.model))]
-    lines.append(element("p", f"{report.cpu}, {threads}", class_="quiet"))
+    threads = counted(report.about.threads, "thread")
+    lines = [element("h1", shown(report.about.model))]
+    lines.append(element("p", f"{report.about.cpu}, {threads}", class_="quiet"))
     if not report.measured:
         return element("header", *lines)
     before, after = (time_text(time / 1e9) for time in (report.before_ns, report.after_ns))
     known = len(report.measured)
-    of_all = f"{known} of {len(report.kernels)} kernels have times"
+    of_all = f"{len(report.kernels) - known} without times" if known < len(report.kernels) else ""
     better = sum(kernel.best is not None for kernel in report.measured)
     failed = sum(kernel.failures for kernel in report.kernels)
     cards = [
@@ -82,10 +83,10 @@ def _gain(gain: float) -> Markup:
 
 
 def _nothing(report: Report) -> Markup:
-    command = element("code", f"tilewright tune {shown(report.model)}")
+    command = element("code", f"tilewright tune {shown(report.about.model)}")
     about = joined(
         "There are no records of its kernels for this machine and as many threads in ",
-        element("code", report.database),
+        element("code", str(report.about.database)),
         ". ",
         command,
         " measures some.",
@@ -246,10 +247,19 @@ def _failures(report: Report) -> Markup:
     return element(
         "section",
         element("h2", "What failed, and why"),
-        _about("None of these is tried again."),
+        _about(f"{_kinds(report)}. None of these is tried again."),
         element("div", table, class_="scroll"),
         more,
     )
+
+
+def _kinds(report: Report) -> str:
+    """How many failed, in all and of each kind."""
+    counts: Counter[str] = Counter()
+    for failure in report.failures:
+        counts[failure.outcome] += failure.count
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
+    return f"{sum(counts.values()):,} of {counted(report.trials, 'trial')} failed: {kinds}"
 
 
 def _foot(report: Report) -> Markup:
@@ -258,7 +268,7 @@ def _foot(report: Report) -> Markup:
         f"tilewright {report.version}, {report.written}; records for ",
         element("code", report.target),
         " in ",
-        element("code", report.database),
+        element("code", str(report.about.database)),
     )
 
 

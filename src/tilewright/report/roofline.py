@@ -8,6 +8,7 @@ that it stands for, and may be above.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tilewright.report.axes import Axis, Frame, path_of
@@ -20,6 +21,10 @@ __all__ = ["roofline_chart", "with_operations"]
 NEAR = 15.0
 """Pixels between labels below which the later one is left out."""
 TEXT_HEIGHT = 13.0
+ROOM = 190.0
+"""Pixels of a line on which the name and the rate of a level stand."""
+PLACES = (0.04, 0.5)
+"""Where on their lines names of levels stand, by turns: neighbours are close to each other."""
 
 
 def with_operations(report: Report) -> list[Kernel]:
@@ -66,19 +71,25 @@ def _roofs(roofs: Roofs, frame: Frame) -> list[Markup]:
     parts = [element("path", d=line, class_="roof")]
     place = {"x": x.end, "y": y.at(peak) - 6, "class_": "tick end"}
     parts.append(element("text", f"{peak:.0f} GFLOP/s", **place))
-    written: list[tuple[float, float]] = []
-    for name, rate in roofs.bandwidths:
+    for place, (name, rate) in enumerate(roofs.bandwidths):
         begin, end = max(x.low, y.low / rate), peak / rate
         if begin >= end:
             continue
         points = [(x.at(begin), y.at(begin * rate)), (x.at(end), y.at(peak))]
         parts.append(element("path", d=path_of(points), class_="roof"))
-        label_x, label_y = points[0][0] + 4, points[0][1] - 5
-        if all(abs(label_y - other) >= TEXT_HEIGHT for _, other in written):
-            written.append((label_x, label_y))
-            where = {"x": label_x, "y": label_y, "class_": "tick"}
-            parts.append(element("text", f"{name} {rate:.0f} GB/s", **where))
+        has_room = math.dist(*points) >= ROOM
+        text = f"{name} {rate:.0f} GB/s" if has_room else name
+        parts.append(_along(points, PLACES[place % 2], text))
     return parts
+
+
+def _along(points: Sequence[tuple[float, float]], part: float, text: str) -> Markup:
+    """A text on a line, so far from its begin."""
+    (x, y), (to_x, to_y) = points
+    x, y = x + part * (to_x - x), y + part * (to_y - y)
+    angle = math.degrees(math.atan2(to_y - y, to_x - x))
+    turned = f"rotate({angle:.1f} {x:.1f} {y:.1f})"
+    return element("text", text, x=x, y=y + 4, transform=turned, class_="halo")
 
 
 def _kernel(report: Report, kernel: Kernel, frame: Frame) -> Markup:

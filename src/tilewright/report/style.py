@@ -38,6 +38,7 @@ svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-se
 fill:var(--quiet)}
 svg.narrow{display:none}
 svg .end{text-anchor:end}svg .middle{text-anchor:middle}
+svg .halo,svg .name{paint-order:stroke;stroke:var(--paper);stroke-width:5px}
 svg .name{fill:var(--ink);font-weight:600}
 .grid{stroke:var(--line)}.axis{stroke:var(--quiet)}
 .draft{stroke:var(--quiet);stroke-dasharray:4 4}
@@ -60,8 +61,9 @@ table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:
 th,td{padding:6px 10px;text-align:right;white-space:nowrap;border-top:1px solid var(--line)}
 thead th{border-top:0;color:var(--quiet);font-weight:500;background:var(--raised)}
 th.text,td.text{text-align:left;white-space:normal;min-width:11rem;overflow-wrap:anywhere}
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(232px,1fr));gap:14px 18px;
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:14px 18px;
 margin:12px 0;padding:0;list-style:none}
+.tiles li{min-width:0}
 .tiles li>div{white-space:nowrap;overflow:hidden;text-overflow:ellipsis;font-size:.86rem}
 .chain{position:relative;display:flex;margin:12px 0}
 .chain .lanes{flex:none;max-width:none}
@@ -69,7 +71,7 @@ margin:12px 0;padding:0;list-style:none}
 .chain ol{list-style:none;margin:0;padding:0;flex:1;min-width:0}
 .box{height:46px;margin:3px 0;padding:3px 10px;border:1px solid var(--line);border-radius:8px;
 background:var(--raised);overflow:hidden;display:grid;font-size:.86rem;line-height:19px;
-grid-template-columns:11.5rem minmax(0,1fr) minmax(0,1fr) auto;column-gap:12px}
+grid-template-columns:11.5rem minmax(0,1fr) 11rem 15rem;column-gap:12px}
 .box>*{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .box .layout{grid-row:1/3;align-self:center;justify-self:start;max-width:100%;padding:1px 8px;
 border-radius:6px;background:var(--l7)}
@@ -82,14 +84,15 @@ border-radius:6px;background:var(--l7)}
 .box .l2,.legend .l2{background:var(--l2)}.box .l3,.legend .l3{background:var(--l3)}
 .box .l4,.legend .l4{background:var(--l4)}.box .l5,.legend .l5{background:var(--l5)}
 .box .l6,.legend .l6{background:var(--l6)}.box .l7,.legend .l7{background:var(--l7)}
-details{margin:10px 0}summary{cursor:pointer;color:var(--accent)}
+details{margin:10px 0}td details{margin:0}td details p{margin:2px 0 6px}
+summary{cursor:pointer;color:var(--accent)}
 code{font:.88em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 footer{margin-top:48px;padding-top:12px;border-top:1px solid var(--line);color:var(--quiet);
 font-size:.85rem}
 @media(max-width:640px){main{padding:18px 14px 40px}svg.wide{display:none}
 svg.narrow{display:block}.card{padding:9px 11px}.card dd{font-size:1.1rem}
 .cards{grid-template-columns:1fr 1fr}
-.tiles{grid-template-columns:1fr}.tiles svg{width:100%;height:auto}
+.tiles{grid-template-columns:minmax(0,1fr)}
 .box{grid-template-columns:7.2rem minmax(0,1fr) auto;column-gap:8px;padding:3px 7px;
 font-size:.8rem}.box .shape{display:none}.box .label{grid-column:2/4}}
 @media print{.scroll{overflow:visible}}
