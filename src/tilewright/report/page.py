@@ -149,7 +149,7 @@ def _roofline(report: Report) -> Markup | None:
 
 
 def _table(report: Report) -> Markup:
-    names = ["runs", "share", "draft", "best", "gain", "GFLOP/s", "GB/s", "trials", "failed"]
+    names = ["share", "gain", "draft", "best", "runs", "GFLOP/s", "GB/s", "trials", "failed"]
     head = element(
         "tr",
         element("th", "kernel"),
@@ -169,11 +169,11 @@ def _table(report: Report) -> Markup:
 def _row(report: Report, kernel: Kernel) -> Markup:
     rate = f"{kernel.flops / kernel.best_ns:.1f}" if kernel.flops else "–"
     cells: list[Child] = [
-        kernel.runs,
         f"{report.share(kernel):.1%}",
+        _gain(kernel.gain),
         time_text(kernel.drafted_ns / 1e9),
         time_text(kernel.best_ns / 1e9),
-        _gain(kernel.gain),
+        kernel.runs,
         rate,
         f"{kernel.moved_bytes / kernel.best_ns:.1f}",
         len(kernel.trials),

@@ -20,6 +20,9 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium")
 QUIET = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]
 QUIET += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 QUIET += ["--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr"]
+IMAGE = "https://example.org/x.png"
+OF_PAGES = 101845102
+"""How chromium's log marks requests of pages: the hash of `blink_resource_loader`."""
 WIDTH = '<script>document.title = "width " + document.documentElement.scrollWidth</script>'
 
 
@@ -33,8 +36,9 @@ def folder(tmp_path_factory):
     (path / "page.html").write_text(page, encoding="utf-8")
     without_policy = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     (path / "asking.html").write_text(without_policy.replace("</body>", f"{WIDTH}</body>"))
-    foreign = page.replace("</main>", '<img src="https://example.org/x.png"></main>')
-    (path / "foreign.html").write_text(foreign, encoding="utf-8")
+    for name, text in (("foreign", page), ("open", without_policy)):
+        foreign = text.replace("</main>", f'<img src="{IMAGE}"></main>')
+        (path / f"{name}.html").write_text(foreign, encoding="utf-8")
     return path
 
 
@@ -46,6 +50,13 @@ def browse(folder, page, *options):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def asked_for(log):
+    """What the page asked the network for; the browser itself asks for more."""
+    lines = log.read_text(encoding="utf-8").splitlines()
+    own = (line for line in lines if f'"traffic_annotation":{OF_PAGES},' in line)
+    return sorted({url for line in own for url in re.findall('"url":"(http[^"]*)"', line)})
 
 
 def corner(path):
@@ -68,13 +79,16 @@ def test_the_page_is_light_or_dark_and_has_nothing_to_complain_of(folder, scheme
     _, complaints = browse(folder, "page.html", *wishes, f"--log-net-log={log}")
     assert complaints == []
     assert corner(shot) == paper
-    asked = re.findall(r'"url":"(https?://[^"]*)"', log.read_text(encoding="utf-8"))
-    assert asked == []
+    assert asked_for(log) == []
 
 
 def test_what_is_not_of_the_page_is_not_loaded(folder):
-    _, complaints = browse(folder, "foreign.html", "--dump-dom")
+    log = folder / "foreign.json"
+    _, complaints = browse(folder, "foreign.html", "--dump-dom", f"--log-net-log={log}")
     assert any("Content Security Policy" in line for line in complaints)
+    assert asked_for(log) == []
+    browse(folder, "open.html", "--dump-dom", f"--log-net-log={log}")
+    assert asked_for(log) == [IMAGE]
 
 
 @pytest.mark.parametrize("width", [400, 1200])

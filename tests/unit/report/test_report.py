@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.report.models import REFUSED, THREADS, network, planned, report_of, trials
+from tilewright.layouts.show import ConversionRow
 from tilewright.records import Database
 from tilewright.report.page import page_of
 
@@ -128,6 +129,16 @@ def test_the_page_is_well_formed_and_has_every_part(page):
     assert "2.00×" in page
     assert "conv 3×3" in page
     assert "ScatteredPoint(vectors=2)" in page
+
+
+def test_conversions_stand_in_the_chain_with_their_reasons(report):
+    row = ConversionRow("v<1>", ("1", "8"), "nhwc", "nchw", 1, (2,), "it reads <nchw> only", 7e4)
+    changed = replace(report, layouts=replace(report.layouts, conversions=(row,)))
+    page = page_of(changed)
+    assert "1 conversion between layouts" in page
+    assert "v&lt;1&gt;: it reads &lt;nchw&gt; only" in page
+    assert "70,000 cycles predicted" in page
+    assert page.count("box convert") == 1
 
 
 def test_names_of_strangers_are_text(page):
