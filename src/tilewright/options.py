@@ -22,9 +22,11 @@ __all__ = [
     "data_dir",
     "data_folders",
     "database",
+    "has_plain_terminal",
     "host_target",
     "machine_model",
     "num_threads",
+    "wants_colour",
 ]
 
 CACHE_LIMIT: Final = 2 << 30
@@ -127,6 +129,18 @@ def host_target(environment: Mapping[str, str] | None = None) -> str | None:
     """The target that stands for this machine, by TILEWRIGHT_TARGET; None: the machine itself."""
     variables = os.environ if environment is None else environment
     return variables.get("TILEWRIGHT_TARGET")
+
+
+def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether terminals may be written to in colours: not with NO_COLOR (no-color.org)."""
+    variables = os.environ if environment is None else environment
+    return not variables.get("NO_COLOR")
+
+
+def has_plain_terminal(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the terminal, by TERM, cannot move its cursor."""
+    variables = os.environ if environment is None else environment
+    return variables.get("TERM", "") in {"", "dumb"}
 
 
 def child_environment(

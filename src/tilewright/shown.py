@@ -1,4 +1,4 @@
-"""Names that strangers chose, and what else they wrote, as a text may show them.
+"""Names that strangers chose, and what else they wrote, as a text may show them; times in words.
 
 A name in a model is any text: it may have thousands of characters, line ends that look like more
 of the message around it, or sequences that steer a terminal.
@@ -10,7 +10,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["LONGEST", "counted", "in_line", "listed", "quoted", "shown", "visible"]
+__all__ = ["LONGEST", "counted", "duration_text", "in_line", "listed", "quoted", "shown"]
+__all__ += ["time_text", "visible"]
 
 LONGEST: Final = 120
 """Characters of a name that are shown."""
@@ -45,6 +46,23 @@ def listed(names: Iterable[object], most: int = MOST) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 thread`, `2 threads`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def time_text(seconds: float) -> str:
+    """`1.24 ms` for a person."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds:.0f} s"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def duration_text(seconds: float) -> str:
+    """`3 min 12 s` for a person who waits."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def in_line(text: object) -> str:

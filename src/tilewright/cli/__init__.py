@@ -14,7 +14,18 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.cli import bench, cache, compile, db, doctor, explain, run, show  # noqa: A004
+from tilewright.cli import (
+    bench,
+    cache,
+    compile,  # noqa: A004
+    db,
+    doctor,
+    explain,
+    report,
+    run,
+    show,
+    tune,
+)
 from tilewright.cli.output import (
     complain,
     drop_output,
@@ -30,7 +41,7 @@ __all__ = ["main"]
 
 INTERRUPTED = 130
 
-_COMMANDS = (compile, run, bench, show, cache, db, doctor, explain)
+_COMMANDS = (compile, run, bench, show, tune, report, cache, db, doctor, explain)
 
 _EPILOG = """\
 examples:
@@ -38,6 +49,7 @@ examples:
   tilewright run model.tw --size batch=2
   tilewright bench model.onnx --against onnxruntime
   tilewright show model.onnx
+  tilewright tune model.onnx --budget 10m
 
 exit codes: 0 done, 1 an error (its code is printed), 2 wrong arguments,
 3 results differ, 4 an engine did not run, 70 a bug of tilewright,
@@ -83,7 +95,8 @@ def _run(argv: Sequence[str] | None) -> int:
         if arguments.debug:
             raise
         if arguments.json:
-            say_json({"error": error_facts(error)})
+            # Where a command prints lines of JSON, its error is one as well.
+            getattr(arguments, "say_error", say_json)({"error": error_facts(error)})
         return _complained(error)
     except BrokenPipeError:
         raise

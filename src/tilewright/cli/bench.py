@@ -28,7 +28,7 @@ from tilewright.contest.turns import TOLERANCE, Outcome, compete
 from tilewright.errors import Code, UserError
 from tilewright.shown import counted
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "engines_of"]
 
 K045 = Code("K045", "there is no engine `{name}`")
 
@@ -69,9 +69,7 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print, compare."""
-    others = [name for name in arguments.against.split(",") if name]
-    for name in others:
-        _require_engine(name)
+    others = engines_of(arguments.against)
     path = Path(arguments.model).absolute()
     if others:
         require_onnx(Path(arguments.model), f"`--against {arguments.against}`")
@@ -108,11 +106,15 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _require_engine(name: str) -> None:
-    if name not in ENGINES:
-        near = difflib.get_close_matches(name, ENGINES, n=1)
-        hint = f"is `{near[0]}` meant?" if near else f"known: {', '.join(ENGINES)}"
-        raise UserError(K045, {"name": name}, hint=hint)
+def engines_of(text: str) -> list[str]:
+    """The engines that are named in a list with commas; K045 for what is none."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in ENGINES:
+            near = difflib.get_close_matches(name, ENGINES, n=1)
+            hint = f"is `{near[0]}` meant?" if near else f"known: {', '.join(ENGINES)}"
+            raise UserError(K045, {"name": name}, hint=hint)
+    return names
 
 
 def _own(outcomes: list[Outcome]) -> Outcome | None:

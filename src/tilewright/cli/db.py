@@ -21,7 +21,7 @@ from tilewright.records.jsonl import Added, import_lines, lines_of, merge
 from tilewright.records.record import OtherFormatError, RecordError
 from tilewright.shown import counted
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "database_path"]
 
 K070 = Code("K070", "there is no database of records at `{path}`")
 K071 = Code("K071", "no records are about `{workload}`")
@@ -190,12 +190,18 @@ def _check(arguments: argparse.Namespace) -> int:
     return 1 if facts["file_problems"] or len(bad) > dropped else 0
 
 
-def _opened(arguments: argparse.Namespace, *, to_write: bool = False) -> Database:
-    """The database that is meant; the default one need not be there yet."""
-    path = arguments.database or options.database()
+def database_path(arguments: argparse.Namespace) -> Path:
+    """Where the database is that is meant; K070 if there is to be none."""
+    path: Path | None = arguments.database or options.database()
     if path is None:
         hint = "TILEWRIGHT_DATABASE says that there is to be none: name one by --database"
         raise UserError(K070, {"path": options.NO_DATABASE}, hint=hint)
+    return path
+
+
+def _opened(arguments: argparse.Namespace, *, to_write: bool = False) -> Database:
+    """The database that is meant; the default one need not be there yet."""
+    path = database_path(arguments)
     if not to_write and not path.exists():
         hint = "name another by --database; `tilewright db import` makes one"
         raise UserError(K070, {"path": path}, hint=hint)

@@ -15,11 +15,13 @@ from tilewright.files import missing_file
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module
 from tilewright.runtime.artefact import SUFFIX, is_artefact
+from tilewright.shown import time_text
 from tilewright.target import Target
 
 __all__ = ["add_command", "add_compile_arguments", "add_input_arguments", "add_settle_argument"]
 __all__ += [
     "add_database_argument",
+    "add_threads_argument",
     "bytes_text",
     "is_compiled",
     "is_model",
@@ -46,10 +48,7 @@ def add_command(commands: Any, name: str, summary: str, examples: str) -> Any:
 
 def add_compile_arguments(parser: Any) -> None:
     """What `tilewright.compile` wants to know."""
-    parser.add_argument(
-        "--threads", type=_count, default=None,
-        help="threads of each run; a compiled file serves any number",
-    )  # fmt: skip
+    add_threads_argument(parser, "threads of each run; a compiled file serves any number")
     parser.add_argument("--target", default="host", help="for example x86-64-v3 (default: host)")
     parser.add_argument(
         "--accuracy", choices=ACCURACIES, default="default", help="see docs/models.md"
@@ -61,6 +60,11 @@ def add_compile_arguments(parser: Any) -> None:
     add_settle_argument(parser)
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_threads_argument(parser: Any, text: str = "threads of each run") -> None:
+    """How many threads run a model."""
+    parser.add_argument("--threads", type=_count, default=None, help=text)
 
 
 def add_database_argument(parser: Any) -> None:
@@ -149,14 +153,6 @@ def bytes_text(count: int) -> str:
         value /= 1000
         del units[0]
     return f"{count} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
-
-
-def time_text(seconds: float) -> str:
-    """`1.24 ms` for a person."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds:.0f} s"
-    return f"{seconds * 1e9:.0f} ns"
 
 
 def _count(text: str) -> int:

@@ -15,7 +15,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tilewright.errors import Code, TilewrightError, UserError
 from tilewright.shown import in_line, shown, visible
 
 __all__ = ["complain", "drop_output", "error_facts", "flush", "line", "make_printable", "say"]
-__all__ += ["paragraph", "say_json", "screen_width"]
+__all__ += ["encodable", "paragraph", "say_json", "say_json_line", "screen_width"]
 
 K049 = Code("K049", "results cannot be printed: {problem}")
 
@@ -42,7 +42,6 @@ _FORMS: Final = str.maketrans(
 
 def make_printable() -> None:
     """Let characters that an output cannot encode be written in ASCII instead of failing."""
-    codecs.register_error("tilewright", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="tilewright")
@@ -81,6 +80,18 @@ def say_json(facts: object) -> None:
     """Print data for programs: one document, in which what is no finite number is null."""
     with _printing():
         print(json.dumps(_plain(facts), indent=2, allow_nan=False))
+
+
+def say_json_line(facts: object) -> None:
+    """Print data for programs that read while it is written: one document in each line."""
+    with _printing():
+        print(json.dumps(_plain(facts), allow_nan=False), flush=True)
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    """A text as a stream will write it, by which its width is known."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "tilewright").decode(encoding)
 
 
 def complain(text: str) -> None:
@@ -146,3 +157,6 @@ def _plain(value: object) -> object:
         case bytes():
             return value.decode("utf-8", "backslashreplace")
     return value
+
+
+codecs.register_error("tilewright", _in_ascii)

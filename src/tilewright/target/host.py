@@ -22,7 +22,7 @@ from tilewright.target.description import Cache, Target
 from tilewright.target.isa import ARCHES, X86, Arch
 from tilewright.target.known import KNOWN, Known, closest, find, level_of
 
-__all__ = ["detect", "host", "present", "stand_in", "this_machine", "without_row"]
+__all__ = ["cpu_name", "detect", "host", "present", "stand_in", "this_machine", "without_row"]
 
 _MACHINES = {"AMD64": "x86_64", "arm64": "aarch64"}
 _VENDORS = {"GenuineIntel": "intel", "AuthenticAMD": "amd", "HygonGenuine": "amd", "0x61": "apple"}
@@ -102,6 +102,11 @@ def present() -> tuple[str, frozenset[str]]:
         return name, frozenset()
     seen = _kernel_features(ARCHES[name], _cpuinfo(Path("/")))
     return name, ARCHES[name].closure(seen) if seen else this_machine().code_features
+
+
+def cpu_name() -> str:
+    """What the processor of this machine calls itself; "" where the system does not say."""
+    return _cpuinfo(Path("/")).get("model name", "")
 
 
 def detect(root: Path, machine: str, llvm: LlvmView | None, cpus: tuple[int, ...]) -> Target:

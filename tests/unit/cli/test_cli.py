@@ -24,7 +24,8 @@ def test_without_arguments_it_shows_the_help(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["compile", "run", "bench", "show", "cache", "db", "doctor", "explain"]
+    "command",
+    ["compile", "run", "bench", "show", "tune", "report", "cache", "db", "doctor", "explain"],
 )
 def test_every_command_has_help_with_examples(command, capsys):
     with pytest.raises(SystemExit) as left:

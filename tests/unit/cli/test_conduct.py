@@ -19,8 +19,9 @@ from tilewright.cli import main
 from tilewright.cli import show_model as shown
 from tilewright.target import MachineModel, Target
 
-COMMANDS = ["compile", "run", "bench", "show", "cache", "db", "doctor", "explain"]
-ON_MODELS = ["compile", "run", "bench", "show", "doctor"]
+COMMANDS = ["compile", "run", "bench", "show", "tune", "report", "cache", "db", "doctor"]
+COMMANDS += ["explain"]
+ON_MODELS = ["compile", "run", "bench", "show", "tune", "report", "doctor"]
 
 
 @pytest.fixture(scope="module")
