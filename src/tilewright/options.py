@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +25,17 @@ __all__ = [
     "host_target",
     "machine_model",
     "num_threads",
+    "ray_auth_mode",
+    "set_ray_defaults",
 ]
 
 CACHE_LIMIT: Final = 2 << 30
 
 DATABASE: Final = "records.sqlite"
 NO_DATABASE: Final = "none"
+
+RAY_DEFAULTS: Final = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+"""Nobody without the token runs code, and nothing is told to anybody."""
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -127,6 +132,19 @@ def host_target(environment: Mapping[str, str] | None = None) -> str | None:
     """The target that stands for this machine, by TILEWRIGHT_TARGET; None: the machine itself."""
     variables = os.environ if environment is None else environment
     return variables.get("TILEWRIGHT_TARGET")
+
+
+def ray_auth_mode(environment: Mapping[str, str] | None = None) -> str:
+    """How processes of Ray know each other, by its own RAY_AUTH_MODE; `token` unless it is set."""
+    variables = os.environ if environment is None else environment
+    return variables.get("RAY_AUTH_MODE", RAY_DEFAULTS["RAY_AUTH_MODE"]).lower()
+
+
+def set_ray_defaults(environment: MutableMapping[str, str] | None = None) -> None:
+    """Set what Ray reads from the environment only, where nobody has set it."""
+    variables = os.environ if environment is None else environment
+    for variable, value in RAY_DEFAULTS.items():
+        variables.setdefault(variable, value)
 
 
 def child_environment(

@@ -4,6 +4,7 @@ from tilewright.explain.example import Example
 from tilewright.explain.examples import (
     artefacts,
     calls,
+    clusters,
     copying,
     files,
     graphs,
@@ -35,7 +36,7 @@ _PROGRAMS = (well_formed, levels, meaning, running)
 
 EXAMPLES: dict[str, Example] = {
     example.code: example
-    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, tuning)
+    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, tuning, clusters)
     for example in module.EXAMPLES
 }
 """One example for each code that a user can meet."""
