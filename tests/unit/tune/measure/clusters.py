@@ -21,8 +21,7 @@ HERE = target_key(Target.host())
 PROGRAM = """
 def kernel(p0: f32[8], p1: f32[8]):
     for i in range(8):
-        with block("p1", i) as (vi: spatial(8)):
-            p1[vi] = p0[vi] + 1.0
+        p1[i] = p0[i] + 1.0
 """
 
 
