@@ -37,6 +37,10 @@ NO_DATABASE: Final = "none"
 RAY_DEFAULTS: Final = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
 """Nobody without the token runs code, and nothing is told to anybody."""
 
+RAY_LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""With it, Ray takes 127.0.0.1 for the address of this machine, on any system. It is the only way:
+`ray.init` makes a reachable address of a loopback one that it is given."""
+
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 O001 = Code("O001", "environment variable `{variable}` has a value that cannot be used")
@@ -140,11 +144,15 @@ def ray_auth_mode(environment: Mapping[str, str] | None = None) -> str:
     return variables.get("RAY_AUTH_MODE", RAY_DEFAULTS["RAY_AUTH_MODE"]).lower()
 
 
-def set_ray_defaults(environment: MutableMapping[str, str] | None = None) -> None:
-    """Set what Ray reads from the environment only, where nobody has set it."""
+def set_ray_defaults(
+    environment: MutableMapping[str, str] | None = None, *, is_loopback: bool
+) -> None:
+    """Set what Ray reads from the environment, once, when it is imported; tokens may be set off."""
     variables = os.environ if environment is None else environment
     for variable, value in RAY_DEFAULTS.items():
         variables.setdefault(variable, value)
+    if is_loopback:
+        variables.update(RAY_LOOPBACK)
 
 
 def child_environment(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tilewright.options import set_ray_defaults
+from tilewright.tune.measure.ray_connection import LOOPBACK, require_loopback
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,8 +43,11 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("RAY_health_check_failure_threshold", "2")
         paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        set_ray_defaults()
-        yield pytest.importorskip("ray")
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        set_ray_defaults(is_loopback=True)
+        module = pytest.importorskip("ray")
+        require_loopback(module.util.get_node_ip_address())  # before anything listens
+        yield module
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +55,7 @@ def cluster(ray: Any) -> Iterator[Any]:
     """A head that measures nothing, and this process in it; tests add nodes."""
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 0, "include_dashboard": False}
+    head = {"num_cpus": 0, "include_dashboard": False, "node_ip_address": LOOPBACK}
     made = Cluster(initialize_head=True, head_node_args=head)
     ray.init(made.address, log_to_driver=False, logging_level="ERROR")
     yield made
@@ -65,7 +69,7 @@ def add_node(cluster: Any) -> Iterator[Any]:
     added = []
 
     def add(**about: Any) -> Any:
-        added.append(cluster.add_node(num_cpus=1, **about))
+        added.append(cluster.add_node(num_cpus=1, node_ip_address=LOOPBACK, **about))
         return added[-1]
 
     yield add

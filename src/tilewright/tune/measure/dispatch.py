@@ -141,5 +141,7 @@ class Dispatcher:
         if given_up and problem is not None:
             self._problem = problem  # raised here as the runner itself would have
             return []
+        if given_up:
+            self._fleet.forgive()
         text = f"a worker was lost with it {self._repeats + 1} times: {detail}"
         return [(work.trial, Outcome(CRASH, detail=text)) for work in given_up]

@@ -110,6 +110,10 @@ class Fleet:
         self._looked_s = self._clock() - LOOK_S  # who is left is asked for at once
         return member.flight
 
+    def forgive(self) -> None:
+        """Workers were lost by the fault of a trial: no node is to blame."""
+        self._losses.clear()
+
     def silent(self, silence_s: float) -> list[int]:
         """Workers that have had trials for so long without answering one."""
         before = self._clock() - silence_s

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from tilewright.tune.measure.cluster import Answered, Lost, News, Node, Opened
 from tilewright.tune.measure.ray_connection import Connection
 from tilewright.tune.measure.ray_worker import MakeRunner, NodeWorker, fingerprint, problem_of
+from tilewright.tune.measure.sending import to_bytes
 from tilewright.tune.measure.trial import Job
 
 __all__ = ["RayCluster"]
@@ -40,6 +40,7 @@ class RayCluster:
         self._connection, self._ray = connection, connection.ray
         self._make_runner, self._ahead = make_runner, ahead
         self._actors: dict[int, Any] = {}
+        self._opened: set[int] = set()
         self._calls: dict[Any, tuple[int, int | None]] = {}
         """References of what was asked: of which worker, and the trial; None for a lease."""
         self._jobs: dict[int, tuple[Job, int, Any]] = {}
@@ -74,7 +75,7 @@ class RayCluster:
     def submit(self, worker: int, number: int, job: Job, points: Mapping[str, object]) -> None:
         """Call an actor; a job goes to each node once."""
         _, known, ref = self._jobs.get(id(job)) or self._put(job)
-        call = self._actors[worker].measure.remote(number, known, [ref], dict(points))
+        call = self._actors[worker].measure.remote(number, known, [ref], to_bytes(dict(points)))
         self._calls[call] = (worker, number)
 
     def news(self, timeout_s: float) -> list[News]:
@@ -99,9 +100,10 @@ class RayCluster:
 
     def close(self) -> None:
         """Let runners end what they started, then leave the cluster, or end it if it is ours."""
-        closing = [actor.close.remote() for actor in self._actors.values()]
-        with suppress(self._ray.exceptions.RayError):
-            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_S) if closing else None
+        ours = self._actors.keys() & self._opened  # others wait for a lease, and answer nothing
+        closing = [self._actors[worker].close.remote() for worker in ours]
+        if closing:
+            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_S)
         for worker in list(self._actors):
             self.end(worker)
         self._connection.close()
@@ -124,7 +126,7 @@ class RayCluster:
         return Node(id_, address, found.key, found.processors, problem_of(found))
 
     def _put(self, job: Job) -> tuple[Job, int, Any]:
-        self._jobs[id(job)] = (job, len(self._jobs), self._ray.put(job))
+        self._jobs[id(job)] = (job, len(self._jobs), self._ray.put(to_bytes(job)))
         return self._jobs[id(job)]
 
     def _event(self, call: Any) -> News:
@@ -137,7 +139,10 @@ class RayCluster:
             return Lost(worker, _text(problem), cause)
         except self._ray.exceptions.RayError as problem:
             return Lost(worker, _text(problem))
-        return Opened(worker) if number is None else Answered(worker, number, value)
+        if number is not None:
+            return Answered(worker, number, value)
+        self._opened.add(worker)
+        return Opened(worker)
 
     def _drop_calls(self, worker: int, *, is_opening_kept: bool = False) -> None:
         for call, (whose, number) in list(self._calls.items()):

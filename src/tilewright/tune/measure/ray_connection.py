@@ -16,7 +16,8 @@ from tilewright.errors import Code, TuneError
 from tilewright.options import ray_auth_mode, set_ray_defaults
 from tilewright.runtime.pool import usable_cpus
 
-__all__ = ["LOOPBACK", "Connection", "connect", "require_ray", "require_tokens"]
+__all__ = ["LOOPBACK", "Connection", "connect", "require_loopback", "require_ray"]
+__all__ += ["require_tokens"]
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -27,7 +28,7 @@ STORE_BYTES: Final = 128 << 20
 """For objects of Ray: kernels as programs, and outcomes. Its default is a third of all memory."""
 
 U050 = Code("U050", "measuring on Ray needs Ray, which is not installed")
-U051 = Code("U051", "the Ray cluster at `{address}` cannot be reached")
+U051 = Code("U051", "the Ray cluster at `{address}` cannot be used")
 U056 = Code("U056", "the Ray cluster at `{address}` would be spoken to without a token")
 
 
@@ -44,13 +45,24 @@ class Connection:
             self.ray.shutdown()
 
 
-def require_ray() -> Any:
-    """The module; U050 where it is not installed."""
-    set_ray_defaults()  # Ray reads them once, when it is imported
+def require_ray(*, is_loopback: bool) -> Any:
+    """The module; U050 where it is not installed, U051 where it would listen to other machines."""
+    set_ray_defaults(is_loopback=is_loopback)
     try:
-        return importlib.import_module("ray")
+        ray = importlib.import_module("ray")
     except ImportError:
         raise TuneError(U050, hint="pip install 'tilewright[ray]'") from None
+    if is_loopback and not ray.is_initialized():
+        require_loopback(ray.util.get_node_ip_address())
+    return ray
+
+
+def require_loopback(host: str) -> None:
+    """U051 where Ray takes another address for this machine's: it was imported before."""
+    if not _is_loopback(host):
+        problem = f"Ray was imported before, and would listen on {host}"
+        hint = "make the runner before `import ray`, or call `ray.init` as you want it to listen"
+        raise TuneError(U051, {"address": LOOPBACK, "problem": problem}, hint=hint)
 
 
 def require_tokens(address: str, auth_mode: str) -> None:
@@ -69,7 +81,7 @@ def connect(address: str | None = None) -> Connection:
     """
     if address is not None:
         require_tokens(address, ray_auth_mode())
-    ray = require_ray()
+    ray = require_ray(is_loopback=address is None or _is_loopback(_place(address)[0]))
     if ray.is_initialized():
         return Connection(ray, is_ours=False)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}

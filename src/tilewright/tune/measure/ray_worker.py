@@ -8,7 +8,7 @@ that nobody has answered, would wait for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from typing import Any
 from tilewright.records.record import FORMAT, target_key
 from tilewright.runtime.pool import usable_cpus
 from tilewright.target import Target
+from tilewright.tune.measure.sending import from_bytes
 from tilewright.tune.measure.trial import Job, Outcome, Runner, Trial
 from tilewright.version import __version__
 
@@ -73,12 +74,10 @@ class NodeWorker:
         self._begun.result()
         return True
 
-    def measure(
-        self, number: int, job: int, boxed: list[Any], points: Mapping[str, object]
-    ) -> Outcome:
+    def measure(self, number: int, job: int, boxed: list[Any], points: bytes) -> Outcome:
         """The outcome of a trial; `boxed` refers to the job, which is fetched once."""
         answer: Future[Outcome] = Future()
-        trial = Trial(self._job(job, boxed), points, tag=number)
+        trial = Trial(self._job(job, boxed), from_bytes(points), tag=number)
         with self._lock:
             if self._problem is not None:
                 raise self._problem
@@ -103,7 +102,7 @@ class NodeWorker:
 
         with self._lock:
             if number not in self._jobs:
-                self._jobs[number] = ray.get(boxed[0])
+                self._jobs[number] = from_bytes(ray.get(boxed[0]))
             return self._jobs[number]
 
     def _serve(self) -> None:
