@@ -49,8 +49,9 @@ EXAMPLES = (
         """Nothing that is a Ray cluster answers at the address, or it does not accept the token of
         this machine. The address is that of the head (`HOST:PORT`, as `ray start --head` prints
         it); the machine on which the tuner runs must be a node itself, by
-        `ray start --address=HOST:PORT`. Addresses of other kinds, `ray://…` and
-        `auto`, are not taken.""",
+        `ray start --address=HOST:PORT`. Addresses of other kinds, `ray://…` and `auto`, are not
+        taken. A cluster of this machine alone is not started where Ray was imported before: it
+        would listen to other machines.""",
         given="from tilewright.tune.measure.ray_connection import connect, require_tokens",
         wrong='connect("ray://10.0.0.5:10001")',
         right="""
