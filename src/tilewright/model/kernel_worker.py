@@ -22,12 +22,12 @@ import tilewright.llvm.interface
 import tilewright.llvm.machine  # noqa: F401
 from tilewright.errors import TilewrightError
 from tilewright.model.kernel_store import encode
-from tilewright.pipeline import Pipeline
+from tilewright.pipeline import Compiled, Pipeline
 from tilewright.schedule.points import point_of, points_of
 from tilewright.target import Target
 from tilewright.tensor.parser import parse
 
-__all__ = ["LENGTH", "main"]
+__all__ = ["LENGTH", "compiled_for", "main"]
 
 LENGTH = struct.Struct("<Q")
 
@@ -45,14 +45,19 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], target: Target) -> bytes:
-    loops = None if request["loops"] is None else point_of(request["loops"])
-    about = target, request["threads"], "draft", request["constants"]
-    points = points_of(request["points"])
-    pipeline = Pipeline(*about, loops=loops, points=points, of_model=True)  # type: ignore[arg-type]
     try:
-        return encode(pipeline.compiled(parse(request["program"]))) or b""
+        return encode(compiled_for(request, target)) or b""
     except TilewrightError:
         return b""
+
+
+def compiled_for(request: dict[str, Any], target: Target) -> Compiled:
+    """The kernel that a request (`kernel_workers.request_of`) is about."""
+    loops = None if request["loops"] is None else point_of(request["loops"])
+    about = target, request["threads"], request["schedule"], request["constants"]
+    points = points_of(request["points"])
+    pipeline = Pipeline(*about, loops=loops, points=points, of_model=True)  # type: ignore[arg-type]
+    return pipeline.compiled(parse(request["program"]))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tilewright.model.kernel_store import decode
 from tilewright.model.kernels import KernelTask, name_of
@@ -27,7 +27,8 @@ from tilewright.runtime.pool import usable_cpus
 from tilewright.schedule.points import data_of
 from tilewright.target import Target
 
-__all__ = ["FEWEST_KERNELS", "KernelWorker", "first_worker", "kernel_workers"]
+__all__ = ["FEWEST_KERNELS", "PACKAGE_FOLDER", "KernelWorker", "first_worker", "kernel_workers"]
+__all__ += ["request_of"]
 
 FEWEST_KERNELS: Final = 16
 """With fewer kernels to compile, starting a process takes longer than it saves."""
@@ -55,15 +56,8 @@ class KernelWorker:
         """The kernel of a task; None if the process cannot make it, or is gone."""
         from tilewright.model.kernel_worker import LENGTH
 
-        request = {
-            "program": str(task.program.with_fields(name=name_of(task))),
-            "threads": task.threads,
-            "constants": sorted(task.constants),
-            "loops": None if task.loops is None else data_of(task.loops),
-            "points": {block: data_of(point) for block, point in task.points.items()},
-        }
         try:
-            self._send(request)
+            self._send(request_of(task))
             assert self._process.stdout is not None
             head = self._process.stdout.read(LENGTH.size)
             data = self._process.stdout.read(LENGTH.unpack(head)[0]) if head else b""
@@ -84,6 +78,18 @@ class KernelWorker:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
+
+
+def request_of(task: KernelTask, schedule: str = "draft") -> dict[str, Any]:
+    """What another process needs to compile a kernel, as data of JSON."""
+    return {
+        "program": str(task.program.with_fields(name=name_of(task))),
+        "threads": task.threads,
+        "constants": sorted(task.constants),
+        "schedule": schedule,
+        "loops": None if task.loops is None else data_of(task.loops),
+        "points": {block: data_of(point) for block, point in task.points.items()},
+    }
 
 
 def first_worker(target: Target, kernels: int) -> list[KernelWorker]:

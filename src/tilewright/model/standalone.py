@@ -14,11 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.dtypes import DType, dtype_of
-from tilewright.graph.ir import Array, Value
+from tilewright.dtypes import dtype_of
+from tilewright.graph.ir import Array
 from tilewright.graph.sizes import evaluate_size, variables
 from tilewright.llvm.link import link
 from tilewright.model.kernels import KernelTask, compile_task
+from tilewright.model.made_up import parameters_of, sizes_in
 from tilewright.pipeline import Compiled, code_of
 from tilewright.runtime import program as rt
 from tilewright.runtime.arrays import empty
@@ -28,7 +29,6 @@ from tilewright.runtime.sizes import constant
 from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
-from tilewright.tensor.layout import Fuse
 from tilewright.tensor.packing import Packing
 from tilewright.tensor.regions import sizes as program_sizes
 
@@ -52,20 +52,13 @@ class Standalone:
     @property
     def program_sizes(self) -> dict[tir.Var, int]:
         """The sizes of the tensor program, as the interpreter takes them."""
-        names = program_sizes(self.task.program)
-        values = (evaluate_size(size, self.sizes) for size in self.task.sizes)
-        return dict(zip(names, values, strict=True))
+        return sizes_in(self.task, self.sizes)
 
     def arrays(self, seed: int = 0) -> dict[str, Array]:
         """Arrays for all inputs of the program, made up."""
-        rng, found = np.random.default_rng(seed), {}
-        for number, param in enumerate(self.task.program.params):
-            spec = self.compiled.interface.params[number]
-            if not spec.is_output:
-                shape = _shape(param, self.program_sizes)
-                value = None if param.name in self.task.constants else self.task.params[number]
-                found[param.name] = _made_up(rng, param.dtype, shape, value, self.sizes)
-        return found
+        rng, params = np.random.default_rng(seed), parameters_of(self.task, self.sizes)
+        pairs = zip(params, self.compiled.interface.params, strict=True)
+        return {param.name: param.made_up(rng) for param, spec in pairs if not spec.is_output}
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The results of the program by name, stored as the model stores them."""
@@ -148,35 +141,6 @@ def _stored_shape(shape: tuple[int, ...], packing: Packing | None) -> tuple[int,
     for step in () if packing is None else packing.steps:
         shape = tuple(int(dim) for dim in step.shape(shape))
     return shape
-
-
-def _made_up(
-    rng: np.random.Generator,
-    dtype: DType,
-    shape: tuple[int, ...],
-    value: Value | None,
-    sizes: Sizes,
-) -> Array:
-    """An array as a model would store it: what surrounds an image is zero."""
-    if value is None or not value.layout:
-        return _values(rng, dtype, shape)
-    array = _values(rng, dtype, tuple(evaluate_size(dim, sizes) for dim in value.shape))
-    for step in value.layout:
-        if isinstance(step, Fuse):
-            known = (evaluate_size(tir.as_index(dim), sizes) for dim in step.sizes)
-            step = Fuse(step.dim, tuple(known))
-        array = step.pack(array)
-    return np.ascontiguousarray(array).reshape(shape)
-
-
-def _values(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Small numbers; integers that may be places of elements are zero, which always exists."""
-    if dtype.is_bool:
-        return rng.integers(0, 2, shape).astype(np.bool_)
-    if dtype.is_float:
-        return rng.uniform(-1, 1, shape).astype(dtype.numpy)
-    narrow = dtype.size_bytes < 4
-    return rng.integers(0, 6 if narrow else 1, shape).astype(dtype.numpy)
 
 
 def _aligned(array: Array) -> Array:

@@ -1,0 +1,31 @@
+"""U: processes that build and measure."""
+
+from __future__ import annotations
+
+from tilewright.explain.example import example
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES = (
+    example(
+        "U030",
+        """Candidates are built and run in processes of their own, so that whatever they do costs
+        one trial and no more. Such a process could not be started, or ended before it was ready:
+        there are too many processes, too little memory, or an installation that cannot be imported
+        from another process. Nothing was measured, and no candidate is to blame.""",
+        given="""
+        import sys
+
+        from tilewright.tune.measure.limits import Limits
+        from tilewright.tune.measure.process import Process
+
+        module = "tilewright.tune.measure.worker"
+        """,
+        wrong="""
+        sys.executable = "/nowhere/python"  # as where Python has been moved
+        Process(module, Limits())
+        """,
+        right="Process(module, Limits()).close()",
+        alone=True,
+    ),
+)
