@@ -15,7 +15,7 @@ endif
 BUILD_INPUTS := pyproject.toml $(wildcard setup.py) $(wildcard src/tilewright/runtime/native/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format fuzz fuzz-graphs fuzz-hostile replay sanitize load conformance bench package clean
+.PHONY: help demo test check format fuzz fuzz-graphs fuzz-hostile replay sanitize load conformance bench package clean test-ray
 
 help: ## show this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,9 @@ demo: $(VENV)/.installed ## set everything up, run the main example and show its
 test: $(VENV)/.installed-test ## set everything up, run the demo, then all tests; TARGET=x86-64-v2: as on such a machine
 	@$(BIN)/python examples/demo.py
 	@$(PYTEST)
+
+test-ray: $(VENV)/.installed-ray ## tests of measuring on Ray: a cluster of two nodes on this machine
+	@$(BIN)/python -m pytest tests/ray tests/unit/tune/measure
 
 check: $(VENV)/.installed-lint ## formatter, linter and type checker, changing nothing
 	$(BIN)/ruff format --check .

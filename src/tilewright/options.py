@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,8 @@ __all__ = [
     "host_target",
     "machine_model",
     "num_threads",
+    "ray_auth_mode",
+    "set_ray_defaults",
     "wants_colour",
 ]
 
@@ -33,6 +35,13 @@ CACHE_LIMIT: Final = 2 << 30
 
 DATABASE: Final = "records.sqlite"
 NO_DATABASE: Final = "none"
+
+RAY_DEFAULTS: Final = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+"""Nobody without the token runs code, and nothing is told to anybody."""
+
+RAY_LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""With it, Ray takes 127.0.0.1 for the address of this machine, on any system. It is the only way:
+`ray.init` makes a reachable address of a loopback one that it is given."""
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -141,6 +150,23 @@ def has_plain_terminal(environment: Mapping[str, str] | None = None) -> bool:
     """Whether the terminal, by TERM, cannot move its cursor."""
     variables = os.environ if environment is None else environment
     return variables.get("TERM", "") in {"", "dumb"}
+
+
+def ray_auth_mode(environment: Mapping[str, str] | None = None) -> str:
+    """How processes of Ray know each other, by its own RAY_AUTH_MODE; `token` unless it is set."""
+    variables = os.environ if environment is None else environment
+    return variables.get("RAY_AUTH_MODE", RAY_DEFAULTS["RAY_AUTH_MODE"]).lower()
+
+
+def set_ray_defaults(
+    environment: MutableMapping[str, str] | None = None, *, is_loopback: bool
+) -> None:
+    """Set what Ray reads from the environment, once, when it is imported; tokens may be set off."""
+    variables = os.environ if environment is None else environment
+    for variable, value in RAY_DEFAULTS.items():
+        variables.setdefault(variable, value)
+    if is_loopback:
+        variables.update(RAY_LOOPBACK)
 
 
 def child_environment(

@@ -4,6 +4,7 @@ from tilewright.explain.example import Example
 from tilewright.explain.examples import (
     artefacts,
     calls,
+    clusters,
     copying,
     files,
     graphs,
@@ -33,10 +34,11 @@ __all__ = ["EXAMPLES"]
 _MODELS = (artefacts, graphs, inference, models, files, sessions, records)
 _STEPS = (loops, moving, copying, reductions, softmaxes, layouts, instructions)
 _PROGRAMS = (well_formed, levels, meaning, running)
+_TUNING = (tuning, measuring, clusters)
 
 EXAMPLES: dict[str, Example] = {
     example.code: example
-    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, tuning, measuring)
+    for module in (*_MODELS, calls, path, texts, *_STEPS, targets, *_PROGRAMS, *_TUNING)
     for example in module.EXAMPLES
 }
 """One example for each code that a user can meet."""
