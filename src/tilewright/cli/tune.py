@@ -22,8 +22,8 @@ from tilewright.model.compiler import ACCURACIES
 from tilewright.shown import in_line
 
 if TYPE_CHECKING:
-    from tilewright.tune.measure.trial import Runner
-    from tilewright.tune.tuner import TuneReport
+    from tilewright.tuning.measure.trial import Runner
+    from tilewright.tuning.tuner import TuneReport
 
 __all__ = ["add_to"]
 
@@ -119,8 +119,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `tilewright.tune.tune` is called with."""
-    from tilewright.tune.budget import parse_budget
+    """What `tilewright.tune` is called with."""
+    from tilewright.tuning.budget import parse_budget
 
     text = arguments.budget or (None if arguments.trials else BUDGET)
     return {
@@ -139,7 +139,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _tuned(path: Path, options: dict[str, Any], runner: str, watcher: Watcher) -> TuneReport | None:
     """The tuner's report; None where it was interrupted before it could make one."""
-    from tilewright.tune.tuner import tune
+    from tilewright.tuning.api import tune
 
     with _running(runner) as running:
         try:
@@ -154,7 +154,7 @@ def _running(name: str) -> Iterator[Runner | None]:
     if name == LOCAL:
         yield None
         return
-    from tilewright.tune.measure.runners import runner_named
+    from tilewright.tuning.measure.runners import runner_named
 
     runner = runner_named(name)
     try:

@@ -14,7 +14,7 @@ import pytest
 from tests.small import two_outputs
 from tests.tuning import CONV, STATE, events, many
 from tilewright.cli import main
-from tilewright.tune.events import State
+from tilewright.tuning.events import State
 
 
 @dataclass
@@ -44,14 +44,14 @@ class FakeTuner:
 def tuner(monkeypatch):
     fake = FakeTuner()
     modules = {
-        "tuner": {"tune": fake.tune},
+        "api": {"tune": fake.tune},
         "budget": {"parse_budget": lambda text: {"10m": 600.0, "90s": 90.0}[text]},
         "measure.runners": {
             "runner_named": lambda name: SimpleNamespace(name=name, close=fake.close)
         },
     }
     for name, content in modules.items():
-        module = ModuleType(f"tilewright.tune.{name}")
+        module = ModuleType(f"tilewright.tuning.{name}")
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return fake
