@@ -72,7 +72,7 @@ def site_tasks(
     made: Chosen, near: float = NEAR, most: int = MOST, least_share: float = LEAST_SHARE
 ) -> Iterator[SiteTask]:
     """The sites of a model that have a choice, each distinct one once."""
-    target, sites = made.settings.machine.target, made.choice.sites
+    sites = made.choice.sites
     runs: dict[str, int] = {}
     for site, _ in sites:
         runs[site.workload] = runs.get(site.workload, 0) + 1
