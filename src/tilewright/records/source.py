@@ -12,7 +12,8 @@ A model that was found to be slower with its records, as a whole, is drafted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -42,6 +43,14 @@ class Records:
         sites, moves = (database.of_kind(kind, *about) for kind in (SITE, CONVERSION))
         self.measured = Measured(site_times(sites), conversion_times(moves))
         self.verdicts: Mapping[str, Record] = verdicts(database.of_kind(MODEL, *about))
+
+    def with_sites(self, records: Iterable[Record]) -> Records:
+        """The same with more records of sites, which no database has yet."""
+        more = copy.copy(self)
+        more.__dict__.pop("digest", None)
+        sites = {**self.measured.sites, **site_times(records)}
+        more.measured = replace(self.measured, sites=sites)
+        return more
 
     @property
     def is_empty(self) -> bool:

@@ -8,30 +8,25 @@ on whoever chooses layouts with this database pays what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tilewright.layouts.sites import Alternative, Site
 from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
-from tilewright.pipeline import ModelPipeline
 from tilewright.records import Record
 from tilewright.records.kinds import site_record
-from tilewright.tuning.budget import Budget
 from tilewright.tuning.task import Task, Variant, variant_of
 
 if TYPE_CHECKING:
-    from tilewright.tuning.model_tuner import ModelTuner
-    from tilewright.tuning.tuner import Search, Tuned
+    from tilewright.tuning.tuner import Tuned
 
-__all__ = ["SiteTask", "joint_stage", "site_tasks"]
+__all__ = ["SiteTask", "joint_records", "site_tasks"]
 
-SHARE: Final = 0.35
-"""Of what is left of the budget."""
 NEAR: Final = 1.35
 """Alternatives that are predicted to take no more than this by the chosen one are variants."""
-MOST: Final = 6
+MOST: Final = 4
 """Variants of a site."""
 LEAST_SHARE: Final = 0.004
 """Of the model's predicted time: sites below it are left as they are."""
@@ -44,28 +39,6 @@ class SiteTask:
     site: Site
     alternatives: tuple[Alternative, ...]
     task: Task
-
-
-def joint_stage(tuner: ModelTuner, search: Search) -> None:
-    """Search sites with all their variants, and leave what these took in the database."""
-    made = ModelPipeline(tuner.how).run(tuner.model, until="choose").value
-    sites = list(site_tasks(made)) if isinstance(made, Chosen) else []
-    if not sites:
-        return
-    search.tell("stage", stage="layouts")
-    joint = tuner.search([each.task for each in sites], _part(tuner.budget), is_alone=True)
-    try:
-        joint.run()
-    finally:
-        tuner.budget.spend(joint.budget.spent.trials or 0)
-        pairs = zip(sites, joint.tuned, strict=True)
-        tuner.database.add([r for own in pairs for r in _records(*own, tuner.threads)])
-
-
-def _part(budget: Budget) -> Budget:
-    left = budget.left
-    trials = None if left.trials is None else max(1, int(left.trials * SHARE))
-    return Budget(trials, None if left.seconds is None else left.seconds * SHARE)
 
 
 def site_tasks(
@@ -114,6 +87,12 @@ def _variant(made: Chosen, site: Site, alternative: Alternative) -> Variant | No
     return variant if variant.decisions else None
 
 
+def joint_records(sites: Sequence[SiteTask], tuned: Sequence[Tuned], threads: int) -> list[Record]:
+    """What variants took, beside those that are chosen without a measurement."""
+    pairs = zip(sites, tuned, strict=True)
+    return [record for own, each in pairs for record in _records(own, each, threads)]
+
+
 def _records(own: SiteTask, tuned: Tuned, threads: int) -> Iterator[Record]:
     """What each variant took, beside the one that is chosen without a measurement."""
     reference = tuned.tuner.best_of(0)
@@ -124,10 +103,10 @@ def _records(own: SiteTask, tuned: Tuned, threads: int) -> Iterator[Record]:
     for number, key in enumerate(keys):
         cost = tuned.tuner.best_of(number)
         if cost is not None:
-            times = {
-                "time_ns": cost * tuned.drafted_ns,
-                "reference_ns": reference * tuned.drafted_ns,
-                "label": own.task.label,
-            }
             about = own.site.workload, key, keys[0], own.task.target, threads
-            yield site_record(*about, **times)
+            yield site_record(
+                *about,
+                time_ns=cost * tuned.drafted_ns,
+                reference_ns=reference * tuned.drafted_ns,
+                label=own.task.label,
+            )

@@ -108,7 +108,7 @@ class JointSpace:
         drafted = np.log2(self._drafted_cycles)
         for k, space, rows in self._by_variant(digits):
             found = space.features(self._own(digits[rows], space))
-            places = [names[name] for name in found.names]
+            places = np.array([names[name] for name in found.names])
             table[np.ix_(rows, places)] = found.rows
             # Each space compares with its own draft; together they compare with the first.
             table[rows, names[SHARED[0]]] += drafted[k] - drafted[0]

@@ -1,35 +1,42 @@
 """A model is tuned in stages: layouts and loops of its kernels together, then loops alone.
 
 Joint stage (`joint.py`): of each site with a choice of algorithm and layouts, the alternatives that
-are predicted to be near the best are kernels of their own, searched for a short while each. What
-they take replaces what was predicted, and the solver chooses for the whole graph again. Loop stage:
-the kernels of that choice, with all that is left of the budget. At the end the tuned model runs
-beside the drafted one, and what does not pay there is withdrawn.
+are predicted to be near the best are searched together. What they take replaces what was predicted,
+and the solver chooses for the whole graph again; if the model is faster for it, that stays. Loop
+stage: the kernels of that choice, with all that is left of the budget. At the end the tuned model
+runs beside the drafted one, and what does not pay there is withdrawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.errors import Code, TuneError
-from tilewright.model.compile_arguments import schedules_of
-from tilewright.model.compiler import Compiling, compile_model
+from tilewright.graph.structure import graph_key
+from tilewright.model.compiler import Compiling
+from tilewright.model.module import Module
 from tilewright.pipeline import ModelPipeline
 from tilewright.pipeline.model import PlannedModel
-from tilewright.records import Database, Record
+from tilewright.records import Database, Record, Records
+from tilewright.records.kinds import model_record
 from tilewright.records.record import SLOWER
+from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.tuning.budget import Budget
 from tilewright.tuning.events import Event, OnEvent, State
-from tilewright.tuning.joint import joint_stage
+from tilewright.tuning.joint import SiteTask, joint_records, site_tasks
 from tilewright.tuning.kernel_tuner import SearchOptions
 from tilewright.tuning.task import Task, tasks_of
 from tilewright.tuning.tuner import Search
-from tilewright.tuning.whole_model import Compared, compared, kernel_times, made_up_feeds
+from tilewright.tuning.whole_model import (
+    Compared,
+    compared,
+    kernels_compared,
+    made_up_feeds,
+)
 
 if TYPE_CHECKING:
-    from tilewright.model.module import Module
     from tilewright.model.sources import Source
     from tilewright.tuning.measure.trial import Runner
 
@@ -37,10 +44,14 @@ __all__ = ["ModelTuner"]
 
 U020 = Code("U020", "there is nothing to tune in `{model}`")
 
-WORSE: Final = 1.01
+KEEP: Final = 0.99
+"""Of the draft's speed: what is slower is not used."""
+WORSE: Final = 1.015
 """Time of a kernel in the model by that of its draft, from which its points are withdrawn."""
-CHECKS: Final = 4
+CHECKS: Final = 3
 """Times that a tuned model is compiled again without what did not pay."""
+JOINT_SHARE: Final = 0.35
+"""Of the budget, for the joint stage."""
 
 
 @dataclass
@@ -66,69 +77,118 @@ class ModelTuner:
     state: State = field(init=False)
     drafted: Module = field(init=False)
     feeds: dict[str, Any] = field(init=False)
-    weight_bytes: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.state = State(self.name)
 
     def run(self) -> bool:
         """All stages; whether somebody ended it early."""
-        self.drafted = self._compiled(tuned=False)
+        planned = self._planned(DRAFT)
+        self.drafted = self._compiled(DRAFT)
         self.feeds = made_up_feeds(self.drafted, self.sizes)
         before = compared(self.drafted, self.drafted, self.feeds)
         self.state = replace(self.state, before_ms=before.drafted_ms, peers_ms=self._peers())
-        search = self.search(self._tasks(tuned=False), self.budget)
+        search = self._search(self._tasks(planned), planned, self.budget, self.drafted)
         search.tell("begin", stage="draft")
         is_interrupted = False
         try:
             if self.joint:
-                joint_stage(self, search)
-                search = self.search(self._tasks(tuned=True), self.budget)
+                search = self._joint(search, planned)
             search.tell("stage", stage="loops")
             search.run()
         except KeyboardInterrupt:
             is_interrupted = True
-        search.flush()
-        found = self._settled(search)
+        found = self._settled(search, planned)
         search.tell("end", stage="", before_ms=found.drafted_ms, now_ms=found.tuned_ms)
         return is_interrupted
 
-    def search(self, tasks: Sequence[Task], budget: Budget, *, is_alone: bool = False) -> Search:
-        """A search over some kernels, with the times that they have inside of the model.
+    def _joint(self, search: Search, planned: PlannedModel) -> Search:
+        """Layouts by measured costs, if the model is faster for it; the search for loops then."""
+        sites = list(site_tasks(planned.chosen))
+        if not sites:
+            return search
+        search.tell("stage", stage="layouts")
+        joint = self._search([s.task for s in sites], planned, self._part())
+        try:
+            joint.run()
+        finally:
+            self.budget.spend(joint.budget.spent.trials or 0)
+        found = self._chosen_anew(sites, joint)
+        if found is None:
+            return self._search(self._tasks(planned), planned, self.budget, self.drafted)
+        anew = self._planned(found)
+        return self._search(self._tasks(anew), anew, self.budget, self._compiled(found))
 
-        `is_alone`: times of kernels alone are wanted, to be compared with each other.
-        """
-        times = {} if is_alone else kernel_times(self.drafted, self.feeds)
-        first = [task.drafted for task in tasks]
-        known = {v.workload: times[v.symbol] for v in first if v.symbol in times}
+    def _chosen_anew(self, sites: Sequence[SiteTask], joint: Search) -> Records | None:
+        """What is known of sites now, if a choice by it is faster than one without."""
+        records = joint_records(sites, joint.tuned, self.threads)
+        known = self._records()
+        with_sites = known.with_sites(records)
+        pair = self._compiled(known), self._compiled(with_sites)
+        if compared(*pair, self.feeds).gain <= 1:
+            return None
+        self.database.add(records)
+        return self._records()
+
+    def _part(self) -> Budget:
+        left = self.budget.left
+        trials = None if left.trials is None else max(1, int(left.trials * JOINT_SHARE))
+        return Budget(trials, None if left.seconds is None else left.seconds * JOINT_SHARE)
+
+    def _search(
+        self,
+        tasks: Sequence[Task],
+        planned: PlannedModel,
+        budget: Budget,
+        module: Module | None = None,
+    ) -> Search:
+        """A search over some kernels; with the times that they have inside of a module, if any."""
+        known = {} if module is None else self._times(tasks, module)
+        weights = sum(a.nbytes for a in planned.planned.graph.constants.values())
         about = self.threads, self.options, budget, self.seed, known, self.sizes, self._heard
-        made = Search(self.name, tasks, self.database, self.runner, *about, self.weight_bytes)
+        made = Search(self.name, tasks, self.database, self.runner, *about, weights)
         made.state = replace(self.state, tasks=())
         return made
+
+    def _times(self, tasks: Iterable[Task], module: Module) -> dict[str, float]:
+        """Nanoseconds of the drafted kernels: where a record was used, without its gain."""
+        times = kernels_compared(module, module, self.feeds)
+        winners = {} if module is self.drafted else self._records().winners
+        found = {}
+        for kernel in (task.drafted for task in tasks):
+            if kernel.symbol in times:
+                used = winners.get(kernel.workload)
+                gain = 1.0 if used is None else used.gain
+                found[kernel.workload] = times[kernel.symbol][0] * gain
+        return found
 
     def _heard(self, event: Event) -> None:
         self.state = event.state
         if self.on_event is not None:
             self.on_event(event)
 
-    def _tasks(self, *, tuned: bool) -> list[Task]:
-        """The kernels of the model, with the layouts that its records lead to."""
-        target, threads = self.how.target, self.threads
-        how = replace(self.how, schedules=schedules_of(self.database, target, threads))
-        made = ModelPipeline(how if tuned else self.how).run(self.model, until="plan").value
+    def _records(self) -> Records:
+        return Records(self.database, self.how.target, self.threads)
+
+    def _planned(self, source: ScheduleSource) -> PlannedModel:
+        """The kernels of the model, with the layouts that a source leads to."""
+        made = (
+            ModelPipeline(replace(self.how, schedules=source)).run(self.model, until="plan").value
+        )
         if not isinstance(made, PlannedModel):
             hint = "`tilewright show` says which parts run on the reference implementation"
             raise TuneError(U020, {"model": self.name}, hint=hint)
-        self.weight_bytes = sum(a.nbytes for a in made.planned.graph.constants.values())
-        tasks = [task for task in tasks_of(made.planned, target) if task.has_choice]
+        return made
+
+    def _tasks(self, made: PlannedModel) -> list[Task]:
+        tasks = [task for task in tasks_of(made.planned, self.how.target) if task.has_choice]
         if not tasks:
             raise TuneError(U020, {"model": self.name}, hint="it has no kernel with a choice")
         return tasks
 
-    def _compiled(self, *, tuned: bool) -> Module:
-        how, database = self.how, self.database if tuned else False
-        about = self.model, how.target, self.threads, how.accuracy, database
-        return compile_model(*about, layouts=how.layouts)
+    def _compiled(self, source: ScheduleSource) -> Module:
+        how = replace(self.how, schedules=source, caches=None)
+        return how.module(self.model, lambda _: None)
 
     def _peers(self) -> dict[str, float]:
         """Milliseconds of other engines, each in a process of its own."""
@@ -136,36 +196,43 @@ class ModelTuner:
             return {}
         from tilewright.contest.turns import compete
 
-        path = self.how.sources.name if not isinstance(self.model, str) else self.model
-        models = dict.fromkeys(self.against, path)
+        models = dict.fromkeys(self.against, self.model)
         found = compete(models, self.feeds, self.threads, 2.0, lambda _: None)  # type: ignore[arg-type]
         return {o.engine: o.median_s * 1e3 for o in found if o.samples}
 
-    def _settled(self, search: Search) -> Compared:
+    def _settled(self, search: Search, planned: PlannedModel) -> Compared:
         """Compare the whole model; withdraw what does not pay inside of it."""
         search.tell("stage", stage="whole model")
         for _ in range(CHECKS):
-            tuned = self._compiled(tuned=True)
-            found = compared(self.drafted, tuned, self.feeds)
+            tuned = self._compiled(self._records())
             worse = self._withdrawn(search, tuned)
             if not worse:
                 break
             self.database.add(worse)
-        search.tell("model", before_ms=found.drafted_ms, now_ms=found.tuned_ms)
-        return found
+        found = compared(self.drafted, tuned, self.feeds)
+        times = {"time_ns": found.tuned_ms * 1e6, "reference_ns": found.drafted_ms * 1e6}
+        about = graph_key(planned.chosen.graph), self.how.target, self.threads
+        self.database.add(model_record(*about, label=self.name, **times))
+        kept = found if found.gain >= KEEP else replace(found, tuned_ms=found.drafted_ms)
+        search.tell("model", before_ms=kept.drafted_ms, now_ms=kept.tuned_ms)
+        return kept
 
     def _withdrawn(self, search: Search, tuned: Module) -> list[Record]:
         """Records that say which winners are slower inside of the model."""
-        before = kernel_times(self.drafted, self.feeds)
-        after = kernel_times(tuned, self.feeds)
-        found = []
+        times, winners, found = (
+            kernels_compared(self.drafted, tuned, self.feeds),
+            self._records().winners,
+            [],
+        )
         for each in search.tuned:
-            kernel, row = each.task.drafted, each.tuner.best_row
-            if row is None or kernel.symbol not in before or kernel.symbol not in after:
+            kernel = each.task.drafted
+            used = winners.get(kernel.workload)
+            if used is None or kernel.symbol not in times:
                 continue
-            if after[kernel.symbol] > before[kernel.symbol] * WORSE:
-                facts = {"label": each.task.label, "outcome": SLOWER}
+            before, after = times[kernel.symbol]
+            if after > before * WORSE:
+                facts = {"label": used.label, "outcome": SLOWER}
+                points = used.points_for(kernel.kernel.program)
                 workload = kernel.kernel.workload(kernel.target)
-                points = kernel.space.points(row)
                 found.append(Record.of(workload, self.threads, points, **facts))
         return found

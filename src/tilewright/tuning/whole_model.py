@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewright.model.module import Module
 
-__all__ = ["Compared", "compared", "kernel_times", "made_up_feeds"]
+__all__ = ["Compared", "compared", "kernels_compared", "made_up_feeds"]
 
 TURN_SECONDS: Final = 0.05
 ROUNDS: Final = 15
@@ -73,14 +73,21 @@ def _best_run(module: Module, feeds: dict[str, Any]) -> float:
             return float(best)
 
 
-def kernel_times(module: Module, feeds: dict[str, Any], runs: int = 9) -> dict[str, float]:
-    """Nanoseconds of one run of each kernel inside of the model: medians over runs and places."""
-    module.run(feeds)
-    found: dict[str, list[float]] = {}
-    for _ in range(runs):
-        own: dict[str, list[int]] = {}
-        for event in module.profile(feeds).events:
-            own.setdefault(event.kernel, []).append(event.time_ns)
-        for kernel, times in own.items():
-            found.setdefault(kernel, []).append(float(np.mean(times)))
-    return {kernel: float(np.median(times)) for kernel, times in found.items()}
+def kernels_compared(
+    first: Module, second: Module, feeds: dict[str, Any], runs: int = 15
+) -> dict[str, tuple[float, float]]:
+    """Nanoseconds of one run of each kernel inside of two models that take turns.
+
+    Kernels that both have, by symbol: medians over runs, of means over places.
+    """
+    modules = first, second
+    found: tuple[dict[str, list[float]], ...] = ({}, {})
+    for turn in range(runs + 1):
+        for k in (0, 1) if turn % 2 else (1, 0):
+            own: dict[str, list[int]] = {}
+            for event in modules[k].profile(feeds).events:
+                own.setdefault(event.kernel, []).append(event.time_ns)
+            for kernel, times in own.items() if turn else ():  # the first one is a warm-up
+                found[k].setdefault(kernel, []).append(float(np.mean(times)))
+    both = found[0].keys() & found[1].keys()
+    return {s: (float(np.median(found[0][s])), float(np.median(found[1][s]))) for s in both}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import queue
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,6 +42,12 @@ class Builder(Protocol):
     def build(self, task: KernelTask, target: Target, schedule: str = "draft") -> Built:
         """The kernel of a task with its points; `schedule` may be "none", too."""
 
+    def pause(self, but: int) -> None:
+        """Let no more than so many builds go on until `go_on`."""
+
+    def go_on(self) -> None:
+        """Let all builds go on."""
+
     def close(self) -> None:
         """End everything that was started."""
 
@@ -52,6 +59,9 @@ class ProcessBuilder:
         self.limits, self.start = limits, start
         self._idle: queue.LifoQueue[Process] = queue.LifoQueue()
         self._all: set[Process] = set()
+        self._busy: list[Process] = []
+        self._paused: list[Process] = []
+        self._lock = threading.Lock()
         self._targets: dict[Target, str] = {}
 
     def build(self, task: KernelTask, target: Target, schedule: str = "draft") -> Built:
@@ -59,6 +69,8 @@ class ProcessBuilder:
         begin = time.perf_counter()
         process = self._taken()
         request = {**request_of(task, schedule), "target": self._target(target)}
+        with self._lock:
+            self._busy.append(process)
         try:
             answer, data = process.ask(request, within_s=self.limits.build_s)
         except GoneError as gone:
@@ -66,8 +78,25 @@ class ProcessBuilder:
             # Who built is gone; what of the build was to blame is for the record.
             status = BUILD if gone.status == "crash" else gone.status
             return Built(b"", status, f"while it was built: {gone.detail}", _since(begin))
+        finally:
+            with self._lock:
+                self._busy.remove(process)
         self._idle.put(process)
         return Built(data, answer["status"], answer["detail"], _since(begin))
+
+    def pause(self, but: int) -> None:
+        """The builds that began last rest: measuring has their processors."""
+        with self._lock:
+            self._paused = self._busy[but:]
+            for process in self._paused:
+                process.pause()
+
+    def go_on(self) -> None:
+        """Let all builds go on."""
+        with self._lock:
+            for process in self._paused:
+                process.go_on()
+            self._paused = []
 
     def close(self) -> None:
         """End all processes; threads that wait for one find it gone."""

@@ -1,8 +1,8 @@
 """Building and measuring on this machine.
 
-Builders work ahead in processes of their own while one process measures. Where a job wants the
-processors that builders use, builds rest while it is measured: measuring is exclusive. Answers come
-in the order of the questions.
+Builders work ahead in processes of their own, one for each processor, while one process measures.
+Measuring is exclusive: builds on the processors that a job runs on are paused meanwhile. Answers
+come in the order of the questions.
 
 A process that a candidate has ended is replaced, and told the job anew. One that ran other
 candidates before may have been damaged by them without anybody noticing; so what it says of a crash
@@ -50,14 +50,18 @@ class LocalRunner:
     """Builds with so many processes, and measures with one more (`trial.Runner`)."""
 
     def __init__(
-        self, builders: int = 1, limits: Limits = DEFAULT, builder: Builder | None = None
+        self,
+        builders: int | None = None,
+        limits: Limits = DEFAULT,
+        builder: Builder | None = None,
     ) -> None:
+        builders = builders or usable_cpus()
         self.limits, self.builders = limits, builders
         # Its one thread starts all processes, and lives as long as they do (see `process.py`).
         self._starter = ThreadPoolExecutor(1, "tilewright-start")
         self._builds = ThreadPoolExecutor(builders, "tilewright-build")
         self._builder = builder or ProcessBuilder(limits, self._started)
-        self._gate = _Gate()
+        self._gate = _Gate(self._builder)
         self._worker: Process | None = None
         self._jobs: dict[object, _Prepared] = {}
 
@@ -110,7 +114,7 @@ class LocalRunner:
         job, begin = self._prepared(trial.job), time.perf_counter()
         if job.failure is not None:
             return job.failure
-        with self._gate.measuring(alone=trial.job.threads > usable_cpus() - self.builders):
+        with self._gate.measuring(max(0, usable_cpus() - trial.job.threads)):
             begin = time.perf_counter()
             answer = self._measured(job, built.data)
         return Outcome(
@@ -201,16 +205,18 @@ def _of_reference(status: str, detail: str) -> Outcome:
 
 
 class _Gate:
-    """Lets several builds run at once, and a measurement that must be alone run with none."""
+    """Lets builds run at once, and no more of them than there are processors beside measuring."""
 
-    def __init__(self) -> None:
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
         self._changed = threading.Condition()
-        self._builds, self._is_alone = 0, False
+        self._builds = 0
+        self._beside: int | None = None  # builds that may run beside a measurement, if one does
 
     @contextmanager
     def building(self) -> Iterator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_alone)
+            self._changed.wait_for(lambda: self._beside is None or self._builds < self._beside)
             self._builds += 1
         try:
             yield
@@ -220,13 +226,14 @@ class _Gate:
                 self._changed.notify_all()
 
     @contextmanager
-    def measuring(self, *, alone: bool) -> Iterator[None]:
+    def measuring(self, beside: int) -> Iterator[None]:
         with self._changed:
-            self._is_alone = alone
-            self._changed.wait_for(lambda: not (alone and self._builds))
+            self._beside = beside
+        self._builder.pause(beside)
         try:
             yield
         finally:
+            self._builder.go_on()
             with self._changed:
-                self._is_alone = False
+                self._beside = None
                 self._changed.notify_all()
