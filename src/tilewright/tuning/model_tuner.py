@@ -187,8 +187,9 @@ class ModelTuner:
         return tasks
 
     def _compiled(self, source: ScheduleSource) -> Module:
-        how = replace(self.how, schedules=source, caches=None)
-        return how.module(self.model, lambda _: None)
+        """With kernels from the cache; models in the making do not belong there."""
+        how = replace(self.how, schedules=source)
+        return how.compiled(self.model, lambda _: None).module()
 
     def _peers(self) -> dict[str, float]:
         """Milliseconds of other engines, each in a process of its own."""
@@ -210,9 +211,15 @@ class ModelTuner:
                 break
             self.database.add(worse)
         found = compared(self.drafted, tuned, self.feeds)
-        times = {"time_ns": found.tuned_ms * 1e6, "reference_ns": found.drafted_ms * 1e6}
-        about = graph_key(planned.chosen.graph), self.how.target, self.threads
-        self.database.add(model_record(*about, label=self.name, **times))
+        verdict = model_record(
+            graph_key(planned.chosen.graph),
+            self.how.target,
+            self.threads,
+            label=self.name,
+            time_ns=found.tuned_ms * 1e6,
+            reference_ns=found.drafted_ms * 1e6,
+        )
+        self.database.add(verdict)
         kept = found if found.gain >= KEEP else replace(found, tuned_ms=found.drafted_ms)
         search.tell("model", before_ms=kept.drafted_ms, now_ms=kept.tuned_ms)
         return kept
