@@ -10,7 +10,8 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from tilewright.model.kernels import KernelTask
 from tilewright.target import Target
 from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.process import GoneError, Process
-from tilewright.tuning.measure.trial import BUILD, OK
+from tilewright.tuning.measure.trial import BUILD, CRASH, OK
 
 __all__ = ["Builder", "Built", "ProcessBuilder"]
 
@@ -58,36 +59,28 @@ class ProcessBuilder:
     def __init__(self, limits: Limits, start: Callable[[str], Process]) -> None:
         self.limits, self.start = limits, start
         self._idle: queue.LifoQueue[Process] = queue.LifoQueue()
-        self._all: set[Process] = set()
-        self._busy: list[Process] = []
-        self._paused: list[Process] = []
-        self._lock = threading.Lock()
         self._targets: dict[Target, str] = {}
+        self._lock, self._is_closed = threading.Lock(), False
+        self._busy: dict[Process, None] = {}
+        self._paused: list[Process] = []
 
     def build(self, task: KernelTask, target: Target, schedule: str = "draft") -> Built:
         """Ask a process that has nothing to do, or a new one."""
         begin = time.perf_counter()
-        process = self._taken()
         request = {**request_of(task, schedule), "target": self._target(target)}
-        with self._lock:
-            self._busy.append(process)
-        try:
-            answer, data = process.ask(request, within_s=self.limits.build_s)
-        except GoneError as gone:
-            self._all.discard(process)
-            # Who built is gone; what of the build was to blame is for the record.
-            status = BUILD if gone.status == "crash" else gone.status
-            return Built(b"", status, f"while it was built: {gone.detail}", _since(begin))
-        finally:
-            with self._lock:
-                self._busy.remove(process)
-        self._idle.put(process)
+        with self._process() as process:
+            try:
+                answer, data = process.ask(request, within_s=self.limits.build_s)
+            except GoneError as gone:
+                # Not the candidate has crashed, but the compiler.
+                status = BUILD if gone.status == CRASH else gone.status
+                return Built(b"", status, f"while it was built: {gone.detail}", _since(begin))
         return Built(data, answer["status"], answer["detail"], _since(begin))
 
     def pause(self, but: int) -> None:
         """The builds that began last rest: measuring has their processors."""
         with self._lock:
-            self._paused = self._busy[but:]
+            self._paused = list(self._busy)[but:]
             for process in self._paused:
                 process.pause()
 
@@ -99,22 +92,42 @@ class ProcessBuilder:
             self._paused = []
 
     def close(self) -> None:
-        """End all processes; threads that wait for one find it gone."""
-        for process in list(self._all):
-            process.close()
-        self._all.clear()
+        """End all processes; threads that wait for one find it gone, and tidy up after it."""
+        with self._lock:
+            self._is_closed = True
+            for process in self._busy:
+                process.kill()
+        while not self._idle.empty():
+            self._idle.get().close()
+
+    @contextmanager
+    def _process(self) -> Iterator[Process]:
+        """A process for one question."""
+        process = self._taken()
+        with self._lock:
+            self._busy[process] = None
+            if self._is_closed:
+                process.kill()
+        try:
+            yield process
+        finally:
+            with self._lock:
+                self._busy.pop(process, None)
+                is_kept = not self._is_closed
+            if is_kept and process.is_running:
+                self._idle.put(process)
+            else:
+                process.close()
 
     def _taken(self) -> Process:
         while True:
             try:
                 process = self._idle.get_nowait()
             except queue.Empty:
-                process = self.start(MODULE)
-                self._all.add(process)
-                return process
+                return self.start(MODULE)
             if process.is_running:
                 return process
-            self._all.discard(process)
+            process.close()
 
     def _target(self, target: Target) -> str:
         text = self._targets.get(target)

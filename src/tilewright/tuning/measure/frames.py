@@ -12,10 +12,11 @@ import json
 import struct
 from typing import IO, Any, Final
 
-__all__ = ["HEAD", "GarbageError", "lengths", "message", "opened", "received"]
+__all__ = ["HEAD", "NO_ANSWER", "GarbageError", "lengths", "message", "opened", "received"]
 
 HEAD: Final = struct.Struct("<4sIQ")
 MAGIC: Final = b"tw-m"
+NO_ANSWER: Final = "it answered with something that is no answer"
 MOST_JSON: Final = 1 << 28
 MOST_BYTES: Final = 1 << 32
 
@@ -34,7 +35,7 @@ def lengths(head: bytes) -> tuple[int, int]:
     """Lengths of the JSON and of the bytes that follow."""
     magic, text, data = HEAD.unpack(head)
     if magic != MAGIC or text > MOST_JSON or data > MOST_BYTES:
-        raise GarbageError("it answered with something that is no answer")
+        raise GarbageError(NO_ANSWER)
     return text, data
 
 
@@ -45,7 +46,7 @@ def opened(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        raise GarbageError("it answered with something that is no answer")
+        raise GarbageError(NO_ANSWER)
     return facts
 
 

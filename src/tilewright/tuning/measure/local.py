@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from tilewright.runtime.pool import usable_cpus
+from tilewright.target import Target
 from tilewright.tuning.measure.build import Builder, Built, ProcessBuilder
 from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.process import GoneError, Process
@@ -63,7 +64,7 @@ class LocalRunner:
         self._builder = builder or ProcessBuilder(limits, self._started)
         self._gate = _Gate(self._builder)
         self._worker: Process | None = None
-        self._jobs: dict[object, _Prepared] = {}
+        self._jobs: dict[object, Future[_Prepared]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +82,7 @@ class LocalRunner:
                     trial = next(source, None)
                     is_over = trial is None
                     if trial is not None:
+                        self._prepared(trial.job)
                         coming.append((trial, self._builds.submit(self._build, trial)))
                 if not coming:
                     return
@@ -98,7 +100,6 @@ class LocalRunner:
             self._worker.close()
             self._worker = None
         self._builds.shutdown(wait=True)
-        self._builder.close()  # what a build began that was under way
         self._starter.shutdown(wait=True)
 
     def _started(self, module: str) -> Process:
@@ -111,7 +112,7 @@ class LocalRunner:
     def _outcome(self, trial: Trial, built: Built) -> Outcome:
         if built.status != OK:
             return Outcome(built.status, detail=built.detail, build_s=built.seconds)
-        job, begin = self._prepared(trial.job), time.perf_counter()
+        job = self._prepared(trial.job).result()
         if job.failure is not None:
             return job.failure
         with self._gate.measuring(max(0, usable_cpus() - trial.job.threads)):
@@ -127,16 +128,21 @@ class LocalRunner:
             time.perf_counter() - begin,
         )
 
-    def _prepared(self, job: Job) -> _Prepared:
-        """The reference of a job, built when it is first asked for."""
+    def _prepared(self, job: Job) -> Future[_Prepared]:
+        """The reference of a job, built before its first candidate."""
         about = job.task.key, job.target, job.threads, tuple(sorted(job.sizes.items()))
         known = self._jobs.get((*about, job.cold_bytes))
         if known is None:
-            known = self._prepare(job, f"job {len(self._jobs)}")
+            known = self._builds.submit(self._prepare, job, f"job {len(self._jobs)}")
             self._jobs[(*about, job.cold_bytes)] = known
         return known
 
     def _prepare(self, job: Job, key: str) -> _Prepared:
+        job.target.require_runs_on(Target.host())
+        with self._gate.building():
+            return self._drafted(job, key)
+
+    def _drafted(self, job: Job, key: str) -> _Prepared:
         drafted = self._builder.build(job.task, job.target)
         if drafted.status != OK:
             return _Prepared(key, failure=_of_reference(drafted.status, drafted.detail))
@@ -156,11 +162,11 @@ class LocalRunner:
         """The answer to a trial, of a process that can be trusted."""
         while True:
             worker = self._fit_worker()
-            is_fresh = worker.questions == 0
+            is_fresh = worker.is_fresh
             answer = self._asked(worker, job, data)
             if answer["status"] not in (CRASH, WRONG):
                 return answer
-            worker.close()  # who wrote wrong values may have written them anywhere
+            worker.renew()  # who wrote wrong values may have written them anywhere
             if is_fresh or job.failure is not None:
                 return answer
 

@@ -1,8 +1,8 @@
 """The parent's end of a process that builds or measures: a question, an answer, a time limit.
 
 Whatever happens there (a signal, a hang, an exit, garbage on the pipe) is a `GoneError` here, which
-says what to answer; the process is ended then, with all that it started. Only a process that cannot
-be started is an error of this one (U030).
+says what to answer; who was to answer is ended then. Only a process that cannot be started is an
+error of this one (U030).
 
 Processes are started by one thread that lives as long as whoever asks for them: the kernel ends a
 child whose parent is gone by the *thread* that started it.
@@ -23,7 +23,7 @@ from typing import IO, Any, Final
 from tilewright.errors import Code, TuneError
 from tilewright.model.kernel_workers import PACKAGE_FOLDER
 from tilewright.options import child_environment
-from tilewright.tuning.measure.frames import HEAD, GarbageError, lengths, message, opened
+from tilewright.tuning.measure.frames import HEAD, NO_ANSWER, GarbageError, lengths, message, opened
 from tilewright.tuning.measure.limits import Limits, ending, silence
 from tilewright.tuning.measure.trial import CRASH
 
@@ -45,13 +45,20 @@ class GoneError(Exception):
 
 
 class Process:
-    """`python -m module`, which answers one question after another (`child.py`)."""
+    """`python -m module`, which answers one question after another (`child.py`).
+
+    `is_fresh` says that nothing was asked yet of the fork that would answer.
+    """
 
     def __init__(self, module: str, limits: Limits) -> None:
-        self.questions = 0
-        self._log: IO[bytes] | None = None
+        self.limits, self.is_fresh = limits, True
+        self._child = 0
+        self._said_before = 0
         try:
-            self._log = tempfile.TemporaryFile()  # noqa: SIM115  (closed in `close`)
+            self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in `close`)
+        except OSError as problem:
+            raise _not_started(str(problem)) from None
+        try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, str(os.getpid()), str(limits.memory_bytes)],
                 stdin=subprocess.PIPE,
@@ -61,8 +68,7 @@ class Process:
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:
-            if self._log is not None:
-                self._log.close()
+            self._log.close()
             raise _not_started(str(problem)) from None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -70,7 +76,7 @@ class Process:
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
         try:
-            self._answer(limits.start_s)
+            self._await_fork()
         except GoneError as gone:
             raise _not_started(gone.detail) from None
         except BaseException:  # an interrupt must leave nothing behind
@@ -79,23 +85,46 @@ class Process:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can be asked; who answers may have been replaced since the last question."""
+        try:
+            while self._process.poll() is None and select.select([self._from], [], [], 0)[0]:
+                self._after(self._message(self.limits.start_s)[0])
+        except GoneError:
+            pass
         return self._process.poll() is None
 
     def ask(
         self, facts: dict[str, Any], data: bytes = b"", within_s: float = 60.0
     ) -> tuple[dict[str, Any], bytes]:
-        """The answer to a question; `GoneError`, and no process any more, if there is none."""
-        self.questions += 1
-        deadline = time.monotonic() + within_s
+        """The answer to a question; `GoneError` if there is none.
+
+        Who should have answered is ended and replaced then, unless all of it is gone.
+        """
+        self.is_fresh = False
+        self._said_before = self._log.seek(0, os.SEEK_END)
         try:
-            self._send(message({**facts, "within_s": within_s}, data), deadline, within_s)
-            return self._answer(within_s)
+            self._send(message({**facts, "within_s": within_s}, data), within_s)
+            answer, found = self._answer(within_s)
         except GoneError:
             raise
         except BaseException:  # also an interrupt: a late answer must not meet the next question
             self.close()
             raise
+        if "gone" in answer:
+            raise self._after(answer)
+        return answer, found
+
+    def renew(self) -> None:
+        """Have another fork answer the next question."""
+        with contextlib.suppress(GoneError):
+            self._end_fork()
+
+    def kill(self) -> None:
+        """End the process and its group; whoever waits for an answer, on another thread, is told.
+
+        Its pipes stay: numbers of closed ones may soon be those of other files.
+        """
+        self._signal(signal.SIGKILL)
 
     def pause(self) -> None:
         """Take the processor from it, in the middle of whatever it does, until `go_on`."""
@@ -106,30 +135,59 @@ class Process:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, number)
+        if self._process.returncode is None:  # else its number may be that of another one
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, number)
 
     def close(self) -> None:
         """End the process and its group, whatever they do."""
-        self._signal(signal.SIGKILL)
+        self.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._log):
             with contextlib.suppress(OSError):
                 assert stream is not None
                 stream.close()
 
-    def _send(self, data: bytes, deadline: float, within_s: float) -> None:
-        rest = memoryview(data)
-        while rest:
-            self._wait(deadline, within_s, writes=True)
-            try:
-                rest = rest[os.write(self._to, rest[:CHUNK]) :]
-            except BlockingIOError:
-                continue
-            except OSError:
-                raise self._dead() from None
-
     def _answer(self, within_s: float) -> tuple[dict[str, Any], bytes]:
+        """What it answers in time; who does not is ended."""
+        if not select.select([self._from], [], [], within_s)[0]:
+            self.renew()
+            raise GoneError(*silence(within_s))
+        return self._message(within_s)
+
+    def _end_fork(self) -> None:
+        """End who answers, and wait for the next; an answer that was on its way is dropped."""
+        with contextlib.suppress(OSError):
+            os.kill(self._child, signal.SIGKILL)
+        facts: dict[str, Any] = {}
+        while "gone" not in facts:
+            facts, _ = self._message(self.limits.start_s)
+        self._have_next()
+
+    def _after(self, facts: dict[str, Any]) -> GoneError:
+        """How a fork ended, once there is another one."""
+        code = facts.get("gone")
+        if not isinstance(code, int):
+            self.close()
+            raise GoneError(CRASH, NO_ANSWER)
+        words = self._last_words()
+        self._have_next()
+        return GoneError(*ending(code, words))
+
+    def _have_next(self) -> None:
+        self._send(message({"again": True}), self.limits.start_s)
+        self._await_fork()
+
+    def _await_fork(self) -> None:
+        facts, _ = self._message(self.limits.start_s)
+        child = facts.get("pid")
+        if not isinstance(child, int) or child <= 1:  # signals to such reach far more than one
+            self.close()
+            raise GoneError(CRASH, NO_ANSWER)
+        self._child, self.is_fresh = child, True
+
+    def _message(self, within_s: float) -> tuple[dict[str, Any], bytes]:
+        """The next message; without one in time, and with one that is none, all is ended."""
         deadline = time.monotonic() + within_s
         try:
             text, data = lengths(self._read(HEAD.size, deadline, within_s))
@@ -138,6 +196,17 @@ class Process:
         except GarbageError as garbage:
             self.close()
             raise GoneError(CRASH, str(garbage)) from None
+
+    def _send(self, data: bytes, within_s: float) -> None:
+        rest, deadline = memoryview(data), time.monotonic() + within_s
+        while rest:
+            self._wait(deadline, within_s, writes=True)
+            try:
+                rest = rest[os.write(self._to, rest[:CHUNK]) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise self._dead() from None
 
     def _read(self, size: int, deadline: float, within_s: float) -> bytes:
         found = bytearray()
@@ -173,9 +242,8 @@ class Process:
         return GoneError(*ending(code, words))
 
     def _last_words(self) -> str:
-        assert self._log is not None
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, self._log.tell() - 4 * LAST_WORDS))
+        end = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(self._said_before, end - 4 * LAST_WORDS))
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         return lines[-1][-LAST_WORDS:] if lines else ""
 

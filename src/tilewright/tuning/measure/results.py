@@ -16,14 +16,15 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
+from tilewright.dtypes import dtype_of
 from tilewright.graph.ir import Array
 from tilewright.testing.accuracy import REORDERED
 
 __all__ = ["difference", "limit"]
 
 AMPLIFIED: Final = 10.0
-STEPS: Final = 4
-"""Units in the last place of the largest value, for narrow floats."""
+STEPS: Final = {2: 4, 1: 1}
+"""Units in the last place of the largest value, for narrow floats of so many bytes."""
 MANY_TERMS: Final = 4096
 ROUNDED_APART: Final = 1e-3
 """Part of integers that may be one apart, where they were rounded from sums of floats."""
@@ -33,10 +34,9 @@ def limit(dtype: np.dtype[Any], terms: int) -> float:
     """How far results may be apart, relative to the largest; 0 for integers."""
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return AMPLIFIED * REORDERED[dtype] * max(1.0, sqrt(terms / MANY_TERMS))
-    try:
-        return STEPS * float(ml_dtypes.finfo(dtype).eps)
-    except ValueError:
+    if not dtype_of(dtype).is_float:
         return 0.0
+    return STEPS[dtype.itemsize] * float(ml_dtypes.finfo(dtype).eps)
 
 
 def difference(

@@ -53,16 +53,16 @@ def job_of(model, threads=1, **rest) -> Job:
 
 
 class HereBuilder:
-    """Builds in this process: quick to start, and without limits."""
+    """Builds in this process: quick to start, and without limits. A fault may be another task."""
 
-    def __init__(self, instead: KernelTask | None = None):
-        self.instead, self.built = instead, []
+    def __init__(self):
+        self.built = []
 
     def build(self, task, target, schedule="draft"):
         self.built.append((task.key, schedule))
         begin = time.perf_counter()
-        if self.instead is not None and FAULT in task.points:
-            task = self.instead
+        if isinstance(task.points.get(FAULT), KernelTask):
+            task = task.points[FAULT]
         task = replace(task, points={b: p for b, p in task.points.items() if b != FAULT})
         data = encode(compile_task(task, target, source_of(schedule)))
         return Built(data, seconds=time.perf_counter() - begin)
@@ -79,7 +79,12 @@ class HereBuilder:
 
 def faulty_builder() -> FaultyBuilder:
     """Candidates have the fault that their points name."""
-    return FaultyBuilder(HereBuilder(), lambda task: task.points.get(FAULT))
+
+    def choose(task):
+        fault = task.points.get(FAULT)
+        return fault if isinstance(fault, str) else None
+
+    return FaultyBuilder(HereBuilder(), choose)
 
 
 def trial(job, fault=None, tag=None) -> Trial:

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.expect import raises_code
@@ -27,6 +26,7 @@ from tests.unit.tuning.measure.jobs import (
     trial,
 )
 from tilewright.schedule.draft import draft
+from tilewright.target import Target
 from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.trial import BUILD, CRASH, MEMORY, OK, TIMEOUT, WRONG, Job, Trial
@@ -112,26 +112,21 @@ def test_each_fault_costs_one_trial_and_says_what_it_was(runner, product):
         assert outcome.is_ok or outcome.ratio == float("inf")
 
 
-def test_wrong_values_are_found():
+def test_wrong_values_are_found(runner):
     """A kernel that runs well and subtracts instead of adding."""
     added, subtracted = job_of(elementwise_model("Add")), job_of(elementwise_model("Sub"))
-    builder = HereBuilder(instead=subtracted.task)
-    with LocalRunner(1, builder=builder) as runner:
-        good, bad = [o for _, o in runner.run([trial(added), trial(added, "other values")])]
+    good, bad = [o for _, o in runner.run([trial(added), trial(added, subtracted.task)])]
     assert good.status == OK, good.detail
     assert bad.status == WRONG
     assert "64 of 64 elements differ" in bad.detail
 
 
-def test_a_reference_that_dies_fails_all_trials_of_its_job():
-    job = job_of(elementwise_model())
-    builder = faulty_builder()
-    builder.choose = lambda task: "trap" if "none" not in task.points else None
-    with LocalRunner(1, builder=builder) as runner:
-        found = [outcome for _, outcome in runner.run([trial(job), trial(job), trial(job)])]
-        started = runner._worker
-        again = outcome_of(runner, trial(job))
-        assert runner._worker is started, "a job that failed is not begun again"
+def test_a_reference_that_dies_fails_all_trials_of_its_job(runner, monkeypatch):
+    (task,) = tasks_of(elementwise_model())
+    job = Job(task.with_points({FAULT: "trap"}), HOST)
+    found = [outcome for _, outcome in runner.run([trial(job), trial(job), trial(job)])]
+    monkeypatch.setattr(runner, "_measured", None)  # a job that failed is not begun again
+    again = outcome_of(runner, trial(job))
     assert {o.status for o in (*found, again)} == {CRASH}
     assert all("the drafted kernel" in o.detail for o in (*found, again))
 
@@ -155,12 +150,12 @@ def test_no_trials_are_no_work(runner):
     assert list(runner.run([])) == []
 
 
-def test_equal_jobs_are_set_up_once(product):
-    builder = HereBuilder()
-    with LocalRunner(1, builder=builder) as runner:
-        equal = [Job(product.task, HOST, 1, {}) for _ in range(3)]
-        assert all(outcome.is_ok for _, outcome in runner.run(map(trial, equal)))
-    assert sorted(schedule for _, schedule in builder.built) == ["draft"] * 4 + ["none"]
+def test_equal_jobs_are_set_up_once(runner, product):
+    built = runner._builder.builder.built
+    built.clear()
+    equal = [Job(product.task, HOST, 1, {}, cold_bytes=777) for _ in range(3)]
+    assert all(outcome.is_ok for _, outcome in runner.run(map(trial, equal)))
+    assert sorted(schedule for _, schedule in built) == ["draft"] * 4 + ["none"]
 
 
 def test_real_builders_build_and_refuse(product):
@@ -171,11 +166,16 @@ def test_real_builders_build_and_refuse(product):
     bad = Trial(product, {decision.blocks[-1]: foreign.point})
     with LocalRunner(1) as runner:
         found = [outcome for _, outcome in runner.run([good, bad])]
-        pids = [p._process.pid for p in (runner._worker, *runner._builder._all)]
+        pids = [runner._worker._process.pid, *builder_pids(runner)]
+        assert len(pids) == 2
         assert all(map(_exists, pids))
     assert found[0].status == OK, found[0]
     assert found[1].status in (OK, BUILD), found[1]
     assert not any(map(_exists, pids))
+
+
+def builder_pids(runner):
+    return [process._process.pid for process in list(runner._builder._idle.queue)]
 
 
 def _exists(pid: int) -> bool:
@@ -191,6 +191,7 @@ import sys
 sys.path.insert(0, {root!r})
 from tests.unit.tuning.measure.jobs import *
 from tilewright.tuning.measure.local import LocalRunner
+from tilewright.target import Target
 from tilewright.tuning.measure.limits import Limits
 runner = LocalRunner(1, Limits(run_s=100), faulty_builder())
 job = job_of(product_model())
@@ -235,15 +236,34 @@ def test_a_process_that_was_killed_between_trials_is_replaced(runner, product):
     assert runner._worker._process is not killed
 
 
+def test_an_interrupt_of_the_parent_leaves_a_runner_that_works(runner, product, monkeypatch):
+    """Whoever was asked is ended: its answer would be taken for that of the next question."""
+    assert outcome_of(runner, trial(product)).is_ok
+    asked = runner._worker
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asked, "_answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        outcome_of(runner, trial(product))
+    assert not _exists(asked._process.pid)
+    assert outcome_of(runner, trial(product)).is_ok
+
+
+def test_code_for_other_machines_is_refused(runner, product):
+    other = "aarch64" if HOST.arch == "x86_64" else "x86-64-v3"
+    with raises_code("T004"):
+        list(runner.run([trial(Job(product.task, Target.named(other)))]))
+
+
 def test_a_process_that_cannot_be_started_is_an_error(product, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no python"))
     with LocalRunner(1, builder=HereBuilder()) as runner, raises_code("U030"):
         list(runner.run([trial(product)]))
 
 
-def test_integers_are_compared_exactly():
-    job = job_of(elementwise_model("Add", kind=3))  # int8
-    with LocalRunner(1, builder=HereBuilder()) as runner:
-        assert outcome_of(runner, trial(job)).is_ok
-    assert FAULT not in job.task.points
-    assert np.dtype(job.task.params[0].dtype.numpy) == np.int8
+def test_integers_are_compared_exactly(runner):
+    added, subtracted = (job_of(elementwise_model(op, kind=3)) for op in ("Add", "Sub"))  # int8
+    assert outcome_of(runner, trial(added)).is_ok
+    assert outcome_of(runner, trial(added, subtracted.task)).status == WRONG

@@ -15,7 +15,11 @@ from tilewright.tuning.measure.process import GoneError, Process
 from tilewright.tuning.measure.trial import CRASH, MEMORY, TIMEOUT
 
 LIMITS = Limits(start_s=30)
-READY = f"sys.stdout.buffer.write({message({'ready': True})!r}); sys.stdout.flush()"
+READY = """
+text = b'{"ready":true,"pid":%d}' % os.getpid()
+sys.stdout.buffer.write(struct.pack("<4sIQ", b"tw-m", len(text), 0) + text)
+sys.stdout.flush()
+"""
 
 
 @pytest.fixture
@@ -25,7 +29,7 @@ def start(tmp_path, monkeypatch):
     started = []
 
     def start(does: str, ready: str = READY) -> Process:
-        code = f"import os, sys, time\n{ready}\n{does}\n"
+        code = f"import os, struct, sys, time\n{ready}\n{does}\n"
         (tmp_path / "odd_child.py").write_text(code)
         started.append(Process("odd_child", LIMITS))
         return started[-1]
@@ -91,7 +95,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_children_of_a_process_end_with_it(start):
-    process = start("import struct" + FAMILY.replace("%09d", "1%08d"))
+    process = start(FAMILY.replace("%09d", "1%08d"))
     answer, _ = process.ask({}, within_s=30)
     child = answer["pid"] - 100_000_000
     assert _state(child) not in ("", "Z")
