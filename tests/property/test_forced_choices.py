@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from random import Random
 
 import numpy as np
 from hypothesis import given, note
@@ -47,6 +48,9 @@ def drawn(data: st.DataObject, site: Site) -> Alternative:
     if not data.draw(st.booleans(), label="with loops of its own"):
         return alternative
     points = list(Space(site, SETTINGS).loops(alternative))
+    if data.draw(st.booleans(), label="that no draft looks at"):
+        alone = dataclasses.replace(site, alternatives=(alternative,))
+        points = Space(alone, SETTINGS).sample(Random(len(points)), 10)
     return points[data.draw(st.integers(0, len(points) - 1), label="loops")]
 
 

@@ -65,7 +65,7 @@ class Alternative:
         match self.loops:
             case ContractionPoint() as plan:
                 words.append(f"{plan.tile_rows}×{plan.tile_vectors}")
-                words += [str(value) for value in astuple(plan)[3:]]
+                words += [str(value) for value in astuple(plan)[2:]]
             case ChannelPoint() | LinePoint() as point:
                 words.append(" ".join(map(str, astuple(point))))
         return " ".join(words)

@@ -33,6 +33,9 @@ from tilewright.schedule.recipes.table import Space as Numbered
 
 __all__ = ["Loops", "Space", "measured"]
 
+FEW: Final = 1 << 12
+"""Numbers up to which all points of a recipe are listed, to be drawn without repetition."""
+
 DRAWN: Final = 32
 """Points that are drawn at once: looking whether they can be followed is cheap for many."""
 
@@ -56,12 +59,15 @@ class Loops:
         return len(self.table) if self.numbered is None else self.numbered.size
 
     def at_random(self, rng: random.Random) -> Iterator[Any]:
-        """All plans in random order, or without an end where they are numbered."""
-        if self.numbered is None:
-            yield from (self.table.point(row) for row in rng.sample(range(self.size), self.size))
+        """Different plans in random order, all of them unless there are too many to list."""
+        if self.numbered is None or self.numbered.size <= FEW:
+            table = self.table if self.numbered is None else self.numbered.table()
+            yield from (table.point(row) for row in rng.sample(range(len(table)), len(table)))
             return
-        while found := self.numbered.sample(rng, DRAWN):
-            yield from found
+        seen: set[object] = set()
+        while fresh := [p for p in self.numbered.sample(rng, DRAWN) if p not in seen]:
+            yield from fresh
+            seen.update(fresh)
 
     def more(self, table: Table[Any]) -> Costs:
         """By how much plans are slower than the drafted one."""

@@ -54,11 +54,13 @@ class Side:
         """How many values each digit has."""
         return len(self.orders), *map(len, self.tiles), 2 if self.overlap else 1
 
-    def form(self, digits: Sequence[int]) -> Form:
-        """The form of some digits, whether it fits or not."""
+    def form(self, digits: Sequence[int]) -> Form | None:
+        """The form of some digits, whether it fits or not; None if other digits stand for it."""
         order, *cuts, overlaps = digits
         tiles = tuple(sizes[digit] for sizes, digit in zip(self.tiles, cuts, strict=True))
         more = tuple(n if t else 0 for n, t in zip(self.overlap, tiles, strict=False))
+        if overlaps and not any(more):
+            return None
         return replace(self.orders[order], tiles=tiles, overlap=more if overlaps else ())
 
     def digits(self, form: Form) -> tuple[int, ...] | None:
@@ -188,7 +190,10 @@ class LayoutSpace:
         forms: list[Form | None] = []
         for side in (self.source, self.result):
             count = 0 if side is None else len(side.lengths)
-            forms.append(None if side is None else side.form(rest[:count]))
+            form = None if side is None else side.form(rest[:count])
+            if side is not None and form is None:
+                return None
+            forms.append(form)
             rest = rest[count:]
         return self.made(algorithm, *forms, halo=bool(rest[0]))
 

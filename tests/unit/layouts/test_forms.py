@@ -85,3 +85,86 @@ def test_misfits_say_why():
 )
 def test_a_wider_halo_serves_as_well(own, wanted, covers):
     assert Form(halo=own).covers(Form(halo=wanted)) is covers
+
+
+def shape(*sizes: int):
+    return as_shape(sizes)
+
+
+def test_tiles_of_blocks_lie_in_one_piece():
+    form = Form(first=True, block=8, tiles=(3, 2))
+    expected = X.reshape(2, 1, 3, 2, 2, 2, 8).transpose(0, 1, 3, 5, 2, 4, 6)
+    np.testing.assert_array_equal(tiled(form), expected)
+
+
+def tiled(form: Form, x: np.ndarray = X) -> np.ndarray:
+    for step in form.steps(shape(*x.shape)):
+        x = step.pack(x)
+    return x
+
+
+def test_one_dimension_may_stay_uncut():
+    np.testing.assert_array_equal(
+        tiled(Form(tiles=(0, 2))), X.reshape(2, 3, 2, 2, 16).transpose(0, 2, 1, 3, 4)
+    )
+    np.testing.assert_array_equal(
+        tiled(Form(first=True, tiles=(0, 2))), X.reshape(2, 3, 2, 2, 16).transpose(0, 2, 4, 1, 3)
+    )
+    assert Form(tiles=(0, 0)) == LAST
+    assert Form(first=True, block=4, overlap=(1, 1)) == blocked(4)
+
+
+def test_tiles_may_reach_into_the_next_ones():
+    stored_tiles = tiled(Form(tiles=(0, 2), overlap=(0, 1)))
+    assert stored_tiles.shape == (2, 2, 3, 3, 16)
+    np.testing.assert_array_equal(stored_tiles[:, 0], X[:, :, 0:3])
+    np.testing.assert_array_equal(stored_tiles[:, 1, :, :2], X[:, :, 2:4])
+    assert not stored_tiles[:, 1, :, 2].any()
+
+
+def test_what_is_left_over_is_filled_up():
+    stored_tiles = tiled(Form(tiles=(2, 0)))
+    assert stored_tiles.shape == (2, 2, 2, 4, 16)
+    np.testing.assert_array_equal(stored_tiles[:, 1, 0], X[:, 2])
+    assert not stored_tiles[:, 1, 1].any()
+
+
+def test_a_halo_is_inside_of_tiles():
+    form = Form(first=True, block=4, halo=((1, 2), (0, 0)), tiles=(2, 2))
+    wide = np.pad(X, [(0, 0), (1, 2), (0, 0), (0, 0)])
+    np.testing.assert_array_equal(tiled(form), tiled(form.plain, wide))
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("nchw16c/8x8", Form(first=True, block=16, tiles=(8, 8))),
+        ("nhwc/0x4", Form(tiles=(0, 4))),
+        ("nchw/7x7~2x2", Form(first=True, tiles=(7, 7), overlap=(2, 2))),
+    ],
+)
+def test_tiles_have_names(text, form):
+    assert str(form) == text
+    assert Form.named(text) == form
+    assert Form.read(f"{text}+halo", 4) == form
+
+
+@pytest.mark.parametrize(
+    "text", ["nchw/", "nchw/8", "nchw/8x", "nhwc/0x0", "nhwc~1x1", "nhwc/2x2~0x0", "nhwc/02x2"]
+)
+def test_other_names_of_tiles_are_refused(text):
+    assert Form.read(text, 4) is None
+
+
+def test_names_are_those_of_a_rank():
+    assert Form.read("ncw8c/4", 3) == Form(first=True, block=8, tiles=(4,))
+    assert Form.read("nchw8c", 3) is None
+
+
+def test_tiles_that_do_not_fit_say_why():
+    form = Form(tiles=(3, 2), overlap=(0, 1))
+    assert form.misfit(shape(1, 3, 3, 8)) is None
+    assert form.misfit(shape(1, 3, 2, 8)) == "2 places are fewer than a tile of 3"
+    assert form.misfit(shape(1, 9, 8)) == "tiles for 2 dimensions of space"
+    symbolic = form.misfit(as_shape((1, tir.Var("h"), 4, 8)))
+    assert symbolic == "an unknown number of places are fewer than a tile of 3"
