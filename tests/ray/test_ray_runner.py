@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -129,6 +132,60 @@ def test_a_node_is_leased_to_one_search_at_a_time(add_node):
         _run(RayRunner(make_runner=FakeRunner, wait_s=1.0), 3)
     first.close()
     assert _run(RayRunner(make_runner=FakeRunner), 3) == _expected(3)
+
+
+HOLDER = """
+import sys, time
+from tests.unit.tuning.measure.clusters import FakeRunner, trials
+from tilewright.tuning.measure.ray_runner import RayRunner
+
+runner = RayRunner(sys.argv[1], make_runner=FakeRunner)
+print(len(list(runner.run(trials(3)))), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_lease_ends_with_the_process_that_has_it(cluster, add_node):
+    add_node()
+    command = [sys.executable, "-c", HOLDER, cluster.address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"3\n"
+        with raises_code("U053"):
+            _run(RayRunner(make_runner=FakeRunner, wait_s=1.0), 3)
+        holder.kill()
+    assert _run(RayRunner(cluster.address, make_runner=FakeRunner), 3) == _expected(3)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_process_is_in_one_cluster_at_a_time():
+    with raises_code("U051", text="this process is in the cluster at 127.0.0.1"):
+        RayRunner("127.0.0.1:1")
+
+
+STRANGER = """
+import sys
+from tilewright.errors import TuneError
+from tilewright.tuning.measure.ray_runner import RayRunner
+
+try:
+    RayRunner(sys.argv[1])
+except TuneError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("lacks", ["listener", "token", "right token"])
+def test_a_cluster_that_cannot_be_entered_is_told_of(lacks, cluster, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("" if lacks == "token" else "0" * 64)
+    variables = {**os.environ, "RAY_AUTH_TOKEN_PATH": str(token)}
+    address = "127.0.0.1:1" if lacks == "listener" else cluster.address
+    command = [sys.executable, "-c", STRANGER, address]
+    found = subprocess.run(
+        command, env=variables, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert found.stdout.startswith(f"U051: the Ray cluster at `{address}`"), found.stderr
 
 
 def test_what_a_runner_raises_when_it_starts_is_told(add_node):

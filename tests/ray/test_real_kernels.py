@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import helper
-
-from tests.small import make
-from tilewright.model.compiler import Compiling
-from tilewright.pipeline import ModelPipeline
-from tilewright.target import Target
+from tests.unit.tuning.measure.jobs import (
+    convolution_model,
+    faulty_builder,
+    job_of,
+    product_model,
+    trial,
+)
+from tilewright.tuning.measure.limits import Limits
+from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.ray_runner import RayRunner
-from tilewright.tuning.measure.trial import BUILD, OK, Job, Trial
+from tilewright.tuning.measure.trial import CRASH, OK, TIMEOUT, WRONG
 
 
-def _job() -> Job:
-    weights = {"w": np.linspace(-1, 1, 64 * 48, dtype=np.float32).reshape(64, 48)}
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
-    model = make(nodes, [("x", [32, 64])], [("y", [32, 48])], weights)
-    path = ModelPipeline(Compiling(Target.host(), 1, "default", "auto"))
-    (task,) = path.run(model, until="plan").value.planned.kernels
-    return Job(task, Target.host())
-
-
-def test_kernels_are_measured_on_a_node(add_node):
-    add_node()
-    job = _job()
-    asked = [Trial(job, {}, tag="drafted"), Trial(job, {}, tag="again")]
-    asked.append(Trial(job, {"nothing": object}, tag="no point"))
-    runner = RayRunner()
+def _outcomes(runner: RayRunner, asked):
     try:
-        answers = {trial.tag: outcome for trial, outcome in runner.run(asked)}
+        answers = list(runner.run(asked))
     finally:
         runner.close()
-    assert answers.keys() == {"drafted", "again", "no point"}
-    for tag in ("drafted", "again"):
-        assert answers[tag].status == OK, answers[tag]
-        assert answers[tag].time_ns > 0 < answers[tag].reference_ns
-    assert answers["no point"].status == BUILD
+    assert sorted(t.tag for t, _ in answers) == sorted(t.tag for t in asked)
+    return {t.tag: outcome for t, outcome in answers}
+
+
+def test_kernels_are_built_and_measured_on_a_node(add_node):
+    add_node()
+    product, convolution = job_of(product_model()), job_of(convolution_model(), sizes={"n": 1})
+    asked = [trial(product, tag="0"), trial(convolution, tag="1"), trial(product, tag="2")]
+    for outcome in _outcomes(RayRunner(), asked).values():
+        assert outcome.status == OK, outcome
+        assert outcome.time_ns > 0
+        assert outcome.reference_ns > 0
+        assert outcome.build_s > 0
+
+
+def _faulty() -> LocalRunner:
+    return LocalRunner(1, Limits(run_s=1.5), faulty_builder())
+
+
+def test_faults_of_candidates_are_outcomes_and_cost_no_worker(add_node):
+    add_node()
+    job = job_of(product_model())
+    faults = [None, "trap", "stray", "silent", "hang", None]
+    asked = [trial(job, fault, str(number)) for number, fault in enumerate(faults)]
+    runner = RayRunner(make_runner=_faulty, repeats=0)  # a lost worker would show as crashes
+    found = _outcomes(runner, asked)
+    assert [found[str(k)].status for k in range(6)] == [OK, CRASH, CRASH, WRONG, TIMEOUT, OK]
+    assert "SIGILL" in found["1"].detail or "SIGTRAP" in found["1"].detail
+    assert not any("worker was lost" in outcome.detail for outcome in found.values())

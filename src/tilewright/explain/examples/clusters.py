@@ -46,12 +46,9 @@ EXAMPLES = (
     ),
     example(
         "U051",
-        """Nothing that is a Ray cluster answers at the address, or it does not accept the token of
-        this machine. The address is that of the head (`HOST:PORT`, as `ray start --head` prints
-        it); the machine on which the tuner runs must be a node itself, by
-        `ray start --address=HOST:PORT`. Addresses of other kinds, `ray://…` and `auto`, are not
-        taken. A cluster of this machine alone is not started where Ray was imported before: it
-        would listen to other machines.""",
+        """No Ray cluster answers at the address (`HOST:PORT` of its head, not `ray://…` or `auto`),
+        this machine is no node of it, or does not have its token. A cluster of this machine alone
+        is not started where Ray was imported before: it would listen to other machines.""",
         given="from tilewright.tuning.measure.ray_connection import connect, require_tokens",
         wrong='connect("ray://10.0.0.5:10001")',
         right="""
@@ -61,10 +58,9 @@ EXAMPLES = (
     ),
     example(
         "U052",
-        """Times of one processor say nothing about another. So a kernel is measured only on nodes
-        whose fingerprint (processor, features, own caches) is that of its target, and which have a
-        processor for each of its threads. No node is one of these: `found` says what there is, and
-        why a node was not asked, for example since it has another version of tilewright.""",
+        """Times of one processor say nothing about another. A kernel is measured only on nodes with
+        the fingerprint of its target (processor, features, own caches), a processor for each of its
+        threads, and the same version of tilewright. `found` says what there is.""",
         given=FLEET,
         wrong='fleet.require(Kind("graniterapids-77d0"))',
         right='fleet.require(Kind("znver4-0c41"))',

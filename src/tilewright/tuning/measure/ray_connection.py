@@ -83,6 +83,7 @@ def connect(address: str | None = None) -> Connection:
         require_tokens(address, ray_auth_mode())
     ray = require_ray(is_loopback=address is None or _is_loopback(_place(address)[0]))
     if ray.is_initialized():
+        _require_same(address, ray.get_runtime_context().gcs_address)
         return Connection(ray, is_ours=False)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
@@ -101,6 +102,11 @@ def connect(address: str | None = None) -> Connection:
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as problem:
         raise _unreachable(address, str(problem).partition("\n")[0]) from None
     return Connection(ray, is_ours=True)
+
+
+def _require_same(address: str | None, entered: str) -> None:
+    if address is not None and _place(address) != _place(entered):
+        raise _unreachable(address, f"this process is in the cluster at {entered}")
 
 
 def _require_listener(address: str) -> None:
