@@ -28,7 +28,7 @@ test: $(VENV)/.installed-test ## set everything up, run the demo, then all tests
 	@$(PYTEST)
 
 test-ray: $(VENV)/.installed-ray ## tests of measuring on Ray: a cluster of two nodes on this machine
-	@$(BIN)/python -m pytest tests/ray tests/unit/tune/measure
+	@$(BIN)/python -m pytest tests/ray tests/unit/tuning/measure
 
 check: $(VENV)/.installed-lint ## formatter, linter and type checker, changing nothing
 	$(BIN)/ruff format --check .

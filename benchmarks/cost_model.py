@@ -34,20 +34,20 @@ from tilewright.schedule.recipes.contraction.recipe import CONTRACTION
 from tilewright.schedule.recipes.contraction.space import ContractionShape
 from tilewright.schedule.recipes.table import Table
 from tilewright.target import Target
-from tilewright.tune.cost_model.boosted import Boosted, Settings
-from tilewright.tune.cost_model.joined import Joined
-from tilewright.tune.cost_model.metrics import (
+from tilewright.tuning.cost_model.boosted import Boosted, Settings
+from tilewright.tuning.cost_model.joined import Joined
+from tilewright.tuning.cost_model.metrics import (
     pairwise_accuracy,
     peak_score,
     spearman,
     top_recall,
 )
-from tilewright.tune.cost_model.model import Analytic, CostModel, Samples
-from tilewright.tune.features.loops import CONTEXT_NAMES, LOOP_NAMES, loop_features
-from tilewright.tune.features.nests import lowered_loops
-from tilewright.tune.features.points import SHARED, point_features
-from tilewright.tune.features.scaling import Features
-from tilewright.tune.features.stores import PROGRAM_NAMES, program_features
+from tilewright.tuning.cost_model.model import Analytic, CostModel, Samples
+from tilewright.tuning.features.loops import CONTEXT_NAMES, LOOP_NAMES, loop_features
+from tilewright.tuning.features.nests import lowered_loops
+from tilewright.tuning.features.points import SHARED, point_features
+from tilewright.tuning.features.scaling import Features
+from tilewright.tuning.features.stores import PROGRAM_NAMES, program_features
 
 __all__ = ["main"]
 

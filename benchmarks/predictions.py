@@ -33,7 +33,7 @@ from tilewright.layouts.choose import decide
 from tilewright.layouts.costs import Machine
 from tilewright.layouts.sites import Settings, Site, sites_of
 from tilewright.target import Target
-from tilewright.tune.cost_model.metrics import spearman
+from tilewright.tuning.cost_model.metrics import spearman
 
 __all__ = ["Layer", "main", "predicted"]
 

@@ -43,7 +43,7 @@ from tilewright.schedule.recipes.contraction.space import ContractionPoint, Cont
 from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.recipes.table import Table
 from tilewright.target import Target
-from tilewright.tune.cost_model.metrics import spearman
+from tilewright.tuning.cost_model.metrics import spearman
 
 __all__ = ["Ranking", "by_turns", "call_of", "drawn", "longest", "main"]
 

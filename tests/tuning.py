@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.tune.events import Event, State, TaskState
+from tilewright.tuning.events import Event, State, TaskState
 
 CONV = TaskState("conv1 relu1", "contraction", 2, 0.6, 800e3, 500e3, 40, 2, 10**9)
 PRODUCT = TaskState("fc", "contraction", 1, 0.3, 90e3, 90e3, 12, 1, 10**6, is_done=True)

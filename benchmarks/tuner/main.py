@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tilewright.tune.measure.runners import runner_named
 
 from benchmarks import machine
 from benchmarks.tuner.models import tuned_models
@@ -22,7 +21,8 @@ from benchmarks.tuner.searches import WAYS, Curve, by_way, geomean, searched, tr
 from benchmarks.tuner.tasks import LAYERS, NAMES, task_named
 from tilewright.calibration import with_machine_model
 from tilewright.target import Target
-from tilewright.tune.kernel_tuner import SearchOptions
+from tilewright.tuning.kernel_tuner import SearchOptions
+from tilewright.tuning.measure.runners import runner_named
 
 __all__ = ["main"]
 

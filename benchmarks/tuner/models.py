@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.models.make import default_folder
-from tilewright.tune.api import tune
+from tilewright.tuning.api import tune
 
 __all__ = ["tuned_models"]
 

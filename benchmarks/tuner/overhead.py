@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tilewright.tune.measure.runners import runner_named
 
 from benchmarks.tuner.tasks import task_named
 from tilewright.calibration import with_machine_model
 from tilewright.records import Database
 from tilewright.target import Target
-from tilewright.tune.budget import Budget
-from tilewright.tune.kernel_tuner import SearchOptions
-from tilewright.tune.tuner import Search
+from tilewright.tuning.budget import Budget
+from tilewright.tuning.kernel_tuner import SearchOptions
+from tilewright.tuning.measure.runners import runner_named
+from tilewright.tuning.tuner import Search
 
 __all__ = ["overhead"]
 

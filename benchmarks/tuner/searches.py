@@ -20,12 +20,12 @@ from typing import Final
 import numpy as np
 
 from tilewright.records import Database
-from tilewright.tune.budget import Budget
-from tilewright.tune.cost_model.boosted import Settings
-from tilewright.tune.kernel_tuner import SearchOptions
-from tilewright.tune.measure.trial import Runner
-from tilewright.tune.task import Task
-from tilewright.tune.tuner import Search
+from tilewright.tuning.budget import Budget
+from tilewright.tuning.cost_model.boosted import Settings
+from tilewright.tuning.kernel_tuner import SearchOptions
+from tilewright.tuning.measure.trial import Runner
+from tilewright.tuning.task import Task
+from tilewright.tuning.tuner import Search
 
 __all__ = ["WAYS", "Curve", "geomean", "searched", "trials_to"]
 

@@ -18,8 +18,8 @@ from tilewright.model.compilation import Chosen
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.pipeline import ModelPipeline
 from tilewright.target import Target
-from tilewright.tune.joint import site_tasks
-from tilewright.tune.task import Task, task_of_func
+from tilewright.tuning.joint import site_tasks
+from tilewright.tuning.task import Task, task_of_func
 
 __all__ = ["NAMES", "task_named"]
 

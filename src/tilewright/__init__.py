@@ -81,6 +81,7 @@ from tilewright.tensor.build import (
 from tilewright.tensor.interpret import interpret
 from tilewright.tensor.ir import Func
 from tilewright.tensor.parser import parse
+from tilewright.tuning.api import tune
 from tilewright.version import __version__
 
 __all__ = [
@@ -144,6 +145,7 @@ __all__ = [
     "set_seed",
     "size",
     "sum_over",
+    "tune",
     "u16",
     "u32",
     "u64",

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tune.nests import AVX2, PRODUCT, nest
+from tests.unit.tuning.nests import AVX2, PRODUCT, nest
 from tilewright.errors import UserError
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
@@ -16,10 +16,10 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.parser import parse
 from tilewright.tensor.printer import print_func
 from tilewright.testing.strategies import programs
-from tilewright.tune.features.footprints import footprint
-from tilewright.tune.features.loops import LOOP_NAMES, loop_features
-from tilewright.tune.features.nests import lowered_loops
-from tilewright.tune.features.stores import (
+from tilewright.tuning.features.footprints import footprint
+from tilewright.tuning.features.loops import LOOP_NAMES, loop_features
+from tilewright.tuning.features.nests import lowered_loops
+from tilewright.tuning.features.stores import (
     PROGRAM_NAMES,
     STORE_NAMES,
     program_features,

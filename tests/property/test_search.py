@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.tune.search.spaces import Grid, Valley, keys_of
-from tilewright.tune.search import BASELINES, GUIDED, Batching, key_of, strategy_named
-from tilewright.tune.search.mutation import crossed, mutated
-from tilewright.tune.search.ranked import Best
-from tilewright.tune.search.unseen import Unseen
+from tests.unit.tuning.search.spaces import Grid, Valley, keys_of
+from tilewright.tuning.search import BASELINES, GUIDED, Batching, key_of, strategy_named
+from tilewright.tuning.search.mutation import crossed, mutated
+from tilewright.tuning.search.ranked import Best
+from tilewright.tuning.search.unseen import Unseen
 
 NAMES = [*GUIDED, *BASELINES]
 QUICK = {

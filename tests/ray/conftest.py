@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tilewright.options import set_ray_defaults
-from tilewright.tune.measure.ray_connection import LOOPBACK, require_loopback
+from tilewright.tuning.measure.ray_connection import LOOPBACK, require_loopback
 
 ROOT = Path(__file__).parents[2]
 

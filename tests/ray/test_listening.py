@@ -17,8 +17,8 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 # Ray is used in one cluster of a process, and the other tests have theirs.
 ALONE = """
 from tests.ray.test_listening import listeners
-from tests.unit.tune.measure.clusters import FakeRunner, trials
-from tilewright.tune.measure.ray_runner import RayRunner
+from tests.unit.tuning.measure.clusters import FakeRunner, trials
+from tilewright.tuning.measure.ray_runner import RayRunner
 
 runner = RayRunner(make_runner=FakeRunner)
 assert len(list(runner.run(trials(5)))) == 5

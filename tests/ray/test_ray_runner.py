@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.expect import raises_code
-from tests.unit.tune.measure.clusters import FakeRunner, job, outcome_of, trials
-from tilewright.tune.measure.ray_runner import RayRunner
-from tilewright.tune.measure.trial import CRASH, Outcome
+from tests.unit.tuning.measure.clusters import FakeRunner, job, outcome_of, trials
+from tilewright.tuning.measure.ray_runner import RayRunner
+from tilewright.tuning.measure.trial import CRASH, Outcome
 
 Log = list[tuple[int, int]]
 

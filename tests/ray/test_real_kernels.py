@@ -9,8 +9,8 @@ from tests.small import make
 from tilewright.model.compiler import Compiling
 from tilewright.pipeline import ModelPipeline
 from tilewright.target import Target
-from tilewright.tune.measure.ray_runner import RayRunner
-from tilewright.tune.measure.trial import BUILD, OK, Job, Trial
+from tilewright.tuning.measure.ray_runner import RayRunner
+from tilewright.tuning.measure.trial import BUILD, OK, Job, Trial
 
 
 def _job() -> Job:

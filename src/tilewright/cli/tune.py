@@ -20,7 +20,7 @@ from tilewright.model.compiler import ACCURACIES
 from tilewright.shown import in_line
 
 if TYPE_CHECKING:
-    from tilewright.tune.tuner import TuneReport
+    from tilewright.tuning.tuner import TuneReport
 
 __all__ = ["add_to"]
 
@@ -116,8 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the tuner is called with."""
-    from tilewright.tune.budget import parse_budget
+    """What `tilewright.tune` is called with."""
+    from tilewright.tuning.budget import parse_budget
 
     text = arguments.budget or (None if arguments.trials else BUDGET)
     return {
@@ -137,7 +137,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _tuned(path: Path, options: dict[str, Any], watcher: Watcher) -> TuneReport | None:
     """The tuner's report; None where it was interrupted before it could make one."""
-    from tilewright.tune.api import tune
+    from tilewright.tuning.api import tune
 
     try:
         return tune(path, on_event=watcher, **options)

@@ -12,7 +12,7 @@ from tilewright.cli.table import aligned, cut
 from tilewright.cli.tune_table import GAINED, gain_text, latency
 from tilewright.records.record import OK
 from tilewright.shown import counted, duration_text, in_line, time_text
-from tilewright.tune.events import State, TaskState
+from tilewright.tuning.events import State, TaskState
 
 __all__ = ["Summary"]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from tilewright.cli.table import cut, fitted
 from tilewright.shown import counted, duration_text, in_line, time_text
-from tilewright.tune.events import State, TaskState
+from tilewright.tuning.events import State, TaskState
 
 __all__ = ["GAINED", "gain_text", "latency", "painted", "progress_text", "table_lines"]
 

@@ -23,7 +23,7 @@ from tilewright.cli.table import cut
 from tilewright.cli.tune_table import latency, painted, progress_text, table_lines
 from tilewright.records.record import OK
 from tilewright.shown import in_line, visible
-from tilewright.tune.events import Event, State
+from tilewright.tuning.events import Event, State
 
 __all__ = ["JsonLines", "Lines", "LiveTable", "Watcher", "state_facts", "watcher_for"]
 

@@ -92,7 +92,7 @@ class Record:
     the program that they name: an equal program may call them otherwise. A `trace` stands for a
     schedule that no points describe. `spread` is that of the turns, by their median; `detail` is
     what a failure said, and otherwise which search asked for it. `about` is what a learned model
-    and other workloads make use of (`tune/history.py`): recipe, sizes and features.
+    and other workloads make use of (`tuning/history.py`): recipe, sizes and features.
     """
 
     workload: str

@@ -14,7 +14,7 @@ import pytest
 from tests.small import two_outputs
 from tests.tuning import CONV, STATE, events, many
 from tilewright.cli import main
-from tilewright.tune.events import State
+from tilewright.tuning.events import State
 
 
 @dataclass
@@ -43,7 +43,7 @@ def tuner(monkeypatch):
         "api": {"tune": fake.tune},
     }
     for name, content in modules.items():
-        module = ModuleType(f"tilewright.tune.{name}")
+        module = ModuleType(f"tilewright.tuning.{name}")
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return fake

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tuning import COPY, STATE, many
 from tilewright.cli.tune_table import latency, painted, table_lines
-from tilewright.tune.events import State
+from tilewright.tuning.events import State
 
 
 def test_tasks_are_sorted_by_their_share_of_the_time():

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tuning import STATE, events
 from tilewright.cli.tune_watch import JsonLines, Lines, LiveTable, Watcher, watcher_for
-from tilewright.tune.events import Event
+from tilewright.tuning.events import Event
 
 
 class Terminal(io.StringIO):

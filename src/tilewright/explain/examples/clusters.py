@@ -7,8 +7,8 @@ from tilewright.explain.example import example
 __all__ = ["EXAMPLES"]
 
 FLEET = """
-from tilewright.tune.measure.cluster import Kind, Node
-from tilewright.tune.measure.fleet import Fleet
+from tilewright.tuning.measure.cluster import Kind, Node
+from tilewright.tuning.measure.fleet import Fleet
 
 class OneNode:
     \"\"\"A cluster, as far as it is asked here.\"\"\"
@@ -36,7 +36,7 @@ EXAMPLES = (
         given="""
         import sys
 
-        from tilewright.tune.measure.runners import runner_named
+        from tilewright.tuning.measure.runners import runner_named
 
         sys.modules["ray"] = None  # as where it is not installed
         """,
@@ -52,7 +52,7 @@ EXAMPLES = (
         `ray start --address=HOST:PORT`. Addresses of other kinds, `ray://…` and `auto`, are not
         taken. A cluster of this machine alone is not started where Ray was imported before: it
         would listen to other machines.""",
-        given="from tilewright.tune.measure.ray_connection import connect, require_tokens",
+        given="from tilewright.tuning.measure.ray_connection import connect, require_tokens",
         wrong='connect("ray://10.0.0.5:10001")',
         right="""
         address = "10.0.0.5:6379"
@@ -112,7 +112,7 @@ EXAMPLES = (
         "U055",
         """A runner is `local` (this machine), `ray` (this machine, by a Ray cluster that is started
         for it) or `ray:HOST:PORT` (a cluster that is there).""",
-        given="from tilewright.tune.measure.runners import runner_named",
+        given="from tilewright.tuning.measure.runners import runner_named",
         wrong='runner_named("cluster")',
         right='runner_named("local").close()',
     ),
@@ -121,7 +121,7 @@ EXAMPLES = (
         """Whoever is in a Ray cluster runs code on all its machines. Clusters on other machines are
         therefore spoken to only with tokens, which are on unless RAY_AUTH_MODE says otherwise.
         Tokens are no encryption: between machines, use a private network or TLS.""",
-        given="from tilewright.tune.measure.ray_connection import require_tokens",
+        given="from tilewright.tuning.measure.ray_connection import require_tokens",
         wrong='require_tokens("10.0.0.5:6379", auth_mode="disabled")',
         right='require_tokens("10.0.0.5:6379", auth_mode="token")',
     ),

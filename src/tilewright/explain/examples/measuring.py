@@ -16,10 +16,10 @@ EXAMPLES = (
         given="""
         import sys
 
-        from tilewright.tune.measure.limits import Limits
-        from tilewright.tune.measure.process import Process
+        from tilewright.tuning.measure.limits import Limits
+        from tilewright.tuning.measure.process import Process
 
-        module = "tilewright.tune.measure.worker"
+        module = "tilewright.tuning.measure.worker"
         """,
         wrong="""
         sys.executable = "/nowhere/python"  # as where Python has been moved

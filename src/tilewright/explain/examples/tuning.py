@@ -24,9 +24,9 @@ EXAMPLES = (
         given="""
         import sys
 
-        from tilewright.tune.cost_model.boosted import Boosted, make_model
-        from tilewright.tune.cost_model.model import Samples
-        from tilewright.tune.features.scaling import Features
+        from tilewright.tuning.cost_model.boosted import Boosted, make_model
+        from tilewright.tuning.cost_model.model import Samples
+        from tilewright.tuning.features.scaling import Features
 
         sys.modules["lightgbm"] = None  # as where it is not installed
         rows = Features(("tile",), np.arange(16.0).reshape(16, 1))
@@ -45,8 +45,8 @@ EXAMPLES = (
         import tempfile
         from pathlib import Path
 
-        from tilewright.tune.cost_model.boosted import Boosted
-        from tilewright.tune.cost_model.files import load, save
+        from tilewright.tuning.cost_model.boosted import Boosted
+        from tilewright.tuning.cost_model.files import load, save
 
         path = Path(tempfile.mkdtemp()) / "model.json"
         path.write_text("{}")
@@ -117,7 +117,7 @@ EXAMPLES = (
         given="""
         from types import SimpleNamespace
 
-        from tilewright.tune.search import strategy_named
+        from tilewright.tuning.search import strategy_named
 
         space = SimpleNamespace(lengths=(4, 3), size=12)
         rng = np.random.default_rng(0)
@@ -129,7 +129,7 @@ EXAMPLES = (
         "U041",
         """A budget of time is a number of seconds, or numbers with the units `h`, `m` and `s`, the
         largest first and without spaces. It is more than nothing.""",
-        given="from tilewright.tune.budget import parse_budget",
+        given="from tilewright.tuning.budget import parse_budget",
         wrong='parse_budget("10 minutes")',
         right="""
         seconds = parse_budget("10m")

@@ -1,0 +1,72 @@
+"""What many tasks have taught, and what the task at hand does: f = f_global · 2^(-n/64) + f_local.
+
+The global model has seen other tasks and looks at features that mean the same everywhere. The local
+one learns what is left over from the n samples of its own task, with all of their features. With
+every 64 samples the global one counts half as much (AutoTVM's discount), and below a twentieth it
+is not asked any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from tilewright.tuning.cost_model.boosted import Boosted, Settings
+from tilewright.tuning.cost_model.model import Samples, Scores
+from tilewright.tuning.features.points import SHARED
+from tilewright.tuning.features.scaling import Features
+
+__all__ = ["Joined", "discount"]
+
+HALF: Final = 64
+"""Samples after which the global model counts half."""
+LEAST: Final = 0.05
+"""Weight below which it does not count."""
+
+
+def discount(samples: int) -> float:
+    """Weight of the global model when so many samples of the task are known."""
+    weight = 2.0 ** (-samples / HALF)
+    return weight if weight >= LEAST else 0.0
+
+
+@dataclass
+class Joined:
+    """A global model on shared columns, and a local one on all of them."""
+
+    shared: Boosted = field(default_factory=Boosted)
+    own: Boosted = field(default_factory=Boosted)
+    columns: tuple[str, ...] = SHARED
+    samples: int = 0
+
+    @classmethod
+    def of(
+        cls, history: Sequence[Samples], settings: Settings, columns: Sequence[str] = SHARED
+    ) -> Joined:
+        """A model for a fresh task, from the samples of others.
+
+        Only the shared columns of these are looked at, so that they may be of any recipe.
+        """
+        shared = Boosted(settings)
+        shared.fit([Samples(g.features.only(columns), g.costs) for g in history])
+        # The analytic prediction is in the global part already.
+        own = Boosted(replace(settings, from_analytic=False))
+        return cls(shared, own, tuple(columns))
+
+    def fit(self, groups: Sequence[Samples]) -> None:
+        """Learn from samples of the task at hand."""
+        self.samples = sum(len(g.costs) for g in groups)
+        self.own.fit(groups, [self._global(g.features) for g in groups])
+
+    def predict(self, features: Features) -> Scores:
+        scores = self._global(features)
+        return scores + self.own.predict(features) if self.own.booster is not None else scores
+
+    def _global(self, features: Features) -> Scores:
+        weight = discount(self.samples)
+        if not weight:
+            return np.zeros(len(features.rows))
+        return weight * self.shared.predict(features.only(self.columns))

@@ -1,0 +1,133 @@
+"""The joint stage: algorithm, layouts and loops of a site are searched together (ALT, section 5).
+
+A site is a kernel of the graph with alternatives: an algorithm, the form that it reads and the form
+that it writes. Those that are predicted to be near the best one are variants of one task, and the
+search is free to go where it is fastest. The best time of each is a record of the site. From then
+on whoever chooses layouts with this database pays what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tilewright.layouts.sites import Alternative, Site
+from tilewright.model.compilation import Chosen
+from tilewright.model.site_kernels import kernel_of
+from tilewright.pipeline import ModelPipeline
+from tilewright.records import Record
+from tilewright.records.kinds import site_record
+from tilewright.tuning.budget import Budget
+from tilewright.tuning.task import Task, Variant, variant_of
+
+if TYPE_CHECKING:
+    from tilewright.tuning.model_tuner import ModelTuner
+    from tilewright.tuning.tuner import Search, Tuned
+
+__all__ = ["SiteTask", "joint_stage", "site_tasks"]
+
+SHARE: Final = 0.35
+"""Of what is left of the budget."""
+NEAR: Final = 1.35
+"""Alternatives that are predicted to take no more than this by the chosen one are variants."""
+MOST: Final = 6
+"""Variants of a site."""
+LEAST_SHARE: Final = 0.004
+"""Of the model's predicted time: sites below it are left as they are."""
+
+
+@dataclass(frozen=True)
+class SiteTask:
+    """A site, the alternatives that are its variants (the chosen one first), and its task."""
+
+    site: Site
+    alternatives: tuple[Alternative, ...]
+    task: Task
+
+
+def joint_stage(tuner: ModelTuner, search: Search) -> None:
+    """Search sites with all their variants, and leave what these took in the database."""
+    made = ModelPipeline(tuner.how).run(tuner.model, until="choose").value
+    sites = list(site_tasks(made)) if isinstance(made, Chosen) else []
+    if not sites:
+        return
+    search.tell("stage", stage="layouts")
+    joint = tuner.search([each.task for each in sites], _part(tuner.budget), is_alone=True)
+    try:
+        joint.run()
+    finally:
+        tuner.budget.spend(joint.budget.spent.trials or 0)
+        pairs = zip(sites, joint.tuned, strict=True)
+        tuner.database.add([r for own in pairs for r in _records(*own, tuner.threads)])
+
+
+def _part(budget: Budget) -> Budget:
+    left = budget.left
+    trials = None if left.trials is None else max(1, int(left.trials * SHARE))
+    return Budget(trials, None if left.seconds is None else left.seconds * SHARE)
+
+
+def site_tasks(
+    made: Chosen, near: float = NEAR, most: int = MOST, least_share: float = LEAST_SHARE
+) -> Iterator[SiteTask]:
+    """The sites of a model that have a choice, each distinct one once."""
+    sites = made.choice.sites
+    runs: dict[str, int] = {}
+    for site, _ in sites:
+        runs[site.workload] = runs.get(site.workload, 0) + 1
+    total = sum(alternative.cycles for _, alternative in sites)
+    for site, chosen in {s.workload: (s, a) for s, a in sites}.values():
+        if chosen.cycles * runs[site.workload] < least_share * total:
+            continue
+        found: dict[str, tuple[Alternative, Variant]] = {}
+        for each in _near(site, chosen, near, most):
+            variant = _variant(made, site, each)
+            if variant is not None:
+                found.setdefault(variant.workload, (each, variant))
+        if len(found) > 1 and next(iter(found.values()))[0] is chosen:
+            alternatives, variants = zip(*found.values(), strict=True)
+            label = site.nodes[0].label or site.results[0].name
+            yield SiteTask(site, alternatives, Task(variants, label, runs[site.workload]))
+
+
+def _near(site: Site, chosen: Alternative, near: float, most: int) -> list[Alternative]:
+    """The chosen alternative, and others that may be as fast, one for each algorithm and layout."""
+    distinct = {_what(chosen): chosen}
+    for each in sorted(site.alternatives, key=lambda a: a.cycles):
+        if each.cycles <= near * chosen.cycles and len(distinct) < most:
+            distinct.setdefault(_what(each), each)
+    return list(distinct.values())
+
+
+def _what(alternative: Alternative) -> tuple[object, ...]:
+    return alternative.algorithm, alternative.source.plain, alternative.result.plain
+
+
+def _variant(made: Chosen, site: Site, alternative: Alternative) -> Variant | None:
+    plain = replace(alternative, loops=None)
+    kernel = kernel_of(made.graph, site, plain)
+    if kernel is None:
+        return None
+    name = plain.key(site.results[0].rank)
+    variant = variant_of(kernel, made.settings.machine.target, site.nodes, name)
+    return variant if variant.decisions else None
+
+
+def _records(own: SiteTask, tuned: Tuned, threads: int) -> Iterator[Record]:
+    """What each variant took, beside the one that is chosen without a measurement."""
+    reference = tuned.tuner.best_of(0)
+    if reference is None:
+        return
+    rank = own.site.results[0].rank
+    keys = [replace(a, loops=None).key(rank) for a in own.alternatives]
+    for number, key in enumerate(keys):
+        cost = tuned.tuner.best_of(number)
+        if cost is not None:
+            times = {
+                "time_ns": cost * tuned.drafted_ns,
+                "reference_ns": reference * tuned.drafted_ns,
+                "label": own.task.label,
+            }
+            about = own.site.workload, key, keys[0], own.task.target, threads
+            yield site_record(*about, **times)

@@ -1,0 +1,193 @@
+"""The search for one task: what was tried, a model of it, and what to try next.
+
+The analytic model orders points until there are measurements. From then on a learned model does,
+of this task and of all others in the history (`cost_model/joined.py`); it continues from the
+analytic prediction, so that few samples do no harm. Costs are times by that of the drafted kernel,
+which costs one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.records.record import OK
+from tilewright.tuning.cost_model.boosted import Boosted, Settings, make_model
+from tilewright.tuning.cost_model.joined import Joined
+from tilewright.tuning.cost_model.model import Analytic, Samples
+from tilewright.tuning.history import History
+from tilewright.tuning.measure.trial import Outcome
+from tilewright.tuning.search import BASELINES, Batching, Digits, key_of, strategy_named
+from tilewright.tuning.stopping import Patience, Stopping
+from tilewright.tuning.task import Task
+
+__all__ = ["KernelTuner", "SearchOptions"]
+
+FEWEST: Final = 8
+"""Samples below which the analytic model alone is asked."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search goes about: strategy, model and batches.
+
+    Without `diverse`, a batch is what scores highest; `epsilon` is the share of it that is drawn at
+    random. Without `transfers`, nothing is learnt from other tasks. Without `starts_at_draft`,
+    nothing is known of the draft but its time: for comparing searches.
+    """
+
+    strategy: str = "evolution"
+    model: Settings = field(default_factory=Settings)
+    batch: int = 16
+    diverse: bool = True
+    epsilon: float = 0.05
+    transfers: bool = True
+    starts_at_draft: bool = True
+    patience: Patience | None = field(default_factory=Patience)
+
+
+class KernelTuner:
+    """The state of the search for one task.
+
+    `costs` are those of `rows`, in the order of the trials; `references` are times of the drafted
+    kernel of each variant, by which variants are compared.
+    """
+
+    def __init__(
+        self, task: Task, options: SearchOptions, history: History, rng: np.random.Generator
+    ) -> None:
+        self.task, self.options, self.history = task, options, history
+        self.space = task.space
+        self.rows: list[Digits] = []
+        self.costs: list[float] = []
+        self.references: list[list[float]] = [[] for _ in task.variants]
+        self.seen: set[bytes] = set()
+        self.failures = 0
+        self.is_exhausted = not task.has_choice
+        self.stopping = Stopping(options.patience, start=1.0)
+        self._model: Joined | Boosted | None = None
+        self._is_blind = options.strategy in BASELINES or isinstance(make_model(), Analytic)
+        if self.is_exhausted:
+            return
+        diversity = Batching().diversity if options.diverse else 0.0
+        batching = Batching(diversity=diversity, epsilon=options.epsilon)
+        seeds = self._seeds()
+        self.strategy = strategy_named(options.strategy, self.space, rng, seeds, batching)
+        self._remember()
+
+    @property
+    def best(self) -> float:
+        """The least cost: that of the draft, if nothing is better."""
+        return min([1.0, *self.costs])
+
+    @property
+    def best_row(self) -> Digits | None:
+        """The best point that is faster than the draft."""
+        if not self.costs or min(self.costs) >= 1:
+            return None
+        return self.rows[int(np.argmin(self.costs))]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more is to be expected."""
+        return self.is_exhausted or self.stopping.is_done
+
+    def best_of(self, variant: int) -> float | None:
+        """The least cost of one variant; None if none of its points was measured."""
+        own = [c for r, c in zip(self.rows, self.costs, strict=True) if self._is_of(r, variant)]
+        found = min(own, default=np.inf)
+        return float(found) if np.isfinite(found) else None
+
+    def propose(self, count: int) -> list[Digits]:
+        """What to measure next; nothing at the end of the space."""
+        found = self.strategy.propose(count, self.score, self.seen)
+        if not len(found):
+            self.is_exhausted = True
+        self.seen.update(key_of(row) for row in found)
+        return list(found)
+
+    def score(self, digits: Digits) -> NDArray[np.float64]:
+        """How promising points are: by the learned model once there is something to learn from."""
+        if self._model is None:
+            return -np.log2(np.maximum(self.space.cycles(digits), 1.0))
+        return self._model.predict(self.space.features(digits))
+
+    def tell(self, row: Digits, outcome: Outcome) -> None:
+        """What came of a point."""
+        variant, _ = self.space.part(row)
+        if outcome.is_ok:
+            self.references[variant].append(outcome.reference_ns)
+        self._note(row, self._cost(variant, outcome.ratio))
+
+    def learn(self) -> None:
+        """Fit the model to all that is known."""
+        if self._is_blind or len(self.costs) < FEWEST or not np.isfinite(self.costs).any():
+            return
+        settings = self.options.model
+        samples = Samples(self.space.features(self._known()), np.array(self.costs))
+        if self.options.transfers:
+            others = self.history.shared_model([v.workload for v in self.task.variants], settings)
+            own = Boosted(replace(settings, from_analytic=False))
+            self._model = Joined(others, own)
+        else:
+            self._model = Boosted(settings)
+        self._model.fit([samples])
+
+    def _cost(self, variant: int, ratio: float) -> float:
+        """A time by that of the first variant's draft, of a time by that of its own variant's."""
+        first, own = self.references[0], self.references[variant]
+        if variant == 0 or not np.isfinite(ratio):
+            return ratio
+        if first and own:
+            return ratio * float(np.median(own) / np.median(first))
+        predicted = [v.predicted_ns for v in self.task.variants]
+        return ratio * predicted[variant] / predicted[0]
+
+    def _is_of(self, row: Digits, variant: int) -> bool:
+        return self.space.part(row)[0] == variant
+
+    def _known(self) -> Digits:
+        return np.array(self.rows, np.int64).reshape(-1, len(self.space.lengths))
+
+    def _seeds(self) -> Digits:
+        """Drafts, and the best points of relatives.
+
+        The draft of the only variant is measured beside everything else, and no point to propose.
+        """
+        found = list(self.space.drafts()) if self.options.starts_at_draft else []
+        if len(self.task.variants) == 1:
+            self.seen.update(key_of(row) for row in self.space.drafts())
+        if self.options.transfers:
+            for number, variant in enumerate(self.task.variants):
+                rows = self.history.seeds(variant.workload, variant.space)
+                found += [self.space.row_of(number, row) for row in rows]
+        return np.array(found, np.int64).reshape(-1, len(self.space.lengths))
+
+    def _remember(self) -> None:
+        """Trials of earlier searches: none of them is made again."""
+        for number, variant in enumerate(self.task.variants):
+            for record in self.history.trials(variant.workload):
+                try:
+                    points = record.points_for(variant.kernel.program)
+                except ValueError:
+                    continue
+                own = variant.space.digits_of(points)
+                if own is None:
+                    continue
+                is_ok = record.outcome == OK and record.ratio is not None
+                ratio = record.ratio if is_ok and record.ratio is not None else np.inf
+                if is_ok:
+                    self.references[number].append(record.reference_ns)
+                self._note(self.space.row_of(number, own), self._cost(number, ratio))
+        self.learn()
+
+    def _note(self, row: Digits, cost: float) -> None:
+        self.seen.add(key_of(row))
+        self.rows.append(row)
+        self.costs.append(float(cost))
+        self.failures += not np.isfinite(cost)
+        self.stopping.tell(cost)
+        self.strategy.learn(row[None], np.array([cost]))

@@ -1,0 +1,232 @@
+"""Building and measuring on this machine.
+
+Builders work ahead in processes of their own while one process measures. Where a job wants the
+processors that builders use, builds rest while it is measured: measuring is exclusive. Answers come
+in the order of the questions.
+
+A process that a candidate has ended is replaced, and told the job anew. One that ran other
+candidates before may have been damaged by them without anybody noticing; so what it says of a crash
+or of wrong results is asked once more, of a fresh one. A job whose own reference fails is not begun
+again: all its trials fail, and say so.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from tilewright.runtime.pool import usable_cpus
+from tilewright.tuning.measure.build import Builder, Built, ProcessBuilder
+from tilewright.tuning.measure.limits import Limits
+from tilewright.tuning.measure.process import GoneError, Process
+from tilewright.tuning.measure.setup import setup_of, wants_plain
+from tilewright.tuning.measure.trial import CRASH, OK, WRONG, Job, Outcome, Trial
+
+__all__ = ["LocalRunner"]
+
+MODULE: Final = "tilewright.tuning.measure.worker"
+ATTEMPTS: Final = 2
+"""At the reference of a job: once more, should the first process have ended for another reason."""
+DEFAULT: Final = Limits()
+
+
+@dataclass
+class _Prepared:
+    """A job as the measuring process is told it, or why it cannot be measured at all."""
+
+    key: str
+    question: dict[str, Any] = field(default_factory=dict)
+    data: bytes = b""
+    failure: Outcome | None = None
+
+
+class LocalRunner:
+    """Builds with so many processes, and measures with one more (`trial.Runner`)."""
+
+    def __init__(
+        self, builders: int = 1, limits: Limits = DEFAULT, builder: Builder | None = None
+    ) -> None:
+        self.limits, self.builders = limits, builders
+        # Its one thread starts all processes, and lives as long as they do (see `process.py`).
+        self._starter = ThreadPoolExecutor(1, "tilewright-start")
+        self._builds = ThreadPoolExecutor(builders, "tilewright-build")
+        self._builder = builder or ProcessBuilder(limits, self._started)
+        self._gate = _Gate()
+        self._worker: Process | None = None
+        self._jobs: dict[object, _Prepared] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Outcome]]:
+        """Answer trials in their order; `2 * builders + 1` are asked for ahead."""
+        coming, source = deque[tuple[Trial, Future[Built]]](), iter(trials)
+        is_over = False
+        try:
+            while True:
+                while not is_over and len(coming) < 2 * self.builders + 1:
+                    trial = next(source, None)
+                    is_over = trial is None
+                    if trial is not None:
+                        coming.append((trial, self._builds.submit(self._build, trial)))
+                if not coming:
+                    return
+                trial, built = coming.popleft()
+                yield trial, self._outcome(trial, built.result())
+        finally:
+            for _, future in coming:
+                future.cancel()
+
+    def close(self) -> None:
+        """End all processes, also in the middle of something."""
+        self._builds.shutdown(wait=False, cancel_futures=True)
+        self._builder.close()
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        self._builds.shutdown(wait=True)
+        self._builder.close()  # what a build began that was under way
+        self._starter.shutdown(wait=True)
+
+    def _started(self, module: str) -> Process:
+        return self._starter.submit(Process, module, self.limits).result()
+
+    def _build(self, trial: Trial) -> Built:
+        with self._gate.building():
+            return self._builder.build(trial.job.task.with_points(trial.points), trial.job.target)
+
+    def _outcome(self, trial: Trial, built: Built) -> Outcome:
+        if built.status != OK:
+            return Outcome(built.status, detail=built.detail, build_s=built.seconds)
+        job, begin = self._prepared(trial.job), time.perf_counter()
+        if job.failure is not None:
+            return job.failure
+        with self._gate.measuring(alone=trial.job.threads > usable_cpus() - self.builders):
+            begin = time.perf_counter()
+            answer = self._measured(job, built.data)
+        return Outcome(
+            answer["status"],
+            answer.get("time_ns", 0.0),
+            answer.get("reference_ns", 0.0),
+            answer.get("spread", 0.0),
+            answer["detail"],
+            built.seconds,
+            time.perf_counter() - begin,
+        )
+
+    def _prepared(self, job: Job) -> _Prepared:
+        """The reference of a job, built when it is first asked for."""
+        about = job.task.key, job.target, job.threads, tuple(sorted(job.sizes.items()))
+        known = self._jobs.get((*about, job.cold_bytes))
+        if known is None:
+            known = self._prepare(job, f"job {len(self._jobs)}")
+            self._jobs[(*about, job.cold_bytes)] = known
+        return known
+
+    def _prepare(self, job: Job, key: str) -> _Prepared:
+        drafted = self._builder.build(job.task, job.target)
+        if drafted.status != OK:
+            return _Prepared(key, failure=_of_reference(drafted.status, drafted.detail))
+        plain = b""
+        if wants_plain(job):
+            # Where the program itself cannot be built or kept, the draft says what is right.
+            plain = self._builder.build(job.task, job.target, "none").data
+        question = {
+            "do": "job",
+            "job": key,
+            "setup": setup_of(job).to_data(),
+            "drafted_bytes": len(drafted.data),
+        }
+        return _Prepared(key, question, drafted.data + plain)
+
+    def _measured(self, job: _Prepared, data: bytes) -> dict[str, Any]:
+        """The answer to a trial, of a process that can be trusted."""
+        while True:
+            worker = self._fit_worker()
+            is_fresh = worker.questions == 0
+            answer = self._asked(worker, job, data)
+            if answer["status"] not in (CRASH, WRONG):
+                return answer
+            worker.close()  # who wrote wrong values may have written them anywhere
+            if is_fresh or job.failure is not None:
+                return answer
+
+    def _asked(self, worker: Process, job: _Prepared, data: bytes) -> dict[str, Any]:
+        """One trial, after its job if the process does not have that."""
+        question = {"do": "trial", "job": job.key}
+        try:
+            answer, _ = worker.ask(question, data, self.limits.run_s)
+            if "unknown" in answer:
+                problem = self._set_up(job)
+                if problem is not None:
+                    return {"status": problem.status, "detail": problem.detail}
+                answer, _ = self._fit_worker().ask(question, data, self.limits.run_s)
+        except GoneError as gone:
+            return {"status": gone.status, "detail": gone.detail}
+        return answer
+
+    def _set_up(self, job: _Prepared) -> Outcome | None:
+        """Tell the process a job; what is wrong with its reference, which stays so."""
+        status, detail = OK, ""
+        for _ in range(ATTEMPTS):
+            try:
+                answer, _ = self._fit_worker().ask(job.question, job.data, self.limits.setup_s)
+                status, detail = answer["status"], answer["detail"]
+            except GoneError as gone:
+                status, detail = gone.status, gone.detail
+            if status == OK:
+                return None
+        job.failure = _of_reference(status, detail)
+        return job.failure
+
+    def _fit_worker(self) -> Process:
+        if self._worker is None or not self._worker.is_running:
+            if self._worker is not None:
+                self._worker.close()
+            self._worker = self._started(MODULE)
+        return self._worker
+
+
+def _of_reference(status: str, detail: str) -> Outcome:
+    return Outcome(status, detail=f"the drafted kernel, not the candidate: {detail}")
+
+
+class _Gate:
+    """Lets several builds run at once, and a measurement that must be alone run with none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._builds, self._is_alone = 0, False
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_alone)
+            self._builds += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._builds -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def measuring(self, *, alone: bool) -> Iterator[None]:
+        with self._changed:
+            self._is_alone = alone
+            self._changed.wait_for(lambda: not (alone and self._builds))
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_alone = False
+                self._changed.notify_all()

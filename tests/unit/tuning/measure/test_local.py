@@ -1,0 +1,249 @@
+"""A runner on this machine: outcomes of all kinds, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.expect import raises_code
+from tests.unit.tuning.measure.jobs import (
+    FAULT,
+    HOST,
+    HereBuilder,
+    convolution_model,
+    elementwise_model,
+    faulty_builder,
+    job_of,
+    product_model,
+    tasks_of,
+    trial,
+)
+from tilewright.schedule.draft import draft
+from tilewright.tuning.measure.limits import Limits
+from tilewright.tuning.measure.local import LocalRunner
+from tilewright.tuning.measure.trial import BUILD, CRASH, MEMORY, OK, TIMEOUT, WRONG, Job, Trial
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture(scope="module")
+def product() -> Job:
+    return job_of(product_model())
+
+
+@pytest.fixture(scope="module")
+def runner():
+    """Candidates have the faults that their points name; a hang is soon found out."""
+    with LocalRunner(1, Limits(run_s=1.5), faulty_builder()) as made:
+        yield made
+
+
+def outcome_of(runner, asked):
+    ((same, outcome),) = runner.run([asked])
+    assert same is asked
+    return outcome
+
+
+def test_a_drafted_product_is_measured(runner, product):
+    outcome = outcome_of(runner, trial(product))
+    assert outcome.status == OK, outcome.detail
+    assert outcome.time_ns > 0
+    assert outcome.reference_ns > 0
+    assert outcome.ratio == outcome.time_ns / outcome.reference_ns
+    assert outcome.spread >= 0
+    assert outcome.measure_s > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_convolution_with_an_open_size_is_measured(runner, threads):
+    for task in tasks_of(convolution_model()):
+        outcome = outcome_of(runner, trial(Job(task, HOST, threads, {"n": 2})))
+        assert outcome.status == OK, outcome.detail
+        assert min(outcome.time_ns, outcome.reference_ns) > 0
+
+
+def test_cold_constants_are_measured(runner, product):
+    cold = Job(product.task, HOST, 1, cold_bytes=200_000)
+    outcome = outcome_of(runner, trial(cold))
+    assert outcome.status == OK, outcome.detail
+
+
+def test_other_points_than_the_drafts_give_the_same_results(runner, product):
+    """Points of the recipe's whole space, not of the draft's choice; all of them compute right."""
+    workload = product.task.workload(HOST)
+    (decision,) = draft(workload.program, HOST, 1, workload.constants).decisions
+    table = decision.recipe.space(decision.shape, HOST)
+    points = [table.point(row) for row in random.Random(3).sample(range(len(table)), 4)]
+    block = decision.blocks[-1]
+    asked = [Trial(product, {block: point}) for point in points if point != decision.point]
+    found = [outcome for _, outcome in runner.run(asked)]
+    assert len(found) >= 3
+    assert [outcome.status for outcome in found] == [OK] * len(found), found
+
+
+FAULTS = {
+    "trap": (CRASH, "SIG"),
+    "stray": (CRASH, "SIGSEGV"),
+    "hang": (TIMEOUT, "no answer for 1.5 s"),
+    "refuse": (CRASH, "C013"),
+    "silent": (WRONG, "elements differ"),
+    "hungry": (MEMORY, "C026"),
+    "unbuilt": (BUILD, "on purpose"),
+}
+
+
+def test_each_fault_costs_one_trial_and_says_what_it_was(runner, product):
+    """Good candidates between them are measured as if nothing had happened."""
+    asked = [trial(product)]
+    for fault in FAULTS:
+        asked += [trial(product, fault, tag=fault), trial(product)]
+    for done, outcome in runner.run(asked):
+        status, words = FAULTS.get(done.tag, (OK, ""))
+        assert outcome.status == status, (done.tag, outcome)
+        assert words in outcome.detail, (done.tag, outcome)
+        assert outcome.is_ok or outcome.ratio == float("inf")
+
+
+def test_wrong_values_are_found():
+    """A kernel that runs well and subtracts instead of adding."""
+    added, subtracted = job_of(elementwise_model("Add")), job_of(elementwise_model("Sub"))
+    builder = HereBuilder(instead=subtracted.task)
+    with LocalRunner(1, builder=builder) as runner:
+        good, bad = [o for _, o in runner.run([trial(added), trial(added, "other values")])]
+    assert good.status == OK, good.detail
+    assert bad.status == WRONG
+    assert "64 of 64 elements differ" in bad.detail
+
+
+def test_a_reference_that_dies_fails_all_trials_of_its_job():
+    job = job_of(elementwise_model())
+    builder = faulty_builder()
+    builder.choose = lambda task: "trap" if "none" not in task.points else None
+    with LocalRunner(1, builder=builder) as runner:
+        found = [outcome for _, outcome in runner.run([trial(job), trial(job), trial(job)])]
+        started = runner._worker
+        again = outcome_of(runner, trial(job))
+        assert runner._worker is started, "a job that failed is not begun again"
+    assert {o.status for o in (*found, again)} == {CRASH}
+    assert all("the drafted kernel" in o.detail for o in (*found, again))
+
+
+def test_trials_are_answered_in_order_and_few_are_asked_for_ahead(runner, product):
+    pulled = []
+
+    def asked():
+        for number in range(9):
+            pulled.append(number)
+            yield trial(product, "unbuilt", tag=number)
+
+    answered = []
+    for done, _ in runner.run(asked()):
+        answered.append(done.tag)
+        assert len(pulled) <= len(answered) + 2, "one is answered, two are ahead"
+    assert answered == list(range(9))
+
+
+def test_no_trials_are_no_work(runner):
+    assert list(runner.run([])) == []
+
+
+def test_equal_jobs_are_set_up_once(product):
+    builder = HereBuilder()
+    with LocalRunner(1, builder=builder) as runner:
+        equal = [Job(product.task, HOST, 1, {}) for _ in range(3)]
+        assert all(outcome.is_ok for _, outcome in runner.run(map(trial, equal)))
+    assert sorted(schedule for _, schedule in builder.built) == ["draft"] * 4 + ["none"]
+
+
+def test_real_builders_build_and_refuse(product):
+    """Points of a recipe that this is none of cannot be followed."""
+    (decision,) = draft(product.task.program, HOST, 1, product.task.constants).decisions
+    foreign = draft(tasks_of(elementwise_model())[0].program, HOST).decisions[0]
+    good = Trial(product, {decision.blocks[-1]: decision.point})
+    bad = Trial(product, {decision.blocks[-1]: foreign.point})
+    with LocalRunner(1) as runner:
+        found = [outcome for _, outcome in runner.run([good, bad])]
+        pids = [p._process.pid for p in (runner._worker, *runner._builder._all)]
+        assert all(map(_exists, pids))
+    assert found[0].status == OK, found[0]
+    assert found[1].status in (OK, BUILD), found[1]
+    assert not any(map(_exists, pids))
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+ORPHANS = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.unit.tuning.measure.jobs import *
+from tilewright.tuning.measure.local import LocalRunner
+from tilewright.tuning.measure.limits import Limits
+runner = LocalRunner(1, Limits(run_s=100), faulty_builder())
+job = job_of(product_model())
+next(runner.run([trial(job)]))
+print(runner._worker._process.pid, flush=True)
+list(runner.run([trial(job, "hang")]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere an alarm ends it, later")
+def test_a_hung_process_does_not_outlive_a_killed_parent():
+    program = ORPHANS.format(root=str(ROOT))
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        pid = int(parent.stdout.readline())
+        time.sleep(0.3)  # until the candidate hangs
+        assert _exists(pid)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()
+    deadline = time.monotonic() + 30
+    while _exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _exists(pid)
+
+
+def test_an_interrupt_is_for_the_parent(runner, product):
+    assert outcome_of(runner, trial(product)).is_ok
+    worker = runner._worker
+    os.kill(worker._process.pid, signal.SIGINT)
+    assert outcome_of(runner, trial(product)).is_ok
+    assert runner._worker is worker
+
+
+def test_a_process_that_was_killed_between_trials_is_replaced(runner, product):
+    assert outcome_of(runner, trial(product)).is_ok
+    killed = runner._worker._process
+    killed.kill()
+    killed.wait()
+    assert outcome_of(runner, trial(product)).is_ok
+    assert runner._worker._process is not killed
+
+
+def test_a_process_that_cannot_be_started_is_an_error(product, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no python"))
+    with LocalRunner(1, builder=HereBuilder()) as runner, raises_code("U030"):
+        list(runner.run([trial(product)]))
+
+
+def test_integers_are_compared_exactly():
+    job = job_of(elementwise_model("Add", kind=3))  # int8
+    with LocalRunner(1, builder=HereBuilder()) as runner:
+        assert outcome_of(runner, trial(job)).is_ok
+    assert FAULT not in job.task.points
+    assert np.dtype(job.task.params[0].dtype.numpy) == np.int8
