@@ -6,8 +6,6 @@ import argparse
 import json
 import re
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +20,6 @@ from tilewright.model.compiler import ACCURACIES
 from tilewright.shown import in_line
 
 if TYPE_CHECKING:
-    from tilewright.tuning.measure.trial import Runner
     from tilewright.tuning.tuner import TuneReport
 
 __all__ = ["add_to"]
@@ -98,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_onnx(path, "`tilewright tune`")
     options = _options(arguments)
     with watcher_for(is_json=arguments.json, is_quiet=arguments.quiet) as watcher:
-        report = _tuned(path, options, arguments.runner, watcher)
+        report = _tuned(path, options, watcher)
     state = watcher.state if report is None else report.state
     if state is None:  # interrupted before there was anything to save
         complain("tilewright: interrupted")
@@ -127,6 +124,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         "trials": arguments.trials,
         "budget_s": None if text is None else parse_budget(text),
         "database": database_path(arguments),
+        "runner": arguments.runner,
         "threads": arguments.threads,
         "accuracy": arguments.accuracy,
         "joint": not arguments.loops_only,
@@ -137,30 +135,14 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _tuned(path: Path, options: dict[str, Any], runner: str, watcher: Watcher) -> TuneReport | None:
+def _tuned(path: Path, options: dict[str, Any], watcher: Watcher) -> TuneReport | None:
     """The tuner's report; None where it was interrupted before it could make one."""
     from tilewright.tuning.api import tune
 
-    with _running(runner) as running:
-        try:
-            return tune(path, runner=running, on_event=watcher, **options)
-        except KeyboardInterrupt:
-            return None
-
-
-@contextmanager
-def _running(name: str) -> Iterator[Runner | None]:
-    """The runner that is asked for, ended when all is done; None leaves it to the tuner."""
-    if name == LOCAL:
-        yield None
-        return
-    from tilewright.tuning.measure.runners import runner_named
-
-    runner = runner_named(name)
     try:
-        yield runner
-    finally:
-        runner.close()
+        return tune(path, on_event=watcher, **options)
+    except KeyboardInterrupt:
+        return None
 
 
 def _use(arguments: argparse.Namespace) -> str:

@@ -37,8 +37,7 @@ def curves_chart(report: Report, width: int, height: int) -> Markup:
     )
     at = frame.y.at(report.before_ns)
     parts = [frame.grid(), element("line", x1=64, y1=at, x2=width - 12, y2=at, class_="draft")]
-    note = {"x": float(width - 14), "y": at - 6, "class_": "tick end"}
-    parts.append(element("text", "draft", **note))
+    parts.append(element("text", "draft", x=width - 14, y=at - 6, class_="tick end"))
     for place, (by, curve) in enumerate(curves.items()):
         shown = _corners(curve)
         points = [(frame.x.at(x), frame.y.at(value)) for x, value in shown]
@@ -90,10 +89,10 @@ def _small_grid(frame: Frame, trials: int) -> Markup:
             at = frame.y.at(value)
             class_ = "draft" if value == 1.0 else "grid"
             parts.append(element("line", x1=34, y1=at, x2=frame.x.end, y2=at, class_=class_))
-            place = {"x": 30, "y": at + 4, "class_": "tick end"}
-            parts.append(element("text", f"{value:g}", **place))
-    place = {"x": frame.x.end, "y": float(frame.height - 6), "class_": "tick end"}
-    return joined(*parts, element("text", f"{trials} trials", **place))
+            parts.append(element("text", f"{value:g}", x=30, y=at + 4, class_="tick end"))
+    below = frame.height - 6
+    note = element("text", f"{trials} trials", x=frame.x.end, y=below, class_="tick end")
+    return joined(*parts, note)
 
 
 def _dots(kernel: Kernel, frame: Frame) -> tuple[str, str]:

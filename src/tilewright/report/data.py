@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.graph.sizes import evaluate_size, variables
+from tilewright.graph.structure import graph_key
 from tilewright.layouts.show import Overview, overview
 from tilewright.model.listing import labels_of
 from tilewright.model.standalone import USUAL_SIZE
 from tilewright.model.work import flops_of, moved_bytes
-from tilewright.records import Database
+from tilewright.records import Database, Record
+from tilewright.records.kinds import verdicts
 from tilewright.records.record import target_key, workload_key
 from tilewright.report.kernels import Kernel, Tried, best_so_far, searches
+from tilewright.schedule.measured import MODEL, model_key
 from tilewright.target import Target
 from tilewright.version import __version__
 
@@ -81,6 +84,8 @@ class Report:
     roofs: Roofs
     layouts: Overview
     places: Mapping[int, int] = field(hash=False)
+    verdict: Record | None = None
+    """The whole model beside its draft, as it was measured last."""
     version: str = __version__
     written: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="minutes"))
 
@@ -143,6 +148,8 @@ class Report:
             "before_ns": self.before_ns or None,
             "after_ns": self.after_ns or None,
             "gain": self.gain,
+            "model_before_ns": None if self.verdict is None else self.verdict.reference_ns,
+            "model_after_ns": None if self.verdict is None else self.verdict.time_ns,
             "kernels": [{**k.to_dict(), "share": self.share(k)} for k in self.kernels],
             "curves": self.curves,
             "roofs": {"gflops": self.roofs.gflops, "gb_per_s": dict(self.roofs.bandwidths)},
@@ -159,30 +166,40 @@ def gather(model: PlannedModel, about: About, target: Target, database: Database
     layouts = overview(chosen.graph, chosen.settings, choice.sites, exact=choice.exact)
     kernels = _kernels(planned, database, target, about.threads)
     roofs, places = Roofs.of(target, about.threads), _places(planned, layouts)
-    return Report(about, target_key(target), kernels, roofs, layouts, places)
+    verdict = _verdict(model, database, target, about.threads)
+    return Report(about, target_key(target), kernels, roofs, layouts, places, verdict)
 
 
 def _kernels(
     planned: Planned, database: Database | None, target: Target, threads: int
 ) -> tuple[Kernel, ...]:
     runs = Counter(task.key for task in planned.tasks.values())
-    steps = {task.key: step for step, task in reversed(planned.tasks.items())}
-    found = []
+    steps = {task.key: step for step, task in planned.tasks.items()}
+    found: list[Kernel] = []
     for number, (task, labels) in enumerate(zip(planned.kernels, labels_of(planned), strict=True)):
         key = workload_key(task.workload(target))
         nodes = steps[task.key].group.nodes
         work = flops_of(nodes), moved_bytes(nodes, task.params)
         sizes = dict.fromkeys(variables(work), USUAL_SIZE)
-        counted = (evaluate_size(own, sizes) for own in work)
-        about = number, labels, key, runs[task.key], *counted
-        if database is None:
-            found.append(Kernel(*about))
-            continue
-        where = key, target_key(target), threads
-        records = list(database.records(*where))
-        best = next((r for r in database.best(*where) if r.pays), None)
-        found.append(Kernel(*about, tuple(map(Tried.of, records)), best))
+        flops, moved = (evaluate_size(own, sizes) for own in work)
+        kernel = Kernel(number, labels, key, runs[task.key], flops, moved)
+        if database is not None:
+            where = key, target_key(target), threads
+            trials = tuple(map(Tried.of, database.records(*where)))
+            best = next((r for r in database.best(*where) if r.pays), None)
+            kernel = replace(kernel, trials=trials, best=best)
+        found.append(kernel)
     return tuple(found)
+
+
+def _verdict(
+    planned: PlannedModel, database: Database | None, target: Target, threads: int
+) -> Record | None:
+    """The last measurement of the whole model, if there is one."""
+    if database is None:
+        return None
+    known = verdicts(database.of_kind(MODEL, target_key(target), threads))
+    return known.get(model_key(graph_key(planned.chosen.graph)))
 
 
 def _places(planned: Planned, layouts: Overview) -> dict[int, int]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from tilewright.records.kinds import SLOWER
 from tilewright.report.chain import chain, layout_colours
 from tilewright.report.curves import COLOURS, curves_chart, kernel_chart
 from tilewright.report.data import Report
@@ -40,7 +41,7 @@ def page_of(report: Report) -> str:
         element("title", title),
         element("style", Markup(STYLE)),
     )
-    parts = [_head(report)]
+    parts: list[Markup | None] = [_head(report)]
     if report.measured:
         parts += [_curves(report), _roofline(report), _table(report)]
     else:
@@ -64,6 +65,7 @@ def _head(report: Report) -> Markup:
     better = sum(kernel.best is not None for kernel in report.measured)
     failed = sum(kernel.failures for kernel in report.kernels)
     cards = [
+        *_whole(report),
         _card("kernels of a run, before", before, "as drafted"),
         _card("after", after, "with the best records"),
         _card("gain", _gain(report.gain), "times as fast"),
@@ -71,6 +73,17 @@ def _head(report: Report) -> Markup:
         _card("trials", f"{report.trials:,}", f"{failed:,} failed"),
     ]
     return element("header", *lines, element("dl", *cards, class_="cards"))
+
+
+def _whole(report: Report) -> list[Markup]:
+    """The model's latency, where it was measured: what counts in the end."""
+    verdict = report.verdict
+    if verdict is None:
+        return []
+    times = (time_text(time / 1e9) for time in (verdict.reference_ns, verdict.time_ns))
+    kept = "slower: the draft is kept" if verdict.time_ns > SLOWER * verdict.reference_ns else ""
+    note = joined(_gain(verdict.gain), " ", kept or "times as fast, measured")
+    return [_card("model, before → after", " → ".join(times), note)]
 
 
 def _card(title: str, value: Child, note: str) -> Markup:
@@ -228,7 +241,7 @@ def _failures(report: Report) -> Markup:
         "tr",
         element("th", "kernel"),
         element("th", "trials"),
-        element("th", "what", class_="text"),
+        element("th", "what", class_="word"),
         element("th", "why", class_="text"),
     )
     rows = [
@@ -236,7 +249,7 @@ def _failures(report: Report) -> Markup:
             "tr",
             element("td", failure.kernel),
             element("td", failure.count),
-            element("td", failure.outcome, class_="text"),
+            element("td", failure.outcome, class_="word"),
             element("td", shown(failure.detail, 300) or "–", class_="text"),
         )
         for failure in report.failures[:MOST_FAILURES]

@@ -69,8 +69,8 @@ def _roofs(roofs: Roofs, frame: Frame) -> list[Markup]:
     first = max(x.low, peak / max(rate for _, rate in roofs.bandwidths))
     line = path_of([(x.at(first), y.at(peak)), (x.end, y.at(peak))])
     parts = [element("path", d=line, class_="roof")]
-    place = {"x": x.end, "y": y.at(peak) - 6, "class_": "tick end"}
-    parts.append(element("text", f"{peak:.0f} GFLOP/s", **place))
+    height = y.at(peak) - 6
+    parts.append(element("text", f"{peak:.0f} GFLOP/s", x=x.end, y=height, class_="tick end"))
     for place, (name, rate) in enumerate(roofs.bandwidths):
         begin, end = max(x.low, y.low / rate), peak / rate
         if begin >= end:

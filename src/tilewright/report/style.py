@@ -60,6 +60,7 @@ margin-right:6px;border:1px solid var(--line)}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:6px 10px;text-align:right;white-space:nowrap;border-top:1px solid var(--line)}
 thead th{border-top:0;color:var(--quiet);font-weight:500;background:var(--raised)}
+th.word,td.word{text-align:left}
 th.text,td.text{text-align:left;white-space:normal;min-width:11rem;overflow-wrap:anywhere}
 .tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:14px 18px;
 margin:12px 0;padding:0;list-style:none}
@@ -94,6 +95,7 @@ svg.narrow{display:block}.card{padding:9px 11px}.card dd{font-size:1.1rem}
 .cards{grid-template-columns:1fr 1fr}
 .tiles{grid-template-columns:minmax(0,1fr)}
 .box{grid-template-columns:7.2rem minmax(0,1fr) auto;column-gap:8px;padding:3px 7px;
-font-size:.8rem}.box .shape{display:none}.box .label{grid-column:2/4}}
+font-size:.8rem}.box .shape{display:none}.box b{grid-column:2/4}
+.box .facts{grid-area:2/3}.box .label{grid-area:2/2}}
 @media print{.scroll{overflow:visible}}
 """
