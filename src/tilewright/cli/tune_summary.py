@@ -10,6 +10,7 @@ from typing import Any, Final
 from tilewright.cli.output import paragraph
 from tilewright.cli.table import aligned, cut
 from tilewright.cli.tune_table import GAINED, gain_text, latency
+from tilewright.records.kinds import SLOWER
 from tilewright.records.record import OK
 from tilewright.shown import counted, duration_text, in_line, time_text
 from tilewright.tuning.events import State, TaskState
@@ -51,6 +52,7 @@ class Summary:
             "gained": [_task_facts(task) for task in self.gained],
             "database": str(self.database),
             "is_interrupted": self.is_interrupted,
+            "is_slower": self.is_slower,
             "use": self.use,
             "again": self.again,
         }
@@ -66,6 +68,12 @@ class Summary:
         """Tasks that became faster, by the part of the model's time that they saved."""
         faster = [task for task in self.state.tasks if task.trials and task.gain >= GAINED]
         return sorted(faster, key=lambda task: -_saved(task))
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the model with its records takes longer than drafted, by more than noise."""
+        before, now = self.state.before_ms, self.state.now_ms
+        return before is not None and now is not None and now > SLOWER * before
 
     def _lines(self, width: int) -> Iterator[str]:
         state = self.state
@@ -84,6 +92,10 @@ class Summary:
         # Commands and calls are to be copied: they are not broken into lines.
         yield f"  records: {in_line(self.database)}"
         yield f"  to use them: {in_line(self.use)}"
+        if self.is_slower:
+            what = "with these records the model as a whole was slower than its draft"
+            hint = "go on tuning, or compile with database=False"
+            yield paragraph(f"{what}: {hint}", "  ", "    ", width)
         if self.is_interrupted:
             yield f"  to go on: {in_line(self.again)}"
 

@@ -191,3 +191,14 @@ def test_of_many_gains_the_greatest_are_named(tuner, capsys):
     assert "    and 25 more" in text
     assert "    task 4 " in text
     assert "    task 5 " not in text
+
+
+def test_a_model_that_became_slower_says_so(tuner, capsys):
+    tuner.state = replace(STATE, now_ms=2.2)
+    assert main(["tune", "net.onnx"]) == 0
+    text = capsys.readouterr().out
+    assert "2 ms → 2.2 ms, 0.91 times as fast (measured)" in text
+    assert "the model as a whole was slower than its draft" in text
+    tuner.state = replace(STATE, now_ms=2.01)
+    assert main(["tune", "net.onnx"]) == 0
+    assert "slower" not in capsys.readouterr().out

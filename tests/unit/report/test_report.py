@@ -11,9 +11,11 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.report.models import REFUSED, THREADS, network, planned, report_of, trials
+from tilewright.graph.structure import graph_key
 from tilewright.layouts.show import ConversionRow
-from tilewright.records import Database
+from tilewright.records import Database, model_record
 from tilewright.report.page import page_of
+from tilewright.target import Target
 
 VOID = {"meta", "link", "line", "circle", "rect", "path", "br"}
 
@@ -178,3 +180,19 @@ def test_records_of_other_thread_counts_are_not_mixed_in(model, tmp_path):
     with Database(path) as database:
         database.add(replace(r, threads=THREADS + 1) for r in trials(model, 8))
     assert report_of(model, path).trials == other.trials
+
+
+@pytest.mark.parametrize(("time_ns", "said"), [(8e5, "times as fast, measured"), (2e6, "is kept")])
+def test_the_head_has_the_latency_of_the_model_where_it_was_measured(
+    model, tmp_path, time_ns, said
+):
+    structure = graph_key(model.chosen.graph)
+    whole = model_record(structure, Target.host(), THREADS, time_ns=time_ns, reference_ns=1e6)
+    with Database(tmp_path / "records.sqlite") as database:
+        database.add([*trials(model, 4), whole])
+    report = report_of(model, tmp_path / "records.sqlite")
+    assert report.verdict == whole
+    assert report.to_dict()["model_after_ns"] == time_ns
+    page = page_of(report)
+    assert "model, before → after" in page
+    assert said in page
