@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from tilewright.layouts.choose import decide
 from tilewright.layouts.sites import Alternative, Site
 from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
@@ -54,10 +55,12 @@ def site_tasks(
         if chosen.cycles * runs[site.workload] < least_share * total:
             continue
         found: dict[str, tuple[Alternative, Variant]] = {}
+        others = _around(made, site, chosen)
         for each in _near(site, chosen, near, most):
             variant = _variant(made, site, each)
-            if variant is not None:
-                found.setdefault(variant.workload, (each, variant))
+            if variant is not None and variant.workload not in found:
+                around = _around(made, site, each) - others
+                found[variant.workload] = each, replace(variant, around_cycles=around)
         if len(found) > 1 and next(iter(found.values()))[0] is chosen:
             alternatives, variants = zip(*found.values(), strict=True)
             label = site.nodes[0].label or site.results[0].name
@@ -71,6 +74,14 @@ def _near(site: Site, chosen: Alternative, near: float, most: int) -> list[Alter
         if each.cycles <= near * chosen.cycles and len(distinct) < most:
             distinct.setdefault(_what(each), each)
     return list(distinct.values())
+
+
+def _around(made: Chosen, site: Site, alternative: Alternative) -> float:
+    """What all other sites, and conversions, cost at the least if a site has an alternative."""
+    only = replace(site, alternatives=(alternative,))
+    sites = [only if each is site else each for each, _ in made.choice.sites]
+    _, solution = decide(made.graph, made.settings, sites)
+    return solution.cost - alternative.cycles
 
 
 def _what(alternative: Alternative) -> tuple[object, ...]:

@@ -53,10 +53,14 @@ class TaskSpace(Protocol):
 
 
 class JointSpace:
-    """The spaces of several variants, side by side."""
+    """The spaces of several variants, side by side.
 
-    def __init__(self, spaces: Sequence[KernelSpace]) -> None:
+    `around` are cycles that each variant costs others: conversions, for example.
+    """
+
+    def __init__(self, spaces: Sequence[KernelSpace], around: Sequence[float] = ()) -> None:
         self.spaces = tuple(spaces)
+        self.around = np.array(around or [0.0] * len(spaces))
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
@@ -99,19 +103,19 @@ class JointSpace:
         total = np.zeros(len(digits))
         for _, space, rows in self._by_variant(digits):
             total[rows] = space.cycles(self._own(digits[rows], space))
-        return total
+        return np.maximum(1.0, total + self.around[digits[:, 0]])
 
     def features(self, digits: Digits) -> Features:
         """Columns of all variants; what one does not have is missing in its rows."""
         names = self._names
         table = np.full((len(digits), len(names)), np.nan)
-        drafted = np.log2(self._drafted_cycles)
+        first = max(1.0, self.spaces[0].drafted_cycles + self.around[0])
         for k, space, rows in self._by_variant(digits):
             found = space.features(self._own(digits[rows], space))
             places = np.array([names[name] for name in found.names])
             table[np.ix_(rows, places)] = found.rows
             # Each space compares with its own draft; together they compare with the first.
-            table[rows, names[SHARED[0]]] += drafted[k] - drafted[0]
+            table[rows, names[SHARED[0]]] = np.log2(self.cycles(digits[rows]) / first)
             table[rows, names["variant"]] = k
         return Features(tuple(names), table)
 
@@ -135,10 +139,6 @@ class JointSpace:
             row = drafted if len(drafted) else space.sample(np.random.default_rng(0), 1)
             names += space.features(row[:1]).names
         return {name: k for k, name in enumerate(dict.fromkeys(names))}
-
-    @cached_property
-    def _drafted_cycles(self) -> NDArray[np.float64]:
-        return np.array([space.drafted_cycles for space in self.spaces])
 
     def _by_variant(self, digits: Digits) -> Iterator[tuple[int, KernelSpace, NDArray[np.intp]]]:
         for k, space in enumerate(self.spaces):

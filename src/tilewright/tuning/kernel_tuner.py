@@ -96,10 +96,10 @@ class KernelTuner:
         return self.is_exhausted or self.stopping.is_done
 
     def best_of(self, variant: int) -> float | None:
-        """The least cost of one variant; None if none of its points was measured."""
+        """The least cost of one variant's kernel alone; None if nothing of it was measured."""
         own = [c for r, c in zip(self.rows, self.costs, strict=True) if self._is_of(r, variant)]
         found = min(own, default=np.inf)
-        return float(found) if np.isfinite(found) else None
+        return float(found) - self._around(variant) if np.isfinite(found) else None
 
     def propose(self, count: int) -> list[Digits]:
         """What to measure next; nothing at the end of the space."""
@@ -137,14 +137,25 @@ class KernelTuner:
         self._model.fit([samples])
 
     def _cost(self, variant: int, ratio: float) -> float:
-        """A time by that of the first variant's draft, of a time by that of its own variant's."""
+        """The cost of a time by that of its own variant's draft, by the first variant's.
+
+        What a variant costs others is part of it.
+        """
         first, own = self.references[0], self.references[variant]
         if variant == 0 or not np.isfinite(ratio):
             return ratio
         if first and own:
-            return ratio * float(np.median(own) / np.median(first))
-        predicted = [v.predicted_ns for v in self.task.variants]
-        return ratio * predicted[variant] / predicted[0]
+            ratio *= float(np.median(own) / np.median(first))
+        else:
+            predicted = [v.predicted_ns for v in self.task.variants]
+            ratio *= predicted[variant] / predicted[0]
+        return max(1e-3, ratio + self._around(variant))
+
+    def _around(self, variant: int) -> float:
+        """What a variant costs others, by the time of the first one's draft."""
+        first, own = self.task.drafted, self.task.variants[variant]
+        known = self.references[0]
+        return own.around_ns / (float(np.median(known)) if known else first.predicted_ns)
 
     def _is_of(self, row: Digits, variant: int) -> bool:
         return self.space.part(row)[0] == variant

@@ -42,7 +42,8 @@ class Variant:
     """A kernel, and how much it has to do at the least.
 
     `decisions` are those of the draft: a kernel without any has nothing to tune. `name` says which
-    algorithm and layouts it has, where there are several.
+    algorithm and layouts it has, where there are several; `around_cycles` is then what the rest of
+    the graph costs more with it than with the first one: conversions, and others' second choices.
     """
 
     kernel: KernelTask
@@ -51,6 +52,7 @@ class Variant:
     name: str = ""
     flops: int = 0
     moved_bytes: int = 0
+    around_cycles: float = 0.0
 
     @cached_property
     def space(self) -> KernelSpace:
@@ -66,6 +68,11 @@ class Variant:
     def symbol(self) -> str:
         """What the kernel is called in profiles."""
         return name_of(self.kernel)
+
+    @property
+    def around_ns(self) -> float:
+        """`around_cycles` as time."""
+        return self.around_cycles / self.target.machine.ghz
 
     @property
     def predicted_ns(self) -> float:
@@ -115,7 +122,9 @@ class Task:
     def space(self) -> TaskSpace:
         """All points: of the only variant, or of all of them side by side."""
         spaces = [variant.space for variant in self.variants]
-        return spaces[0] if len(spaces) == 1 else JointSpace(spaces)
+        if len(spaces) == 1:
+            return spaces[0]
+        return JointSpace(spaces, [variant.around_cycles for variant in self.variants])
 
     @property
     def has_choice(self) -> bool:
