@@ -2,8 +2,8 @@
 
 Neighbours make turns longer, never shorter: the quarter of turns that was least disturbed says what
 a kernel takes. How many turns there are depends on what is at stake: a candidate that is far slower
-than the reference is known well enough after two, and one that may be better is measured until the
-ratio is good to about a percent, or its time is over.
+than the reference is known well enough after three, and one that may be better is measured until
+the ratio is good to about a percent, or its time is over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Turn = Callable[[], float]
 """Runs something, and returns nanoseconds of one run."""
 
 FAR: Final = 3.0
-"""This much slower than the reference, two turns are enough."""
+"""This much slower than the reference, a few turns are enough."""
+FAR_TURNS: Final = 3
 SLOWER: Final = ((4, 1.3), (8, 1.08))
 """After so many pairs, one that is so much slower is no longer of interest."""
 ENOUGH: Final = 8
@@ -53,11 +54,12 @@ def take_turns(
     """Times of both; `usual_ns` is what the reference took before."""
     end = clock() + SECONDS
     ours, theirs = [candidate()], [reference()]
-    if ours[0] > FAR * max(usual_ns, theirs[0]):
-        ours.append(candidate())  # one turn may have been disturbed, two seldom are
-        if ours[1] > FAR * max(usual_ns, theirs[0]):
-            return _times(ours, theirs)
-        theirs.append(reference())
+    far = FAR * max(usual_ns, theirs[0])
+    while ours[-1] > far and len(ours) < FAR_TURNS:  # one or two turns may have been disturbed
+        ours.append(candidate())
+    if min(ours) > far:
+        return _times(ours, theirs)
+    theirs += [reference() for _ in ours[1:]]
     while len(ours) < MOST_PAIRS and not _is_known(ours, theirs):
         if len(ours) >= LEAST_PAIRS and clock() > end:
             break
