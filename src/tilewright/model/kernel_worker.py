@@ -24,6 +24,7 @@ from tilewright.errors import TilewrightError
 from tilewright.model.kernel_store import encode
 from tilewright.pipeline import Compiled, Pipeline
 from tilewright.schedule.points import point_of, points_of
+from tilewright.schedule.source import ScheduleSource
 from tilewright.target import Target
 from tilewright.tensor.parser import parse
 
@@ -51,10 +52,16 @@ def _answer(request: dict[str, Any], target: Target) -> bytes:
         return b""
 
 
-def compiled_for(request: dict[str, Any], target: Target) -> Compiled:
-    """The kernel that a request (`kernel_workers.request_of`) is about."""
+def compiled_for(
+    request: dict[str, Any], target: Target, source: ScheduleSource | None = None
+) -> Compiled:
+    """The kernel that a request (`kernel_workers.request_of`) is about.
+
+    It is scheduled as the request says, or by another source.
+    """
     loops = None if request["loops"] is None else point_of(request["loops"])
-    about = target, request["threads"], request["schedule"], request["constants"]
+    schedule = source or request["schedule"]
+    about = target, request["threads"], schedule, request["constants"]
     points = points_of(request["points"])
     pipeline = Pipeline(*about, loops=loops, points=points, of_model=True)  # type: ignore[arg-type]
     return pipeline.compiled(parse(request["program"]))

@@ -24,14 +24,11 @@ from tilewright.records.kinds import SLOWER, conversion_times, site_times, verdi
 from tilewright.records.record import Record, target_key, workload_key
 from tilewright.schedule.measured import CONVERSION, MODEL, SITE, Measured
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.source import DRAFT, ScheduleSource, Workload
+from tilewright.schedule.source import DRAFT, ScheduleSource, Workload, not_followed
 from tilewright.schedule.trace import Trace
 from tilewright.target import Target
 
 __all__ = ["Records"]
-
-NOT_SCHEDULED = "not scheduled"
-"""What remarks say of blocks that a recipe had to leave alone."""
 
 
 class Records:
@@ -140,10 +137,4 @@ def followed(record: Record, workload: Workload) -> Schedule | str:
         return f"it cannot be followed ({problem.code.id})"
     except Exception as problem:  # noqa: BLE001  (points may come from anywhere: numbers of any size)
         return f"it cannot be followed ({type(problem).__name__})"
-    decided = [decision.point for decision in made.decisions]
-    if any(point not in decided for point in points.values()):
-        return "no group of blocks takes its points"
-    left = {remark for remark in made.remarks if NOT_SCHEDULED in remark}
-    if left and left - set(DRAFT.schedule(workload).remarks):
-        return "it leaves blocks unscheduled"
-    return made
+    return made if (why := not_followed(made, workload, points)) is None else why

@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from tilewright.schedule.recipes.windows.points import WindowPoint
 
 __all__ = ["DRAFT", "POINTS_FORMAT", "Draft", "Fixed", "Points", "ScheduleSource", "Unscheduled"]
-__all__ += ["Workload", "is_by_points", "points_from", "source_of"]
+__all__ += ["Workload", "is_by_points", "not_followed", "points_from", "source_of"]
 
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 S006 = Code("S006", "the text has no points of recipes")
+
+NOT_SCHEDULED: Final = "not scheduled"
+"""What remarks say of blocks that a recipe had to leave alone."""
 
 POINTS_FORMAT: Final = "tilewright-points-1"
 """What files with points say that they are."""
@@ -177,6 +180,22 @@ def points_from(source: ScheduleSource, workload: Workload) -> Mapping[str, obje
         return workload.points
     known = getattr(source, "points_of", None)
     return None if known is None else known(workload)
+
+
+def not_followed(made: Schedule, workload: Workload, points: Mapping[str, object]) -> str | None:
+    """Why a schedule is not the one that points ask for; None if it is.
+
+    A draft goes its own way where a point does not fit: what is measured must not be mistaken for
+    what was asked for.
+    """
+    decided = [decision.point for decision in made.decisions]
+    if any(point not in decided for point in points.values()):
+        return "no group of blocks takes its points"
+    left = {remark for remark in made.remarks if NOT_SCHEDULED in remark}
+    plain = replace(workload, points={})
+    if left and left - set(DRAFT.schedule(plain).remarks):
+        return "it leaves blocks unscheduled"
+    return None
 
 
 def source_of(trace: object) -> ScheduleSource:

@@ -103,7 +103,7 @@ class JointSpace:
         total = np.zeros(len(digits))
         for _, space, rows in self._by_variant(digits):
             total[rows] = space.cycles(self._own(digits[rows], space))
-        return np.maximum(1.0, total + self.around[digits[:, 0]])
+        return np.asarray(np.maximum(1.0, total + self.around[digits[:, 0]]))
 
     def features(self, digits: Digits) -> Features:
         """Columns of all variants; what one does not have is missing in its rows."""

@@ -52,8 +52,8 @@ class SearchOptions:
 class KernelTuner:
     """The state of the search for one task.
 
-    `costs` are those of `rows`, in the order of the trials; `references` are times of the drafted
-    kernel of each variant, by which variants are compared.
+    `ratios` are times of `rows` by those of their own variant's draft, in the order of the trials;
+    `references` are times of the drafts, by which variants are compared.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class KernelTuner:
         self.task, self.options, self.history = task, options, history
         self.space = task.space
         self.rows: list[Digits] = []
-        self.costs: list[float] = []
+        self.ratios: list[float] = []
         self.references: list[list[float]] = [[] for _ in task.variants]
         self.seen: set[bytes] = set()
         self.failures = 0
@@ -79,6 +79,12 @@ class KernelTuner:
         self._remember()
 
     @property
+    def costs(self) -> list[float]:
+        """What was measured, by the first variant's draft as it is known now."""
+        numbers = [self.space.part(row)[0] for row in self.rows]
+        return [self._cost(k, ratio) for k, ratio in zip(numbers, self.ratios, strict=True)]
+
+    @property
     def best(self) -> float:
         """The least cost: that of the draft, if nothing is better."""
         return min([1.0, *self.costs])
@@ -86,9 +92,8 @@ class KernelTuner:
     @property
     def best_row(self) -> Digits | None:
         """The best point that is faster than the draft."""
-        if not self.costs or min(self.costs) >= 1:
-            return None
-        return self.rows[int(np.argmin(self.costs))]
+        costs = self.costs
+        return self.rows[int(np.argmin(costs))] if costs and min(costs) < 1 else None
 
     @property
     def is_done(self) -> bool:
@@ -120,14 +125,20 @@ class KernelTuner:
         variant, _ = self.space.part(row)
         if outcome.is_ok:
             self.references[variant].append(outcome.reference_ns)
-        self._note(row, self._cost(variant, outcome.ratio))
+        self._note(row, variant, outcome.ratio)
+
+    def tell_draft(self, outcome: Outcome) -> None:
+        """The first variant's draft once more: all others are compared with it."""
+        if outcome.is_ok:
+            self.references[0].append(min(outcome.time_ns, outcome.reference_ns))
 
     def learn(self) -> None:
         """Fit the model to all that is known."""
-        if self._is_blind or len(self.costs) < FEWEST or not np.isfinite(self.costs).any():
+        costs = np.array(self.costs)
+        if self._is_blind or len(costs) < FEWEST or not np.isfinite(costs).any():
             return
         settings = self.options.model
-        samples = Samples(self.space.features(self._known()), np.array(self.costs))
+        samples = Samples(self.space.features(self._known()), costs)
         if self.options.transfers:
             others = self.history.shared_model([v.workload for v in self.task.variants], settings)
             own = Boosted(replace(settings, from_analytic=False))
@@ -192,13 +203,14 @@ class KernelTuner:
                 ratio = record.ratio if is_ok and record.ratio is not None else np.inf
                 if is_ok:
                     self.references[number].append(record.reference_ns)
-                self._note(self.space.row_of(number, own), self._cost(number, ratio))
+                self._note(self.space.row_of(number, own), number, ratio)
         self.learn()
 
-    def _note(self, row: Digits, cost: float) -> None:
+    def _note(self, row: Digits, variant: int, ratio: float) -> None:
         self.seen.add(key_of(row))
         self.rows.append(row)
-        self.costs.append(float(cost))
-        self.failures += not np.isfinite(cost)
+        self.ratios.append(float(ratio))
+        self.failures += not np.isfinite(ratio)
+        cost = self._cost(variant, ratio)
         self.stopping.tell(cost)
         self.strategy.learn(row[None], np.array([cost]))

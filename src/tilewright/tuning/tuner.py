@@ -74,7 +74,7 @@ class Tuned:
         task, tuner = self.task, self.tuner
         share = task.runs * self.drafted_ns / total if total else 0.0
         times = share, self.drafted_ns, self.best_ns
-        tried = len(tuner.costs), tuner.failures, task.space.size if task.has_choice else 0
+        tried = len(tuner.ratios), tuner.failures, task.space.size if task.has_choice else 0
         return TaskState(task.label, task.recipe, task.runs, *times, *tried, tuner.is_done)
 
 
@@ -177,6 +177,9 @@ class Search:
             if not rows:
                 self.scheduler.stop(chosen)
                 continue
+            if len(tuned.jobs) > 1:
+                # Variants are compared by their drafts: the first one's is measured with each batch.
+                yield Trial(tuned.jobs[0], {}, (chosen, None))
             for row in rows:
                 asked += 1
                 number, own = tuned.task.space.part(row)
@@ -186,6 +189,9 @@ class Search:
     def _answered(self, trial: Trial, outcome: Outcome) -> None:
         number, row = _tag(trial)
         tuned = self.tuned[number]
+        if row is None:
+            tuned.tuner.tell_draft(outcome)
+            return
         tuned.tuner.tell(row, outcome)
         variant, _ = tuned.task.space.part(row)
         if outcome.is_ok and not tuned.drafted_ns and variant == 0:
@@ -230,7 +236,7 @@ class Search:
         )
 
 
-def _tag(trial: Trial) -> tuple[int, Digits]:
+def _tag(trial: Trial) -> tuple[int, Digits | None]:
     assert isinstance(trial.tag, tuple)
     number, row = trial.tag
     return number, row
