@@ -90,7 +90,7 @@ def _problem(
     costs = [[a.cycles for a in alternatives] for alternatives in offered]
     names = [site.nodes[-1].label or site.results[0].name for site in sites]
     edges: list[tuple[int, int, NDArray[np.float64]]] = []
-    timing = Timing.of(settings.times, sites, settings.machine.target)
+    timing = Timing.of(settings.times, sites, settings.machine)
     for value, readers in _readers(graph, sites).items():
         price = Price.of(value, settings.machine, timing)
         writer = maker.get(value)
