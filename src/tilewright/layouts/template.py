@@ -209,9 +209,11 @@ class LayoutSpace:
         pairs = ((self.source, source), (self.result, result))
         waste = prod(side.waste(form) for side, form in pairs if side and form)
         source, result = source or kin.source, result or kin.result
+        # Windows over tiles that do not overlap read a copy, which has the border by itself.
+        is_copied = bool(source.tiles) and not source.overlap
         return replace(
             kin,
-            source=replace(source, halo=kin.source.halo),
+            source=replace(source, halo=() if is_copied else kin.source.halo),
             result=replace(result, halo=kin.result.halo),
             cycles=kin.cycles * waste,
         )
