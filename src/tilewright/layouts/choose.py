@@ -8,7 +8,7 @@ the one that another wants to read, a conversion is paid for (`solve.py`), once 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.solve import Problem, Solution, solve
 from tilewright.layouts.timing import Timing
 
-__all__ = ["Choice", "choose", "decide"]
+__all__ = ["Choice", "Surroundings", "choose", "decide"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,28 @@ def decide(
     return list(zip(sites, chosen, strict=True)), solution
 
 
+class Surroundings:
+    """What the rest of a graph costs at the least, given the alternative of one site.
+
+    The problem is made once; each question solves it with the others of that site left out.
+    """
+
+    def __init__(self, graph: Graph, settings: Settings, sites: Sequence[Site]) -> None:
+        self._numbers = {site: k for k, site in enumerate(sites)}
+        self._offered = [_offered(site, settings) for site in sites]
+        self._problem = _problem(graph, sites, self._offered, settings)
+
+    def cost(self, site: Site, alternative: Alternative) -> float:
+        """Cycles of all other sites, and of conversions."""
+        number = self._numbers[site]
+        place = self._offered[number].index(alternative)
+        own = np.asarray(self._problem.costs[number], np.float64)
+        only = np.where(np.arange(len(own)) == place, own, np.inf)
+        costs = [*self._problem.costs]
+        costs[number] = only
+        return solve(replace(self._problem, costs=costs)).cost - alternative.cycles
+
+
 def _offered(site: Site, settings: Settings) -> tuple[Alternative, ...]:
     """The alternatives that count: those of a fixed form, if there is one and the site has it."""
     wanted = settings.fixed
@@ -90,7 +112,7 @@ def _problem(
     costs = [[a.cycles for a in alternatives] for alternatives in offered]
     names = [site.nodes[-1].label or site.results[0].name for site in sites]
     edges: list[tuple[int, int, NDArray[np.float64]]] = []
-    timing = Timing.of(settings.times, sites, settings.machine.target)
+    timing = Timing.of(settings.times, sites, settings.machine)
     for value, readers in _readers(graph, sites).items():
         price = Price.of(value, settings.machine, timing)
         writer = maker.get(value)

@@ -43,11 +43,10 @@ def _recorded(site: Site, measured: Measured, lanes: int) -> list[Alternative]:
 
 def _following(site: Site, forms: Sequence[Form], lanes: int) -> list[Alternative]:
     """A site that takes any form on one side, or the same on both, in these as well."""
-    if not forms or len(site.alternatives) < 2:
+    is_product = site.conv is not None and site.window is None
+    if not forms or len(site.alternatives) < 2 or is_product:  # whose forms have to be measured
         return []
     known = LayoutSpace.of(site, lanes)
-    if known.source is not None and known.result is not None:
-        return []  # a product, whose forms have to be measured
     every = (known.made(a, f, f, halo=False) for a in known.algorithms for f in forms)
     return [alternative for alternative in every if alternative is not None]
 

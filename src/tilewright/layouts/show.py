@@ -132,8 +132,7 @@ class _Walk:
         self.maker = {v: k for k, (site, _) in enumerate(chosen) for v in site.results}
         self.maps = {v for site, _ in chosen for v in _feature_maps(site)}
         self.turned = {v for site, _ in chosen for v in _beyond_border(site)}
-        sites, machine = [site for site, _ in chosen], settings.machine
-        self.timing = Timing.of(settings.times, sites, machine.target)
+        self.timing = Timing.of(settings.times, [s for s, _ in chosen], settings.machine)
 
     @cached_property
     def sites(self) -> tuple[SiteRow, ...]:

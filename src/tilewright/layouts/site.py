@@ -73,10 +73,20 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Timed:
-    """How long alternatives of a site took, and the predicted cycles of their reference."""
+    """How long alternatives of a site took, and the predicted cycles of their reference.
+
+    Cycles are without what is policy: `kept` is the price of each algorithm's weights.
+    """
 
     times: SiteTimes
     predicted: float
+    kept: Mapping[Algorithm, float] = field(default_factory=dict, hash=False)
+
+    def policy(self, alternative: Alternative) -> tuple[float, float]:
+        """What the time of an alternative is multiplied by, and what is added to it."""
+        if alternative.algorithm not in self.kept:
+            return 1.0, 0.0
+        return alternative.algorithm.margin, self.kept[alternative.algorithm]
 
 
 @dataclass(frozen=True, eq=False)

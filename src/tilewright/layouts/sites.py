@@ -58,8 +58,8 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
     found += [_view(graph, node, consumers, settings) for node in graph.nodes if is_view(node)]
     found = with_recorded(found, settings.times, machine.target.lanes(4))
-    found = [with_times(site, settings.times) for site in found]
-    timing = Timing.of(settings.times, found, settings.machine.target)
+    found = [with_times(site, settings.times, machine) for site in found]
+    timing = Timing.of(settings.times, found, machine)
     found = [timing.priced(site) for site in found]
     wishes = {v: h for v, h in _halo_wishes(found).items() if v not in graph.outputs}
     found = [_with_halo(site, wishes, settings) for site in found]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tilewright.layouts.choose import decide
+from tilewright.layouts.choose import Surroundings
 from tilewright.layouts.sites import Alternative, Site
 from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
@@ -27,9 +27,9 @@ __all__ = ["SiteTask", "joint_records", "site_tasks"]
 
 NEAR: Final = 1.35
 """Alternatives that are predicted to take no more than this by the chosen one are variants."""
-MOST: Final = 4
+MOST: Final = 6
 """Variants of a site."""
-LEAST_SHARE: Final = 0.004
+LEAST_SHARE: Final = 0.01
 """Of the model's predicted time: sites below it are left as they are."""
 
 
@@ -51,16 +51,17 @@ def site_tasks(
     for site, _ in sites:
         runs[site.workload] = runs.get(site.workload, 0) + 1
     total = sum(alternative.cycles for _, alternative in sites)
+    around = Surroundings(made.graph, made.settings, [site for site, _ in sites])
     for site, chosen in {s.workload: (s, a) for s, a in sites}.values():
         if chosen.cycles * runs[site.workload] < least_share * total:
             continue
         found: dict[str, tuple[Alternative, Variant]] = {}
-        others = _around(made, site, chosen)
+        others = around.cost(site, chosen)
         for each in _near(site, chosen, near, most):
             variant = _variant(made, site, each)
             if variant is not None and variant.workload not in found:
-                around = _around(made, site, each) - others
-                found[variant.workload] = each, replace(variant, around_cycles=around)
+                more = around.cost(site, each) - others
+                found[variant.workload] = each, replace(variant, around_cycles=more)
         if len(found) > 1 and next(iter(found.values()))[0] is chosen:
             alternatives, variants = zip(*found.values(), strict=True)
             label = site.nodes[0].label or site.results[0].name
@@ -68,20 +69,22 @@ def site_tasks(
 
 
 def _near(site: Site, chosen: Alternative, near: float, most: int) -> list[Alternative]:
-    """The chosen alternative, and others that may be as fast, one for each algorithm and layout."""
-    distinct = {_what(chosen): chosen}
-    for each in sorted(site.alternatives, key=lambda a: a.cycles):
-        if each.cycles <= near * chosen.cycles and len(distinct) < most:
-            distinct.setdefault(_what(each), each)
-    return list(distinct.values())
+    """The chosen alternative, and others that may be as fast.
+
+    First the best of each other algorithm, in layouts like those of the chosen one where it has
+    them, then other layouts.
+    """
+    alike = (chosen.source.plain, chosen.result.plain)
+    others = [a for a in site.alternatives if a.cycles <= near * chosen.cycles]
+    others.sort(key=lambda a: (a.cycles, (a.source.plain, a.result.plain) != alike))
+    algorithms = {a.algorithm: a for a in reversed(others) if _layouts(a) == alike}
+    ordered = [chosen, *sorted(algorithms.values(), key=lambda a: a.cycles), *others]
+    distinct = {_what(each): each for each in reversed(ordered)}
+    return [each for each in ordered if distinct.get(_what(each)) is each][:most]
 
 
-def _around(made: Chosen, site: Site, alternative: Alternative) -> float:
-    """What all other sites, and conversions, cost at the least if a site has an alternative."""
-    only = replace(site, alternatives=(alternative,))
-    sites = [only if each is site else each for each, _ in made.choice.sites]
-    _, solution = decide(made.graph, made.settings, sites)
-    return solution.cost - alternative.cycles
+def _layouts(alternative: Alternative) -> tuple[object, object]:
+    return alternative.source.plain, alternative.result.plain
 
 
 def _what(alternative: Alternative) -> tuple[object, ...]:

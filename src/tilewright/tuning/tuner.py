@@ -178,7 +178,7 @@ class Search:
                 self.scheduler.stop(chosen)
                 continue
             if len(tuned.jobs) > 1:
-                # Variants are compared by their drafts: the first one's is measured with each batch.
+                # Variants are compared by their drafts: the first one's is in every batch.
                 yield Trial(tuned.jobs[0], {}, (chosen, None))
             for row in rows:
                 asked += 1

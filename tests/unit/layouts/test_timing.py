@@ -74,6 +74,18 @@ def test_what_was_not_measured_is_as_wrong_as_the_reference():
     assert of_slower > 1 > of_faster
 
 
+def test_an_algorithm_that_rounds_more_must_be_faster_by_its_margin():
+    """That is policy, whether times are predicted or measured."""
+    graph = residual()
+    site = site_with(graph, Conv)
+    plain = [a for a in site.alternatives if a.source.plain == a.result == LAST]
+    direct = next(a for a in plain if a.algorithm.name == "direct")
+    tiled = next(a for a in plain if a.algorithm.name == "F(6, 3)")
+    found = sites_of(graph, replace(SETTINGS, times=timed(site, direct.key(4), {tiled.key(4): 1})))
+    priced = {a.key(4): a.cycles for s in found if s.nodes == site.nodes for a in s.alternatives}
+    assert priced[tiled.key(4)] == pytest.approx(1.15 * priced[direct.key(4)])
+
+
 def test_a_reference_that_is_gone_is_a_miss():
     graph = residual()
     site = site_with(graph, Conv)

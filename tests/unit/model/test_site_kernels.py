@@ -73,7 +73,7 @@ def sites_in(graph: Graph, choice: Choice) -> Iterator[tuple[Site, Alternative, 
             yield site, alternative, {v: forms.get(v, LAST) for v in read}
 
 
-@pytest.mark.parametrize("layouts", ["auto", "nhwc", "nchw", "nchw8c", "nchw4c"])
+@pytest.mark.parametrize("layouts", ["auto", "nhwc", "nchw", "nchw8c", "nchw4c", "nhwc/4x8"])
 @pytest.mark.parametrize("make", GRAPHS.values(), ids=GRAPHS)
 def test_kernels_are_those_of_the_model(make, layouts):
     graph = make()
