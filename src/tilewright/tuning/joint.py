@@ -98,6 +98,8 @@ def _variant(made: Chosen, site: Site, alternative: Alternative) -> Variant | No
         return None
     name = plain.key(site.results[0].rank)
     variant = variant_of(kernel, made.settings.machine.target, site.nodes, name)
+    margin = alternative.algorithm.margin
+    variant = replace(variant, chosen_cycles=alternative.cycles, margin=margin)
     return variant if variant.decisions else None
 
 

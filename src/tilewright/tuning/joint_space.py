@@ -55,12 +55,20 @@ class TaskSpace(Protocol):
 class JointSpace:
     """The spaces of several variants, side by side.
 
-    `around` are cycles that each variant costs others: conversions, for example.
+    `around` are cycles that each variant costs others: conversions, for example. `drafted` are
+    those of each draft by a model that knows the whole kernel, where recipes know parts of it.
     """
 
-    def __init__(self, spaces: Sequence[KernelSpace], around: Sequence[float] = ()) -> None:
+    def __init__(
+        self,
+        spaces: Sequence[KernelSpace],
+        around: Sequence[float] = (),
+        drafted: Sequence[float] = (),
+    ) -> None:
         self.spaces = tuple(spaces)
         self.around = np.array(around or [0.0] * len(spaces))
+        own = np.array([space.drafted_cycles for space in spaces])
+        self.scales = np.array(drafted) / own if all(drafted) and drafted else np.ones(len(own))
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
@@ -103,13 +111,15 @@ class JointSpace:
         total = np.zeros(len(digits))
         for _, space, rows in self._by_variant(digits):
             total[rows] = space.cycles(self._own(digits[rows], space))
+        total *= self.scales[digits[:, 0]]
         return np.asarray(np.maximum(1.0, total + self.around[digits[:, 0]]))
 
     def features(self, digits: Digits) -> Features:
         """Columns of all variants; what one does not have is missing in its rows."""
         names = self._names
         table = np.full((len(digits), len(names)), np.nan)
-        first = max(1.0, self.spaces[0].drafted_cycles + self.around[0])
+        own = self.spaces[0].drafted_cycles * self.scales[0]
+        first = max(1.0, own + self.around[0])
         for k, space, rows in self._by_variant(digits):
             found = space.features(self._own(digits[rows], space))
             places = np.array([names[name] for name in found.names])

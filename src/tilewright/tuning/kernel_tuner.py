@@ -104,7 +104,9 @@ class KernelTuner:
         """The least cost of one variant's kernel alone; None if nothing of it was measured."""
         own = [c for r, c in zip(self.rows, self.costs, strict=True) if self._is_of(r, variant)]
         found = min(own, default=np.inf)
-        return float(found) - self._around(variant) if np.isfinite(found) else None
+        if not np.isfinite(found):
+            return None
+        return (float(found) - self._around(variant)) / self._margin(variant)
 
     def propose(self, count: int) -> list[Digits]:
         """What to measure next; nothing at the end of the space."""
@@ -150,7 +152,7 @@ class KernelTuner:
     def _cost(self, variant: int, ratio: float) -> float:
         """The cost of a time by that of its own variant's draft, by the first variant's.
 
-        What a variant costs others is part of it.
+        What a variant costs others is part of it, and so is what it loses by rounding.
         """
         first, own = self.references[0], self.references[variant]
         if variant == 0 or not np.isfinite(ratio):
@@ -160,7 +162,10 @@ class KernelTuner:
         else:
             predicted = [v.predicted_ns for v in self.task.variants]
             ratio *= predicted[variant] / predicted[0]
-        return max(1e-3, ratio + self._around(variant))
+        return max(1e-3, ratio * self._margin(variant) + self._around(variant))
+
+    def _margin(self, variant: int) -> float:
+        return self.task.variants[variant].margin / self.task.drafted.margin
 
     def _around(self, variant: int) -> float:
         """What a variant costs others, by the time of the first one's draft."""

@@ -8,7 +8,7 @@ that are measured.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -182,7 +182,7 @@ class KernelSpace:
         distinct: dict[str, Decision] = {}
         for decision in sorted(known, key=known.__getitem__, reverse=True):
             distinct.setdefault(decision.block, decision)  # of two, the one that is most of it
-        self.decisions = tuple(distinct.values())
+        self.decisions = tuple(d for d in distinct.values() if not _is_part(d, distinct.values()))
         self.axes = tuple(axes_of(d, target) for d in self.decisions)
         self.drafted_cycles = max(1.0, sum(known[d] for d in self.decisions))
 
@@ -306,6 +306,15 @@ class KernelSpace:
             Table(decision.recipe.point, axes.columns(own))
             for decision, (axes, own) in zip(self.decisions, self._parts(digits), strict=True)
         ]
+
+
+def _is_part(decision: Decision, others: Iterable[Decision]) -> bool:
+    """Whether another decision has this one in it: that of tile blocks has loops of its product."""
+    return any(
+        set(decision.blocks) < set(other.blocks)
+        and isinstance(getattr(other.point, "product", None), decision.recipe.point)
+        for other in others
+    )
 
 
 def _cycles(decision: Decision, table: Table[Any], target: Target) -> NDArray[np.float64]:

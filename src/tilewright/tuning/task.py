@@ -21,7 +21,6 @@ from tilewright.model.standalone import USUAL_SIZE
 from tilewright.model.steps import KernelStep
 from tilewright.model.work import flops_of, moved_bytes
 from tilewright.records.record import workload_key
-from tilewright.schedule.points import decided_cycles
 from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.source import DRAFT
 from tilewright.target import Target
@@ -42,8 +41,10 @@ class Variant:
     """A kernel, and how much it has to do at the least.
 
     `decisions` are those of the draft: a kernel without any has nothing to tune. `name` says which
-    algorithm and layouts it has, where there are several; `around_cycles` is then what the rest of
-    the graph costs more with it than with the first one: conversions, and others' second choices.
+    algorithm and layouts it has, where there are several. Then `around_cycles` is what the rest of
+    the graph costs more with it than with the first one (conversions, and others' second choices),
+    `chosen_cycles` what the choice of layouts predicts for it, and its times count `margin` times:
+    an algorithm that rounds more has to be faster.
     """
 
     kernel: KernelTask
@@ -53,6 +54,8 @@ class Variant:
     flops: int = 0
     moved_bytes: int = 0
     around_cycles: float = 0.0
+    chosen_cycles: float = 0.0
+    margin: float = 1.0
 
     @cached_property
     def space(self) -> KernelSpace:
@@ -77,8 +80,7 @@ class Variant:
     @property
     def predicted_ns(self) -> float:
         """What the machine model predicts for the draft."""
-        machine = self.target.machine
-        return sum(decided_cycles(d, machine) for d in self.decisions) / machine.ghz
+        return (self.chosen_cycles or self.space.drafted_cycles) / self.target.machine.ghz
 
     @cached_property
     def constant_bytes(self) -> int:
@@ -124,7 +126,8 @@ class Task:
         spaces = [variant.space for variant in self.variants]
         if len(spaces) == 1:
             return spaces[0]
-        return JointSpace(spaces, [variant.around_cycles for variant in self.variants])
+        around = [variant.around_cycles for variant in self.variants]
+        return JointSpace(spaces, around, [v.chosen_cycles for v in self.variants])
 
     @property
     def has_choice(self) -> bool:
