@@ -18,7 +18,18 @@ LLVM = TENSOR | {"lower", "llvm"}
 LAYOUTS = SCHEDULE | {"graph", "layouts"}
 PATH = RECORDS | LLVM | LAYOUTS | {"frontend", "ukernel", "runtime", "calibration"}
 PATH = PATH | {"build", "pipeline", "model"}
-ALL = PATH | {"tuning", "dataset", "report", "cli", "contest", "backend", "explain", "testing", ""}
+ALL = PATH | {
+    "feeds",
+    "tuning",
+    "dataset",
+    "report",
+    "cli",
+    "contest",
+    "backend",
+    "explain",
+    "testing",
+    "",
+}
 
 MAY_IMPORT: dict[str, frozenset[str]] = {
     **dict.fromkeys(BASE, BASE),
@@ -44,6 +55,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "report": PATH | {"report"},  # what was measured, and the plan that it is about
     "tuning": ALL - {"cli"},
     "dataset": ALL - {"cli"},
+    "feeds": PATH | {"feeds"},
     "explain": BASE | {"explain"},
     "cli": ALL,
     "__main__": frozenset({"cli"}),

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.feeds import first_run
 from tilewright.cli.models import (
     add_command,
     add_compile_arguments,
@@ -26,6 +25,7 @@ from tilewright.cli.table import fitted
 from tilewright.contest.engines import ENGINES
 from tilewright.contest.turns import TOLERANCE, Outcome, compete
 from tilewright.errors import Code, UserError
+from tilewright.feeds.first_run import first_run
 from tilewright.shown import counted
 
 __all__ = ["add_to", "engines_of"]
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     module = open_module(arguments)
     prepare_s = time.perf_counter() - start
-    first = first_run(module, arguments)
+    first = first_run(module, arguments.input, arguments.size, arguments.seed)
     with ProgressLine() as progress, tempfile.TemporaryDirectory() as folder:
         own = Path(folder, "model.tw")
         module.save(own)

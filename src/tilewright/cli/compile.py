@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.inputs import sizes_of, values_of
 from tilewright.cli.models import (
     add_command,
     add_compile_arguments,
@@ -20,6 +19,7 @@ from tilewright.cli.output import line, say, say_json
 from tilewright.cli.progress import ProgressLine
 from tilewright.cli.writing import require_writable, writing
 from tilewright.errors import ArtefactError, TargetError
+from tilewright.feeds.inputs import sizes_of, values_of
 from tilewright.model.compilation import NotCompiled, Unsettled
 from tilewright.model.compile_arguments import schedules_of, with_dims
 from tilewright.model.compiler import compile_parts

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli.inputs import values_of
 from tilewright.cli.progress import ProgressLine
 from tilewright.errors import Code, UserError
+from tilewright.feeds.inputs import values_of
 from tilewright.files import missing_file
 from tilewright.model.compiler import ACCURACIES, AUTO, compile_model
 from tilewright.model.module import Module, load_module

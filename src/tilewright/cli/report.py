@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from tilewright.calibration import with_machine_model
 from tilewright.cli.db import K070, database_path
-from tilewright.cli.inputs import sizes_of, values_of
 from tilewright.cli.models import (
     add_command,
     add_database_argument,
@@ -22,6 +21,7 @@ from tilewright.cli.progress import ProgressLine
 from tilewright.cli.show_model import K046
 from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import UserError
+from tilewright.feeds.inputs import sizes_of, values_of
 from tilewright.model.compilation import NotCompiled, Unsettled
 from tilewright.model.compile_arguments import schedules_of, with_dims
 from tilewright.model.compiler import ACCURACIES, AUTO, Compiling

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cli.feeds import first_run
 from tilewright.cli.models import (
     add_command,
     add_compile_arguments,
@@ -20,6 +19,7 @@ from tilewright.cli.models import (
 )
 from tilewright.cli.output import paragraph, say, say_json, screen_width
 from tilewright.cli.writing import writing, written_file
+from tilewright.feeds.first_run import first_run
 from tilewright.shown import shown
 
 __all__ = ["add_to"]
@@ -53,7 +53,7 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run and print."""
     module = open_module(arguments)
-    first = first_run(module, arguments)
+    first = first_run(module, arguments.input, arguments.size, arguments.seed)
     named = dict(zip([info.name for info in module.outputs], first.results, strict=True))
     if arguments.output is not None:
         _write(arguments.output, named)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from tilewright.cli.inputs import Wanted
 from tilewright.cli.models import time_text
 from tilewright.cli.output import paragraph
-from tilewright.cli.size_rules import SizeRules
+from tilewright.feeds.inputs import Wanted
+from tilewright.feeds.size_rules import SizeRules
 from tilewright.graph.ir import Value
 from tilewright.graph.sizes import evaluate_size, variables
 from tilewright.model.info import TensorInfo, type_name

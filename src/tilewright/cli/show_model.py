@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from tilewright.calibration import with_machine_model
-from tilewright.cli.feeds import FirstRun, first_run
-from tilewright.cli.inputs import values_of
 from tilewright.cli.models import is_compiled, require_file
 from tilewright.cli.output import line, paragraph, say, say_json, screen_width
 from tilewright.cli.progress import ProgressLine
@@ -32,6 +30,8 @@ from tilewright.cli.show_stages import (
 )
 from tilewright.cli.writing import require_writable, written_file
 from tilewright.errors import Code, UserError
+from tilewright.feeds.first_run import FirstRun, first_run
+from tilewright.feeds.inputs import values_of
 from tilewright.layouts.show import Overview, overview
 from tilewright.model.compilation import Chosen, Compilation, NotCompiled, Unsettled
 from tilewright.model.compile_arguments import schedules_of
@@ -237,7 +237,8 @@ class _Shown:
     @cached_property
     def first(self) -> FirstRun:
         """A run, which says for which sizes there are times and memory."""
-        return first_run(self.module, self.arguments)
+        given = self.arguments
+        return first_run(self.module, given.input, given.size, given.seed)
 
     def print(self) -> int:
         """Everything that was asked for, as text or as JSON."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tilewright.cli.bench import engines_of
 from tilewright.cli.db import database_path
-from tilewright.cli.inputs import sizes_of
 from tilewright.cli.models import add_command, add_threads_argument, require_onnx
 from tilewright.cli.output import complain, say, say_json_line, screen_width
 from tilewright.cli.tune_summary import Summary
 from tilewright.cli.tune_watch import Watcher, watcher_for
+from tilewright.feeds.inputs import sizes_of
 from tilewright.model.compiler import ACCURACIES
 from tilewright.shown import in_line
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tilewright.feeds.first_run import first_run
 from tilewright.model.module import Module
 
 __all__ = ["Compared", "compared", "kernels_compared", "made_up_feeds"]
@@ -40,11 +41,7 @@ class Compared:
 
 def made_up_feeds(module: Module, sizes: Mapping[str, int]) -> dict[str, Any]:
     """Arrays that a model takes."""
-    from argparse import Namespace
-
-    from tilewright.cli.feeds import first_run
-
-    return first_run(module, Namespace(input=[], size=dict(sizes), seed=0)).feeds
+    return first_run(module, sizes=[f"{name}={size}" for name, size in sizes.items()]).feeds
 
 
 def compared(drafted: Module, tuned: Module, feeds: dict[str, Any]) -> Compared:

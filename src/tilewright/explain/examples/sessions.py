@@ -13,7 +13,7 @@ settings.add_session_config_entry("tilewright.cache", "off")
 x = np.ones((2, 8), np.float32)
 """
 INPUTS = """
-from tilewright.cli.inputs import arrays_for
+from tilewright.feeds.inputs import arrays_for
 from tilewright.model.info import TensorInfo
 
 inputs = [TensorInfo("x", tw.f32, ("rows", 8), "tensor(float)")]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.expect import raises_code
-from tilewright.cli.inputs import INDEX_LIMIT, arrays_for
 from tilewright.cli.models import bytes_text, time_text
 from tilewright.cli.table import aligned
 from tilewright.dtypes import boolean, f16, f32, i64, u8
+from tilewright.feeds.inputs import INDEX_LIMIT, arrays_for
 from tilewright.model.info import TensorInfo, type_name
 
 

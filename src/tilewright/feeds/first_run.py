@@ -1,4 +1,4 @@
-"""The first run of a model from the command line: on arrays that are given, or made up to fit.
+"""The first run of a model: on arrays that are given, or made up to fit.
 
 Sizes that nobody gives are chosen (`size_rules.py`). What only the run can tell is tried: a few
 choices, until one runs. What was chosen is printed, with the option that changes it.
@@ -6,14 +6,13 @@ choices, until one runs. What was chosen is printed, with the option that change
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tilewright.cli.inputs import Wanted
-from tilewright.cli.size_rules import SizeRules, Values
 from tilewright.errors import CallError, UserError
+from tilewright.feeds.inputs import Wanted
+from tilewright.feeds.size_rules import SizeRules, Values
 from tilewright.model.module import Module
 from tilewright.shown import shown
 
@@ -48,11 +47,11 @@ class FirstRun:
         )
 
 
-def first_run(module: Module, arguments: argparse.Namespace) -> FirstRun:
-    """Run a model once on what the command line says."""
-    wanted = Wanted.of(
-        module.inputs, arguments.input, arguments.size, module.settled, module.overridable
-    )
+def first_run(
+    module: Module, inputs: Sequence[str] = (), sizes: Sequence[str] = (), seed: int = 0
+) -> FirstRun:
+    """Run a model once, on arrays (`NAME=FILE`) and sizes (`NAME=N`) that are given as texts."""
+    wanted = Wanted.of(module.inputs, inputs, sizes, module.settled, module.overridable)
     executable = getattr(module, "executable", None)  # none if versions are compiled by value
     rules = SizeRules.of(module.inputs, executable.program if executable is not None else None)
     known = rules.given(wanted.arrays) | rules.named(wanted.sizes)
@@ -64,7 +63,7 @@ def first_run(module: Module, arguments: argparse.Namespace) -> FirstRun:
         if values in tried:
             continue
         tried.append(values)
-        feeds = wanted.with_shapes(rules.shapes(values), arguments.seed)
+        feeds = wanted.with_shapes(rules.shapes(values), seed)
         try:
             results = module.run(feeds)
         except CallError as error:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from numpy.typing import NDArray
 
-from tilewright.cli.usual_sizes import BATCH, COMMON, usual_sizes
+from tilewright.feeds.usual_sizes import BATCH, COMMON, usual_sizes
 from tilewright.model.info import TensorInfo
 from tilewright.runtime.program import Program, Size, SizeExpr, SizeOp
 from tilewright.runtime.sizes import evaluate, extents

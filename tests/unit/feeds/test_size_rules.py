@@ -7,9 +7,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import tilewright as tw
-from tilewright.cli.size_rules import SizeRules
-from tilewright.cli.usual_sizes import usual_sizes
 from tilewright.dtypes import f32, i64
+from tilewright.feeds.size_rules import SizeRules
+from tilewright.feeds.usual_sizes import usual_sizes
 from tilewright.model.info import TensorInfo, type_name
 
 

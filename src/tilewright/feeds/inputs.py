@@ -1,4 +1,4 @@
-"""The arrays of a run from the command line: files, values, or made up with a seed.
+"""The arrays of a run: files, values, or made up with a seed.
 
 What is made up has the right type and shape, and values that models of the kind usually see: floats
 around zero, small whole numbers for indices, ones for masks, counting numbers for positions.
@@ -18,9 +18,9 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cli.size_rules import SizeRules
 from tilewright.dtypes import DType, u8
 from tilewright.errors import Code, UserError
+from tilewright.feeds.size_rules import SizeRules
 from tilewright.model.info import TensorInfo
 from tilewright.shown import listed, quoted, shown
 
