@@ -34,6 +34,7 @@ from tilewright.tuning.whole_model import (
     compared,
     kernels_compared,
     made_up_feeds,
+    peers_ms,
 )
 
 if TYPE_CHECKING:
@@ -109,10 +110,8 @@ class ModelTuner:
             return search
         search.tell("stage", stage="layouts")
         joint = self._search([s.task for s in sites], planned, self._part())
-        try:
-            joint.run()
-        finally:
-            self.budget.spend(joint.budget.spent.trials or 0)
+        joint.whole = self.budget
+        joint.run()
         found = self._chosen_anew(sites, joint)
         if found is None:
             return self._search(self._tasks(planned), planned, self.budget, self.drafted)
@@ -192,14 +191,8 @@ class ModelTuner:
         return how.compiled(self.model, lambda _: None).module()
 
     def _peers(self) -> dict[str, float]:
-        """Milliseconds of other engines, each in a process of its own."""
-        if not self.against:
-            return {}
-        from tilewright.contest.turns import compete
-
-        models = dict.fromkeys(self.against, self.model)
-        found = compete(models, self.feeds, self.threads, 2.0, lambda _: None)  # type: ignore[arg-type]
-        return {o.engine: o.median_s * 1e3 for o in found if o.samples}
+        """Milliseconds of other engines; a warning says which did not run."""
+        return peers_ms(self.model, self.against, self.feeds, self.threads)
 
     def _settled(self, search: Search, planned: PlannedModel) -> Compared:
         """Compare the whole model; withdraw what does not pay inside of it."""

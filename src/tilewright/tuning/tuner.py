@@ -65,15 +65,20 @@ class Tuned:
     drafted_ns: float = 0.0
 
     @property
+    def known_ns(self) -> float:
+        """The time of the draft, as predicted until it is measured."""
+        return self.drafted_ns or self.task.drafted.predicted_ns
+
+    @property
     def best_ns(self) -> float:
-        """The least time so far; 0 before the first trial."""
-        return self.drafted_ns * self.tuner.best
+        """The least time so far."""
+        return self.known_ns * self.tuner.best
 
     def state(self, total: float) -> TaskState:
         """What is shown of it; `total` is the time of all tasks as drafted."""
         task, tuner = self.task, self.tuner
-        share = task.runs * self.drafted_ns / total if total else 0.0
-        times = share, self.drafted_ns, self.best_ns
+        share = task.runs * self.known_ns / total if total else 0.0
+        times = share, self.known_ns, self.best_ns
         tried = len(tuner.ratios), tuner.failures, task.space.size if task.has_choice else 0
         return TaskState(task.label, task.recipe, task.runs, *times, *tried, tuner.is_done)
 
@@ -98,6 +103,7 @@ class Search:
     ) -> None:
         self.name, self.database, self.runner, self.threads = name, database, runner, threads
         self.options, self.budget = options, budget
+        self.whole = budget  # of which this search may have a part
         self.on_event = on_event or (lambda _: None)
         target = tasks[0].target
         self.history = History.of(database, target_key(target), threads)
@@ -139,15 +145,16 @@ class Search:
 
     def tell(self, kind: Kind, **facts: object) -> None:
         """Say what has happened, with the state behind it."""
-        total = sum(t.task.runs * t.drafted_ns for t in self.tuned)
+        total = sum(t.task.runs * t.known_ns for t in self.tuned)
+        spent, left = self.whole.spent, self.whole.left
         self.state = replace(
             self.state,
             tasks=tuple(t.state(total) for t in self.tuned),
-            trials=self.budget.spent.trials or 0,
+            trials=spent.trials or 0,
             failures=sum(t.tuner.failures for t in self.tuned),
-            seconds=self.budget.spent.seconds or 0.0,
-            trials_left=self.budget.left.trials,
-            seconds_left=self.budget.left.seconds,
+            seconds=spent.seconds or 0.0,
+            trials_left=left.trials,
+            seconds_left=left.seconds,
             predicted_ms=self._predicted_ms(),
             **{k: v for k, v in facts.items() if k in State.__dataclass_fields__},  # type: ignore[arg-type]
         )
@@ -159,7 +166,7 @@ class Search:
         before = self.state.before_ms
         if before is None:
             return None
-        gained = sum(t.task.runs * (t.drafted_ns - t.best_ns) for t in self.tuned)
+        gained = sum(t.task.runs * (t.known_ns - t.best_ns) for t in self.tuned)
         return before - gained / 1e6
 
     def _trials(self) -> Iterator[Trial]:
@@ -196,10 +203,11 @@ class Search:
         variant, _ = tuned.task.space.part(row)
         if outcome.is_ok and not tuned.drafted_ns and variant == 0:
             tuned.drafted_ns = outcome.reference_ns
-        self.budget.spend(1)
+        for budget in {id(b): b for b in (self.budget, self.whole)}.values():
+            budget.spend(1)
         self._record(tuned, row, trial, outcome)
         seconds = outcome.build_s + outcome.measure_s
-        self.scheduler.tell(number, tuned.best_ns or float("nan"), 1, seconds)
+        self.scheduler.tell(number, tuned.best_ns, 1, seconds)
         if tuned.tuner.is_done:
             self.scheduler.stop(number)
         self.tell("trial", task=number, outcome=outcome.status, detail=outcome.detail)
@@ -231,9 +239,7 @@ class Search:
     def _weight(self, tuned: Tuned) -> TaskWeight:
         task = tuned.task
         floor = task.floor_ns(self.threads)
-        return TaskWeight(
-            task.runs, tuned.drafted_ns or task.drafted.predicted_ns, floor, task.recipe
-        )
+        return TaskWeight(task.runs, tuned.known_ns, floor, task.recipe)
 
 
 def _tag(trial: Trial) -> tuple[int, Digits | None]:

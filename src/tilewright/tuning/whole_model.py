@@ -7,21 +7,30 @@ whole keeps its draft.
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tilewright.errors import TilewrightWarning
 from tilewright.feeds.first_run import first_run
 from tilewright.model.module import Module
 
-__all__ = ["Compared", "compared", "kernels_compared", "made_up_feeds"]
+if TYPE_CHECKING:
+    from tilewright.model.sources import Source
+
+__all__ = ["Compared", "compared", "kernels_compared", "made_up_feeds", "peers_ms"]
 
 TURN_SECONDS: Final = 0.05
 ROUNDS: Final = 15
 LEAST_ROUNDS: Final = 5
+PEER_SECONDS: Final = 2.0
 LIMIT_SECONDS: Final = 20.0
 """After so long, a comparison has enough turns."""
 
@@ -88,3 +97,37 @@ def kernels_compared(
                 found[k].setdefault(kernel, []).append(float(np.mean(times)))
     both = found[0].keys() & found[1].keys()
     return {s: (float(np.median(found[0][s])), float(np.median(found[1][s]))) for s in both}
+
+
+def peers_ms(
+    model: Source, engines: Sequence[str], feeds: dict[str, Any], threads: int
+) -> dict[str, float]:
+    """Milliseconds of a run by other engines, by turns and each in a process of its own.
+
+    A warning says which did not run.
+    """
+    if not engines:
+        return {}
+    from tilewright.contest.turns import compete
+
+    with tempfile.TemporaryDirectory() as folder:
+        models = dict.fromkeys(engines, _file_of(model, Path(folder)))
+        found = compete(models, feeds, threads, PEER_SECONDS, lambda _: None)
+    for outcome in found:
+        if not outcome.samples:
+            text = f"{outcome.engine} did not run: {outcome.problem}"
+            warnings.warn(TilewrightWarning(text), stacklevel=2)
+    return {o.engine: o.median_s * 1e3 for o in found if o.samples}
+
+
+def _file_of(model: Source, folder: Path) -> Path:
+    """The file of a model, written if it is none."""
+    if isinstance(model, str | os.PathLike):
+        return Path(model).absolute()
+    import onnx
+
+    from tilewright.frontend.onnx import read_model
+
+    path = folder / "model.onnx"
+    onnx.save(read_model(model), path)
+    return path
