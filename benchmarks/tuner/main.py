@@ -1,4 +1,4 @@
-"""`python -m benchmarks tuner {search,transfer,models,overhead}`: what tuning finds, and how soon.
+"""`python -m benchmarks tuner WHAT`: what tuning finds, how soon, and what it survives.
 
 Run nothing else meanwhile. Figures are written as JSON with the name of the CPU.
 """
@@ -35,10 +35,11 @@ NEARLY = 0.95
 def main(arguments: Sequence[str]) -> int:
     """Run one of the comparisons."""
     options = _parse(arguments)
-    found = {"search": _search, "transfer": _transfer, "models": _models, "overhead": _overhead}
+    found = {"search": _search, "transfer": _transfer, "models": _models}
+    found |= {"overhead": _overhead, "faults": _faults}
     result = found[options.what](options)
     if options.out:
-        facts = {"command": f"python -m benchmarks tuner {' '.join(arguments)}"}
+        facts: dict[str, Any] = {"command": f"python -m benchmarks tuner {' '.join(arguments)}"}
         facts |= {"commit": machine.commit(), "machine": machine.describe()}
         options.out.write_text(json.dumps(facts | result, indent=1))
         print(f"written to {options.out}")
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks tuner", description=__doc__)
-    parser.add_argument("what", choices=["search", "transfer", "models", "overhead"])
+    parser.add_argument("what", choices=["search", "transfer", "models", "overhead", "faults"])
     parser.add_argument("names", nargs="*", help="for models: which ones")
     parser.add_argument("--tasks", default=",".join(LAYERS), help=f"some of {','.join(NAMES)}")
     parser.add_argument("--ways", default="random,evolution", help=f"some of {','.join(WAYS)}")
@@ -93,12 +94,12 @@ def _say(curve: Curve) -> None:
 def _compared(curves: Sequence[Curve], baseline: str) -> dict[str, Any]:
     """Each way beside the first one: speed of the best, and trials to the baseline's result."""
     found = by_way(curves)
-    base = {task: np.mean([c.final for c in own]) for task, own in found[baseline].items()}
+    base = {t: float(np.mean([c.final for c in own])) for t, own in found[baseline].items()}
     summary: dict[str, Any] = {}
     for way, tasks in found.items():
-        final = {task: np.mean([c.final for c in own]) for task, own in tasks.items()}
+        final = {t: float(np.mean([c.final for c in own])) for t, own in tasks.items()}
         reached = {
-            task: np.mean([trials_to(c, base[task]) or len(c.best) + 1 for c in own])
+            task: float(np.mean([trials_to(c, base[task]) or len(c.best) + 1 for c in own]))
             for task, own in tasks.items()
         }
         summary[way] = {
@@ -162,6 +163,15 @@ def _models(options: argparse.Namespace) -> dict[str, Any]:
     gain = geomean(row["gain"] for row in rows)
     print(f"geometric mean {gain:.3f}, least {min(row['gain'] for row in rows):.3f}")
     return {"models": rows, "geomean": gain}
+
+
+def _faults(options: argparse.Namespace) -> dict[str, Any]:
+    """A search that is disturbed in every way, beside one that is not."""
+    from benchmarks.tuner.faults import fault_search
+
+    found = fault_search(options.trials)
+    print(json.dumps(found, indent=1))
+    return found
 
 
 def _overhead(options: argparse.Namespace) -> dict[str, Any]:

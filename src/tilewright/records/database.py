@@ -149,7 +149,8 @@ class Database:
             record, without = _usable(row), withdrawn.get(row.columns[0], set())
             if record is None or text_of(record.points) in without:
                 # A damaged one must not hide those behind it, and nor must one that was withdrawn.
-                record = self._next_best(row.columns[0], target, threads, without)
+                best = self._best_without(row.columns[0], target, threads, without)
+                record = best[0] if best else None
             if record is not None and record.pays and record.target == target:
                 winners.setdefault(record.workload, record)
         return winners
@@ -166,19 +167,25 @@ class Database:
                 found.setdefault(record.workload, set()).add(text_of(record.points))
         return found
 
-    def _next_best(
-        self, workload: str, target: str, threads: int, without: Container[str]
-    ) -> Record | None:
-        """The best record whose points may be used."""
-        count = 4
+    def usable(self, workload: str, target: str, threads: int, count: int = 1) -> list[Record]:
+        """The best records of different points that are faster than the draft, none withdrawn."""
+        without = self._withdrawn(target, threads).get(workload, set())
+        return self._best_without(workload, target, threads, without, count)
+
+    def _best_without(
+        self, workload: str, target: str, threads: int, without: Container[str], count: int = 1
+    ) -> list[Record]:
+        most = 4 * count
         while True:
-            best = self.best(workload, target, threads, count)
+            best = self.best(workload, target, threads, most)
+            found: dict[str, Record] = {}
             for record in best:
-                if text_of(record.points) not in without:
-                    return record
-            if len(best) < count:
-                return None
-            count *= 4
+                points = text_of(record.points)
+                if points not in without and record.pays:
+                    found.setdefault(points, record)
+            if len(found) >= count or len(best) < most:
+                return list(found.values())[:count]
+            most *= 4
 
     def of_kind(self, kind: str, target: str, threads: int) -> list[Record]:
         """What was measured of sites, conversions or models, in the order in which it came."""

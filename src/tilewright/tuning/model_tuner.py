@@ -21,18 +21,18 @@ from tilewright.pipeline import ModelPipeline
 from tilewright.pipeline.model import PlannedModel
 from tilewright.records import Database, Record, Records
 from tilewright.records.kinds import model_record
-from tilewright.records.record import SLOWER
+from tilewright.records.record import SLOWER, target_key
 from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.tuning.budget import Budget
 from tilewright.tuning.events import Event, OnEvent, State
 from tilewright.tuning.joint import SiteTask, joint_records, site_tasks
 from tilewright.tuning.kernel_tuner import SearchOptions
-from tilewright.tuning.task import Task, tasks_of
+from tilewright.tuning.task import Task, Variant, tasks_of
 from tilewright.tuning.tuner import Search
 from tilewright.tuning.whole_model import (
     Compared,
     compared,
-    kernels_compared,
+    kernel_times,
     made_up_feeds,
     peers_ms,
 )
@@ -47,10 +47,12 @@ U020 = Code("U020", "there is nothing to tune in `{model}`")
 
 KEEP: Final = 0.99
 """Of the draft's speed: what is slower is not used."""
-WORSE: Final = 1.015
-"""Time of a kernel in the model by that of its draft, from which its points are withdrawn."""
-CHECKS: Final = 3
-"""Times that a tuned model is compiled again without what did not pay."""
+PAYS: Final = 0.998
+"""Time of a kernel in the model by that of its draft, above which its points are withdrawn."""
+CLOSE: Final = 1.003
+"""What is this near to the fastest is as fast."""
+CANDIDATES: Final = 3
+"""Points of each kernel that run inside of the model at the end."""
 JOINT_SHARE: Final = 0.35
 """Of the budget, for the joint stage."""
 
@@ -151,7 +153,7 @@ class ModelTuner:
 
     def _times(self, tasks: Iterable[Task], module: Module) -> dict[str, float]:
         """Nanoseconds of the drafted kernels: where a record was used, without its gain."""
-        times = kernels_compared(module, module, self.feeds)
+        times = kernel_times([module], self.feeds)
         winners = {} if module is self.drafted else self._records().winners
         found = {}
         for kernel in (task.drafted for task in tasks):
@@ -197,13 +199,8 @@ class ModelTuner:
     def _settled(self, search: Search, planned: PlannedModel) -> Compared:
         """Compare the whole model; withdraw what does not pay inside of it."""
         search.tell("stage", stage="whole model")
-        for _ in range(CHECKS):
-            tuned = self._compiled(self._records())
-            worse = self._withdrawn(search, tuned)
-            if not worse:
-                break
-            self.database.add(worse)
-        found = compared(self.drafted, tuned, self.feeds)
+        self.database.add(self._withdrawn([each.task.drafted for each in search.tuned]))
+        found = compared(self.drafted, self._compiled(self._records()), self.feeds)
         verdict = model_record(
             graph_key(planned.chosen.graph),
             self.how.target,
@@ -217,22 +214,49 @@ class ModelTuner:
         search.tell("model", before_ms=kept.drafted_ms, now_ms=kept.tuned_ms)
         return kept
 
-    def _withdrawn(self, search: Search, tuned: Module) -> list[Record]:
-        """Records that say which winners are slower inside of the model."""
-        times, winners, found = (
-            kernels_compared(self.drafted, tuned, self.feeds),
-            self._records().winners,
-            [],
-        )
-        for each in search.tuned:
-            kernel = each.task.drafted
-            used = winners.get(kernel.workload)
-            if used is None or kernel.symbol not in times:
-                continue
-            before, after = times[kernel.symbol]
-            if after > before * WORSE:
-                facts = {"label": used.label, "outcome": SLOWER}
-                points = used.points_for(kernel.kernel.program)
-                workload = kernel.kernel.workload(kernel.target)
-                found.append(Record.of(workload, self.threads, points, **facts))
+    def _withdrawn(self, kernels: Sequence[Variant]) -> list[Record]:
+        """Records that say which points are not as fast inside of the model as they are alone.
+
+        The best few of each kernel run inside of it, all kernels at once, with the draft among
+        them. What is slower there than another one, or than the draft, is not used.
+        """
+        known = self._records()
+        best = {k.workload: self._candidates(k) for k in kernels}
+        ranks = max((len(own) for own in best.values()), default=0)
+        if not ranks:
+            return []
+        modules = [self._compiled(known.with_winners({}))]
+        for rank in range(ranks):
+            chosen = {w: own[min(rank, len(own) - 1)] for w, own in best.items() if own}
+            modules.append(self._compiled(known.with_winners(chosen)))
+        times = kernel_times(modules, self.feeds)
+        found: list[Record] = []
+        for kernel in kernels:
+            own = best[kernel.workload]
+            if own and kernel.symbol in times:
+                worse = _worse(times[kernel.symbol][: 1 + len(own)])
+                found += (self._slower(kernel, own[k]) for k in worse)
         return found
+
+    def _candidates(self, kernel: Variant) -> list[Record]:
+        """The best records of a kernel that may be used, the best first."""
+        about = kernel.workload, target_key(self.how.target), self.threads
+        return self.database.usable(*about, count=CANDIDATES)
+
+    def _slower(self, kernel: Variant, record: Record) -> Record:
+        points = record.points_for(kernel.kernel.program)
+        workload = kernel.kernel.workload(kernel.target)
+        return Record.of(workload, self.threads, points, label=record.label, outcome=SLOWER)
+
+
+def _worse(times: Sequence[float]) -> list[int]:
+    """Of a draft and candidates behind it, the numbers of candidates that are not to be used.
+
+    All, if none is faster than the draft; else those before the fastest: of what stays, the record
+    with the greatest gain is used.
+    """
+    drafted, *others = times
+    fastest = min(range(len(others)), key=others.__getitem__)
+    if others[fastest] > drafted * PAYS:
+        return list(range(len(others)))
+    return [k for k in range(fastest) if others[k] > others[fastest] * CLOSE]

@@ -25,7 +25,7 @@ from tilewright.model.module import Module
 if TYPE_CHECKING:
     from tilewright.model.sources import Source
 
-__all__ = ["Compared", "compared", "kernels_compared", "made_up_feeds", "peers_ms"]
+__all__ = ["Compared", "compared", "kernel_times", "made_up_feeds", "peers_ms"]
 
 TURN_SECONDS: Final = 0.05
 ROUNDS: Final = 15
@@ -79,24 +79,23 @@ def _best_run(module: Module, feeds: dict[str, Any]) -> float:
             return float(best)
 
 
-def kernels_compared(
-    first: Module, second: Module, feeds: dict[str, Any], runs: int = 15
-) -> dict[str, tuple[float, float]]:
-    """Nanoseconds of one run of each kernel inside of two models that take turns.
+def kernel_times(
+    modules: Sequence[Module], feeds: dict[str, Any], runs: int = 15
+) -> dict[str, list[float]]:
+    """Nanoseconds of one run of each kernel inside of models that take turns.
 
-    Kernels that both have, by symbol: medians over runs, of means over places.
+    Kernels that all of them have, by symbol: medians over runs, of means over places.
     """
-    modules = first, second
-    found: tuple[dict[str, list[float]], ...] = ({}, {})
+    found: list[dict[str, list[float]]] = [{} for _ in modules]
     for turn in range(runs + 1):
-        for k in (0, 1) if turn % 2 else (1, 0):
+        for k in np.roll(np.arange(len(modules)), turn):
             own: dict[str, list[int]] = {}
             for event in modules[k].profile(feeds).events:
                 own.setdefault(event.kernel, []).append(event.time_ns)
             for kernel, times in own.items() if turn else ():  # the first one is a warm-up
                 found[k].setdefault(kernel, []).append(float(np.mean(times)))
-    both = found[0].keys() & found[1].keys()
-    return {s: (float(np.median(found[0][s])), float(np.median(found[1][s]))) for s in both}
+    common = set.intersection(*(set(own) for own in found))
+    return {symbol: [float(np.median(own[symbol])) for own in found] for symbol in common}
 
 
 def peers_ms(

@@ -10,9 +10,9 @@ EXAMPLES = (
     example(
         "U030",
         """Candidates are built and run in processes of their own, so that whatever they do costs
-        one trial and no more. Such a process could not be started, or ended before it was ready:
-        there are too many processes, too little memory, or an installation that cannot be imported
-        from another process. Nothing was measured, and no candidate is to blame.""",
+        one trial. Such a process could not be started, or ended before it was ready: there are too
+        many processes, too little memory, or an installation that cannot be imported from another
+        process. No candidate is to blame.""",
         given="""
         import sys
 

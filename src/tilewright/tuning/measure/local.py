@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,20 +48,25 @@ class _Prepared:
 
 
 class LocalRunner:
-    """Builds with so many processes, and measures with one more (`trial.Runner`)."""
+    """Builds with so many processes, and measures with one more (`trial.Runner`).
+
+    `builder` makes kernels in another way, and `wrap` makes another builder of the one there is:
+    one with faults, for example.
+    """
 
     def __init__(
         self,
         builders: int | None = None,
         limits: Limits = DEFAULT,
         builder: Builder | None = None,
+        wrap: Callable[[Builder], Builder] = lambda builder: builder,
     ) -> None:
         builders = builders or usable_cpus()
         self.limits, self.builders = limits, builders
         # Its one thread starts all processes, and lives as long as they do (see `process.py`).
         self._starter = ThreadPoolExecutor(1, "tilewright-start")
         self._builds = ThreadPoolExecutor(builders, "tilewright-build")
-        self._builder = builder or ProcessBuilder(limits, self._started)
+        self._builder = wrap(builder or ProcessBuilder(limits, self._started))
         self._gate = _Gate(self._builder)
         self._worker: Process | None = None
         self._jobs: dict[object, Future[_Prepared]] = {}
