@@ -31,12 +31,12 @@ NAMES = (*LAYERS, *PRODUCTS)
 def task_named(name: str, target: Target, threads: int = 1) -> Task:
     """The task of a layer (C1 to C12) or of a product (MxNxK)."""
     if name in LAYERS:
-        return _layer(name, target)
+        return _layer(name, target, threads)
     program = PROGRAMS["matmul"](*PRODUCTS[name])
     return task_of_func(program.func, target, program.constants, threads)
 
 
-def _layer(name: str, target: Target) -> Task:
+def _layer(name: str, target: Target, threads: int) -> Task:
     workload = Workload("conv", "conv2d", LAYERS[name])
     conv = workload.convolution
     assert conv is not None
@@ -46,5 +46,5 @@ def _layer(name: str, target: Target) -> Task:
         how = Compiling(target, None, "default", AUTO)
         made = ModelPipeline(how).run(str(path), until="choose").value
     assert isinstance(made, Chosen)
-    (found,) = site_tasks(made, near=float("inf"), most=64, least_share=0.05)
+    (found,) = site_tasks(made, threads, near=float("inf"), most=64, least_share=0.05)
     return found.task

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tilewright.layouts.choose import Surroundings
-from tilewright.layouts.sites import Alternative, Site
+from tilewright.layouts.sites import Alternative, Site, sites_of
 from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
 from tilewright.records import Record
@@ -43,9 +43,14 @@ class SiteTask:
 
 
 def site_tasks(
-    made: Chosen, near: float = NEAR, most: int = MOST, least_share: float = LEAST_SHARE
+    made: Chosen,
+    threads: int,
+    near: float = NEAR,
+    most: int = MOST,
+    least_share: float = LEAST_SHARE,
 ) -> Iterator[SiteTask]:
     """The sites of a model that have a choice, each distinct one once."""
+    made = _for_threads(made, threads)
     sites = made.choice.sites
     runs: dict[str, int] = {}
     for site, _ in sites:
@@ -66,6 +71,27 @@ def site_tasks(
             alternatives, variants = zip(*found.values(), strict=True)
             label = site.nodes[0].label or site.results[0].name
             yield SiteTask(site, alternatives, Task(variants, label, runs[site.workload]))
+
+
+def _for_threads(made: Chosen, threads: int) -> Chosen:
+    """A choice as it is priced for a number of threads; it was made for a usual one."""
+    settings = made.settings
+    if settings.machine.threads == threads:
+        return made
+    settings = replace(settings, machine=replace(settings.machine, threads=threads))
+    sites = sites_of(made.graph, settings)
+    chosen = [
+        (site, _same(site, old)) for site, (_, old) in zip(sites, made.choice.sites, strict=True)
+    ]
+    return replace(made, settings=settings, choice=replace(made.choice, sites=tuple(chosen)))
+
+
+def _same(site: Site, old: Alternative) -> Alternative:
+    """The alternative of a site that another one is, but for its price."""
+    wanted = (*_what(old), old.source, old.result)
+    found = (a for a in site.alternatives if (*_what(a), a.source, a.result) == wanted)
+    near = (a for a in site.alternatives if _what(a) == _what(old))  # halos are by price, too
+    return next(found, None) or next(near, site.alternatives[0])
 
 
 def _near(site: Site, chosen: Alternative, near: float, most: int) -> list[Alternative]:

@@ -107,7 +107,7 @@ class ModelTuner:
 
     def _joint(self, search: Search, planned: PlannedModel) -> Search:
         """Layouts by measured costs, if the model is faster for it; the search for loops then."""
-        sites = list(site_tasks(planned.chosen))
+        sites = list(site_tasks(planned.chosen, self.threads))
         if not sites:
             return search
         search.tell("stage", stage="layouts")

@@ -88,7 +88,7 @@ def kernel_times(
     """
     found: list[dict[str, list[float]]] = [{} for _ in modules]
     for turn in range(runs + 1):
-        for k in np.roll(np.arange(len(modules)), turn):
+        for k in np.roll(np.arange(len(modules)), turn).tolist():
             own: dict[str, list[int]] = {}
             for event in modules[k].profile(feeds).events:
                 own.setdefault(event.kernel, []).append(event.time_ns)
