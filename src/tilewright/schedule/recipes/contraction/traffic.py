@@ -23,8 +23,9 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     cut, block = table["reduce_per_block"], table["row_tiles_per_block"]
     right = float(shape.batch * shape.reduce * shape.columns * size)
     left = shape.batch * shape.rows * shape.reduce * size * shape.density
-    right_home = machine.home_of(min(right, shape.right_bytes or right))
-    left_home = machine.home_of(min(left, shape.left_bytes or left))
+    beside = _streamed_beside(work, left, right)
+    right_home = machine.home_of(min(right, shape.right_bytes or right) + beside[1])
+    left_home = machine.home_of(min(left, shape.left_bytes or left) + beside[0])
     panel = cut * table["tile_vectors"] * table["lanes"] * size * shape.panel_density
     row_tile = np.asarray(rows * cut * size * shape.density, np.float64)
     first = machine.contractions.first_share * machine.level(1).size_bytes
@@ -72,6 +73,19 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     exposed = from_right * right_exposed + from_left * left_exposed
     exposed = exposed + refill * machine.refill_exposed + asked
     return from_right + from_left + refill, exposed
+
+
+def _streamed_beside(work: Work, left: float, right: float) -> tuple[float, float]:
+    """Bytes that pass through the last cache beside each operand of many products.
+
+    Nothing of one product is used by the next: both operands and the result are one stream, which a
+    cache holds as a whole or not at all.
+    """
+    shape = work.shape
+    if shape.batch == 1 or shape.right_is_constant:
+        return 0.0, 0.0
+    result = float(shape.batch * shape.rows * shape.columns * shape.element_bytes)
+    return right + result, left + result
 
 
 def _whole_reads(work: Work, times: Costs) -> Costs:

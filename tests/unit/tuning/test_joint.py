@@ -1,0 +1,85 @@
+"""Sites as tasks: their variants, what these cost the rest of a graph, and their records."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.unit.tuning.test_model_tuner import network
+from tilewright.layouts.choose import Surroundings, decide
+from tilewright.model.compiler import AUTO, Compiling
+from tilewright.pipeline import ModelPipeline
+from tilewright.records.kinds import site_times
+from tilewright.schedule.measured import site_key
+from tilewright.target import Target
+from tilewright.tuning.history import History
+from tilewright.tuning.joint import joint_records, site_tasks
+from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
+from tilewright.tuning.measure.trial import OK, Outcome
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    how = Compiling(Target.named("x86-64-v3"), None, "default", AUTO)
+    return ModelPipeline(how).run(network(channels=32, side=14), until="choose").value
+
+
+@pytest.fixture(scope="module")
+def tasks(chosen):
+    return list(site_tasks(chosen, 1, near=4.0))
+
+
+def test_what_is_chosen_costs_the_least_together_with_the_rest(chosen):
+    sites = [site for site, _ in chosen.choice.sites]
+    around = Surroundings(chosen.graph, chosen.settings, sites)
+    _, solution = decide(chosen.graph, chosen.settings)
+    for site, own in chosen.choice.sites:
+        totals = {a: around.cost(site, a) + a.cycles for a in site.alternatives}
+        assert totals[own] == pytest.approx(solution.cost)
+        assert min(totals.values()) >= solution.cost * (1 - 1e-9)
+
+
+def test_the_chosen_alternative_is_the_first_variant(tasks):
+    assert tasks
+    for each in tasks:
+        assert len(each.task.variants) == len(each.alternatives) > 1
+        assert each.task.variants[0].around_cycles == 0
+        keys = {variant.workload for variant in each.task.variants}
+        assert len(keys) == len(each.task.variants)
+        algorithms = {alternative.algorithm for alternative in each.alternatives}
+        assert len(algorithms) > 1
+
+
+def test_equal_layers_are_one_task(tasks):
+    convolutions = [each for each in tasks if each.site.conv is not None]
+    assert sum(each.task.runs for each in convolutions) <= 2
+
+
+def test_variants_are_compared_by_what_they_cost_together(tasks):
+    task = tasks[0].task
+    tuner = KernelTuner(task, SearchOptions(), History(), np.random.default_rng(0))
+    drafts = list(task.space.drafts())
+    for row in drafts:
+        tuner.tell(row, Outcome(OK, 1000.0, 1000.0))
+    costs = dict(zip((int(row[0]) for row in drafts), tuner.costs, strict=True))
+    assert costs[0] == 1
+    for number, variant in enumerate(task.variants[1:], start=1):
+        margin = variant.margin / task.drafted.margin
+        assert costs[number] == pytest.approx(max(1e-3, margin + variant.around_ns / 1000.0))
+        assert tuner.best_of(number) == pytest.approx(1.0)
+
+
+def test_what_variants_took_is_known_of_the_site(tasks):
+    own = tasks[0]
+    tuner = KernelTuner(own.task, SearchOptions(), History(), np.random.default_rng(0))
+    for number, row in enumerate(own.task.space.drafts()):
+        tuner.tell(row, Outcome(OK, 1000.0 + 100 * number, 1000.0 + 100 * number))
+    tuned = SimpleNamespace(tuner=tuner, drafted_ns=1000.0)
+    records = joint_records([own], [tuned], 1)
+    assert len(records) == len(own.alternatives)
+    known = site_times(records)[site_key(own.site.workload)]
+    assert sorted(known.times_ns.values()) == pytest.approx(
+        [1000.0 + 100 * number for number in range(len(records))]
+    )
