@@ -100,6 +100,12 @@ class KernelTuner:
         """Whether nothing more is to be expected."""
         return self.is_exhausted or self.stopping.is_done
 
+    def best_ratio(self, row: Digits) -> float:
+        """The least time of a row's variant so far, by its draft."""
+        variant, _ = self.space.part(row)
+        pairs = zip(self.rows, self.ratios, strict=True)
+        return min([1.0, *(ratio for own, ratio in pairs if self._is_of(own, variant))])
+
     def best_of(self, variant: int) -> float | None:
         """The least cost of one variant's kernel alone; None if nothing of it was measured."""
         own = [c for r, c in zip(self.rows, self.costs, strict=True) if self._is_of(r, variant)]

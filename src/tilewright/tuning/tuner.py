@@ -9,6 +9,7 @@ the best so far, and a search that is stopped, or killed, goes on where it was.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,11 +26,13 @@ from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tuning.measure.caches import cold_bytes_of
 from tilewright.tuning.measure.trial import Job, Outcome, Runner, Trial
 from tilewright.tuning.scheduler import Scheduler, TaskWeight
-from tilewright.tuning.search.strategy import Digits
+from tilewright.tuning.search.strategy import Digits, key_of
 from tilewright.tuning.task import Task, Variant
 
 __all__ = ["Search", "TuneReport", "Tuned"]
 
+TOO_GOOD: Final = 0.95
+"""By the best time so far: what takes less is measured again."""
 FLUSH_SECONDS: Final = 1.0
 """Records are written at least this often."""
 
@@ -123,6 +126,8 @@ class Search:
             if tuned.tuner.is_done:
                 self.scheduler.stop(number)
         self.state = State(name)
+        self._doubts: deque[Trial] = deque()
+        self._doubted: dict[tuple[int, bytes], tuple[Trial, Outcome]] = {}
         self._pending: list[Record] = []
         self._flushed = time.monotonic()
 
@@ -133,7 +138,12 @@ class Search:
                 self._answered(trial, outcome)
                 if self.budget.is_spent:
                     break
+            for trial, outcome in self.runner.run(self._doubtful()):
+                self._answered(trial, outcome)
         finally:
+            for trial, outcome in list(self._doubted.values()):  # no other look was had
+                self._believe(trial, outcome)
+            self._doubted.clear()
             self.flush()
 
     def flush(self) -> None:
@@ -188,10 +198,33 @@ class Search:
                 # Variants are compared by their drafts: the first one's is in every batch.
                 yield Trial(tuned.jobs[0], {}, (chosen, None))
             for row in rows:
+                yield from self._doubtful()
                 asked += 1
                 number, own = tuned.task.space.part(row)
                 points = tuned.task.variants[number].space.points(own)
                 yield Trial(tuned.jobs[number], points, (chosen, row))
+
+    def _doubtful(self) -> Iterator[Trial]:
+        """Trials whose outcome is too good to be believed without another look."""
+        while self._doubts:
+            yield self._doubts.popleft()
+
+    def _confirmed(self, trial: Trial, outcome: Outcome, tuned: Tuned) -> Outcome | None:
+        """The outcome that is believed; None if the trial is to be measured once more.
+
+        A neighbour that meets the reference alone makes any candidate look fast. So a gain of more
+        than a few percent at once is measured again, and the worse of both counts.
+        """
+        assert isinstance(trial.tag, tuple)
+        number, row = trial.tag
+        first = self._doubted.pop((number, key_of(row)), None)
+        if first is not None:
+            return max(first[1], outcome, key=lambda own: own.ratio)
+        if outcome.ratio >= TOO_GOOD * tuned.tuner.best_ratio(row):
+            return outcome
+        self._doubted[number, key_of(row)] = trial, outcome
+        self._doubts.append(trial)
+        return None
 
     def _answered(self, trial: Trial, outcome: Outcome) -> None:
         number, row = _tag(trial)
@@ -199,6 +232,14 @@ class Search:
         if row is None:
             tuned.tuner.tell_draft(outcome)
             return
+        believed = self._confirmed(trial, outcome, tuned)
+        if believed is not None:
+            self._believe(trial, believed)
+
+    def _believe(self, trial: Trial, outcome: Outcome) -> None:
+        number, row = _tag(trial)
+        tuned = self.tuned[number]
+        assert row is not None
         tuned.tuner.tell(row, outcome)
         variant, _ = tuned.task.space.part(row)
         if outcome.is_ok and not tuned.drafted_ns and variant == 0:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_every_trial_is_a_record_and_told_of(database):
     found = search(database, runner, events=events)
     found.run()
     records = list(database)
-    assert len(records) == len(runner.asked) == 60
+    assert len(records) == len(set(runner.asked)) == 60
     failures = [r for r in records if r.outcome == CRASH]
     assert failures
     assert all("SIGILL" in r.detail for r in failures)
@@ -89,8 +90,8 @@ def test_nothing_is_tried_twice_also_by_a_later_search(database):
     again = search(database, second, seed=1)
     assert sum(len(t.tuner.costs) for t in again.tuned) == 60
     again.run()
-    asked = first.asked + second.asked
-    assert len(asked) == len(set(asked)) == 120
+    assert not set(first.asked) & set(second.asked)
+    assert len({*first.asked, *second.asked}) == 120
 
 
 def test_the_best_is_what_a_compile_uses(database):
@@ -111,7 +112,38 @@ def test_an_interrupt_loses_nothing(database):
     runner = MadeUp(interrupt_after=20)
     with pytest.raises(KeyboardInterrupt):
         search(database, runner).run()
-    assert len(list(database)) == 20
+    assert len(list(database)) == len(set(runner.asked[:20]))
+
+
+@dataclass
+class Lucky(MadeUp):
+    """A runner that is disturbed: the first look at each point makes it seem twice as fast."""
+
+    looked: set[str] = field(default_factory=set)
+
+    def _outcome(self, trial, text) -> Outcome:
+        found = super()._outcome(trial, text)
+        if text in self.looked or not found.is_ok:
+            return found
+        self.looked.add(text)
+        return replace(found, time_ns=found.time_ns / 2)
+
+
+def test_what_is_too_good_is_measured_again(database):
+    found = search(database, Lucky(), TASKS[:1], trials=40)
+    found.run()
+    honest = MadeUp()
+    for record in database:
+        points = record.points_for(TASKS[0].drafted.kernel.program)
+        text = str([data_of(p) for p in points.values()])
+        trial = SimpleNamespace(job=found.tuned[0].jobs[0], points=points)
+        true = honest._outcome(trial, text).ratio
+        # Only what is no better than what is known already may be believed at once.
+        assert (
+            record.ratio == pytest.approx(true) or record.ratio >= 0.95 * found.tuned[0].tuner.best
+        )
+    assert not found._doubts
+    assert not found._doubted
 
 
 def test_all_tasks_have_a_turn(database):
@@ -129,7 +161,7 @@ def test_a_space_is_exhausted_and_the_search_ends(database):
     finally:
         TASKS.remove(task)
     rows = [axes.rows for axes in task.drafted.space.axes]
-    assert len(runner.asked) == int(np.prod([len(r) for r in rows])) - 1  # without the draft
+    assert len(set(runner.asked)) == int(np.prod([len(r) for r in rows])) - 1  # without the draft
 
 
 def _copy():
