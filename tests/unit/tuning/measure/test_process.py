@@ -46,7 +46,10 @@ ENDS = {
     "os.kill(os.getpid(), 9)": (MEMORY, "memory runs out"),
     "os.kill(os.getpid(), 14)": (TIMEOUT, "SIGALRM"),
     "raise MemoryError('far too much')": (MEMORY, "far too much"),
-    "sys.stderr.write('LLVM ERROR: out of memory'); os.abort()": (MEMORY, "out of memory"),
+    "print('LLVM ERROR: out of memory', file=sys.stderr, flush=True); os.abort()": (
+        MEMORY,
+        "out of memory",
+    ),
     "raise RuntimeError('a reason')": (CRASH, "a reason"),
     "sys.stdout.buffer.write(b'x' * 99); sys.stdout.flush(); time.sleep(60)": (CRASH, "no answer"),
     f"sys.stdout.buffer.write({message({})!r}[:9]); sys.stdout.flush(); os._exit(0)": (
