@@ -22,8 +22,7 @@ def tuned_models(
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "records.sqlite")
             model = default_folder() / f"{name}.onnx"
-            how = {"budget_s": seconds, "database": path, "threads": threads, "joint": joint}
-            report = tune(str(model), **how)  # type: ignore[arg-type]
+            report = tune(str(model), budget_s=seconds, database=path, threads=threads, joint=joint)
         state = report.state
         best = sorted(state.tasks, key=lambda t: -t.share * (1 - 1 / t.gain))[:5]
         row = {

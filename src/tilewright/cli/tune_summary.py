@@ -10,7 +10,7 @@ from typing import Any, Final
 from tilewright.cli.output import paragraph
 from tilewright.cli.table import aligned, cut
 from tilewright.cli.tune_table import GAINED, gain_text, latency
-from tilewright.records.kinds import SLOWER
+from tilewright.records.kinds import MOST_TIME
 from tilewright.records.record import OK
 from tilewright.shown import counted, duration_text, in_line, time_text
 from tilewright.tuning.events import State, TaskState
@@ -73,7 +73,7 @@ class Summary:
     def is_slower(self) -> bool:
         """Whether the model with its records takes longer than drafted, by more than noise."""
         before, now = self.state.before_ms, self.state.now_ms
-        return before is not None and now is not None and now > SLOWER * before
+        return before is not None and now is not None and now > MOST_TIME * before
 
     def _lines(self, width: int) -> Iterator[str]:
         state = self.state

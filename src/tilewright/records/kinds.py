@@ -29,10 +29,10 @@ from tilewright.schedule.measured import (
 )
 from tilewright.target import Target
 
-__all__ = ["SLOWER", "conversion_record", "conversion_times", "model_record", "site_record"]
+__all__ = ["MOST_TIME", "conversion_record", "conversion_times", "model_record", "site_record"]
 __all__ += ["site_times", "verdicts"]
 
-SLOWER: Final = 1 / 0.99
+MOST_TIME: Final = 1 / 0.99
 """A model that takes so much more of the draft's time with its records is drafted instead. What is
 within a percent is noise."""
 

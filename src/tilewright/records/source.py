@@ -20,7 +20,7 @@ from hashlib import blake2b
 
 from tilewright.errors import TilewrightError
 from tilewright.records.database import Database
-from tilewright.records.kinds import SLOWER, conversion_times, site_times, verdicts
+from tilewright.records.kinds import MOST_TIME, conversion_times, site_times, verdicts
 from tilewright.records.record import Record, target_key, workload_key
 from tilewright.schedule.measured import CONVERSION, MODEL, SITE, Measured
 from tilewright.schedule.schedule import Schedule
@@ -130,7 +130,7 @@ class Kept:
 
 
 def _is_slower(verdict: Record) -> bool:
-    return verdict.time_ns > SLOWER * verdict.reference_ns
+    return verdict.time_ns > MOST_TIME * verdict.reference_ns
 
 
 def followed(record: Record, workload: Workload) -> Schedule | str:

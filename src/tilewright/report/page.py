@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tilewright.records.kinds import SLOWER
+from tilewright.records.kinds import MOST_TIME
 from tilewright.report.chain import chain, layout_colours
 from tilewright.report.curves import COLOURS, curves_chart, kernel_chart
 from tilewright.report.data import Report
@@ -81,7 +81,7 @@ def _whole(report: Report) -> list[Markup]:
     if verdict is None:
         return []
     times = (time_text(time / 1e9) for time in (verdict.reference_ns, verdict.time_ns))
-    kept = "slower: the draft is kept" if verdict.time_ns > SLOWER * verdict.reference_ns else ""
+    kept = "slower: the draft is kept" if verdict.time_ns > MOST_TIME * verdict.reference_ns else ""
     note = joined(_gain(verdict.gain), " ", kept or "times as fast, measured")
     return [_card("model, before → after", " → ".join(times), note)]
 

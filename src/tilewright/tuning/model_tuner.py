@@ -20,7 +20,7 @@ from tilewright.model.module import Module
 from tilewright.pipeline import ModelPipeline
 from tilewright.pipeline.model import PlannedModel
 from tilewright.records import Database, Record, Records
-from tilewright.records.kinds import model_record
+from tilewright.records.kinds import MOST_TIME, model_record
 from tilewright.records.record import SLOWER, target_key
 from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.tuning.budget import Budget
@@ -45,8 +45,6 @@ __all__ = ["ModelTuner"]
 
 U020 = Code("U020", "there is nothing to tune in `{model}`")
 
-KEEP: Final = 0.99
-"""Of the draft's speed: what is slower is not used."""
 PAYS: Final = 0.998
 """Time of a kernel in the model by that of its draft, above which its points are withdrawn."""
 CLOSE: Final = 1.003
@@ -210,7 +208,7 @@ class ModelTuner:
             reference_ns=found.drafted_ms * 1e6,
         )
         self.database.add(verdict)
-        kept = found if found.gain >= KEEP else replace(found, tuned_ms=found.drafted_ms)
+        kept = found if found.gain * MOST_TIME >= 1 else replace(found, tuned_ms=found.drafted_ms)
         search.tell("model", before_ms=kept.drafted_ms, now_ms=kept.tuned_ms)
         return kept
 

@@ -131,7 +131,8 @@ class TabledAxes:
     def columns(self, digits: Digits) -> dict[str, Column]:
         free = {name: self.values[name][digits[:, k]] for k, name in enumerate(self.free)}
         fixed = {n: np.full(len(digits), v[0]) for n, v in self.values.items() if n not in free}
-        return {name: free.get(name, fixed.get(name)) for name in self.table.columns}  # type: ignore[misc]
+        found = fixed | free
+        return {name: found[name] for name in self.table.columns}
 
     def followed(self, digits: Digits) -> NDArray[np.bool_]:
         return np.isin(self._number(digits), self._numbers)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -153,8 +153,16 @@ class Search:
             self._pending = []
         self._flushed = time.monotonic()
 
-    def tell(self, kind: Kind, **facts: object) -> None:
-        """Say what has happened, with the state behind it."""
+    def tell(
+        self,
+        kind: Kind,
+        *,
+        task: int | None = None,
+        outcome: str = "",
+        detail: str = "",
+        **facts: Any,
+    ) -> None:
+        """Say what has happened, with the state behind it; `facts` are fields of the state."""
         total = sum(t.task.runs * t.known_ns for t in self.tuned)
         spent, left = self.whole.spent, self.whole.left
         self.state = replace(
@@ -166,10 +174,9 @@ class Search:
             trials_left=left.trials,
             seconds_left=left.seconds,
             predicted_ms=self._predicted_ms(),
-            **{k: v for k, v in facts.items() if k in State.__dataclass_fields__},  # type: ignore[arg-type]
+            **facts,
         )
-        own = {k: v for k, v in facts.items() if k in Event.__dataclass_fields__}
-        self.on_event(Event(kind, self.state, **own))  # type: ignore[arg-type]
+        self.on_event(Event(kind, self.state, task, outcome, detail))
 
     def _predicted_ms(self) -> float | None:
         """The model's latency by the best times of its kernels."""
