@@ -69,21 +69,41 @@ class Work:
     def unevenness(self) -> Costs:
         """How much longer than a mean iteration those of the busiest thread take.
 
-        The last panel may be narrower than others, and the last blocks have fewer tiles: threads
-        take iterations in order, so the first one has the larger ones.
+        The last panel may be narrower than others, the last span has fewer panels, and the last
+        blocks have fewer tiles: threads take iterations in order, so the first one has the larger
+        ones.
         """
         table, panels = self.table, self.panels
         if self.shape.threads == 1:
             return np.ones(len(table))
-        plain = (table["spans"] == 0) & (table["reduce_per_block"] >= self.reduce)
         each = -(-self.iterations // self.threads)
+        # Panels without their last one's missing part; how many the first iterations do.
         rest = -(-self.columns // table["lanes"]) % table["tile_vectors"] / table["tile_vectors"]
-        missing = np.where(rest > 0, 1 - rest, 0.0)
-        busiest = each - each // panels * missing
-        columns = busiest / (each * (1 - missing / panels))
-        columns = np.where(self.iterations > self.batch * self.blocks, columns, 1.0)
-        rows = table["row_tiles_per_block"] * self.blocks / self.tiles
-        return np.where(plain & (self.threads > 1), columns * rows, 1.0)
+        whole = panels - np.where(rest > 0, 1 - rest, 0.0)
+        around, spans, width = self._spans()
+        inside = np.maximum(1.0, self.iterations / (around * spans))  # of one span
+        rounds, left = np.divmod(each / inside, spans)
+        done = rounds * whole + np.minimum(left * width, whole)
+        columns = done / (around * whole) / (each / self.iterations)
+        is_cut = (table["spans"] != 0) | (table["reduce_per_block"] < self.reduce)
+        columns = np.where(is_cut | (self.iterations > self.batch * self.blocks), columns, 1.0)
+        rows = np.where(is_cut, 1.0, table["row_tiles_per_block"] * self.blocks / self.tiles)
+        return np.where(self.threads > 1, np.maximum(1.0, columns) * rows, 1.0)
+
+    def _spans(self) -> tuple[Costs, Costs, Costs]:
+        """Of the shared loop: iterations around spans of panels, spans, and panels of each.
+
+        Column blocks are outermost; of a cut reduction, spans are innermost, as panels are of
+        whatever else there is.
+        """
+        table, panels, one = self.table, self.panels, np.ones(len(self.table))
+        blocks = self.batch * self.blocks
+        wide = -(-panels // np.maximum(1, table["spans"]))
+        cut = -(-panels // np.maximum(1, table["shares"]))
+        is_wide, is_cut = table["spans"] != 0, table["reduce_per_block"] < self.reduce
+        width = np.where(is_wide, wide, np.where(is_cut, cut, one))
+        around = np.where(is_wide, one, blocks)
+        return around, np.ceil(panels / width), width
 
     def arithmetic(self) -> Costs:
         """Steps and stores of all tiles, of two heights and two widths, and copies of panels."""
