@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from tests.programs import matmul, matmul_relu, symbolic_matmul
 from tilewright.build import build
 from tilewright.schedule.draft import draft
 from tilewright.schedule.recipes.contraction.cycles import draft_contraction
-from tilewright.schedule.recipes.contraction.space import ContractionShape
+from tilewright.schedule.recipes.contraction.space import ContractionPoint, ContractionShape
+from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.schedule import Schedule
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
@@ -90,7 +93,7 @@ def test_one_tile_is_for_one_thread():
     [
         (matmul(4, 16, 65536), 1),
         (matmul(4, 16, 256), 2),
-        (matmul(4, 4096, 65536), 2),
+        (matmul(4, 4608, 65536), 2),
         (matmul(512, 16, 65536), 2),
         (matmul(4, 16, size("k")), 2),
         (symbolic_matmul(), 2),
@@ -128,3 +131,36 @@ def test_shared_sums_are_right(program, meaning, threads):
     assert parts_of(draft(program, Target.host(), threads)) != []
     build(program, threads=threads)(*operands, result)
     assert np.array_equal(result, meaning(*operands))  # small integers: exact in any order
+
+
+def rows_in_registers(s: Schedule) -> int:
+    """Rows of the tile in which partial sums stay: its unrolled loops that a row has."""
+    (block,) = (s.block(name) for name in s.blocks() if name.endswith("_rf"))
+    spatial = [it.var for it in block.iters if it.kind is tir.IterKind.SPATIAL]
+    bindings = dict(zip((it.var for it in block.iters), block.bindings, strict=True))
+    names = {var.name for own in spatial for var in free_vars(bindings[own])}
+    loops = [s.loop(name) for name in s.loops(block.name) if name in names]
+    unrolled = [loop for loop in loops if loop.kind is tir.LoopKind.UNROLLED]
+    return math.prod(tir.int_value(loop.extent) or 1 for loop in unrolled)
+
+
+@pytest.mark.parametrize("height", [1, 3, 5])
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("threads", [2, 8])
+def test_partial_sums_have_the_tile_of_the_point(height, window, threads):
+    """Lines and columns of an image are rows of one product also where its sum is cut."""
+    size = height + window - 1
+    x = placeholder("X", (1, size, 4 + window, 64))
+    w = placeholder("W", (32, 64, window, window))
+    program = func("conv", [x, w], [convolve(x, w)])
+    decisions: list[Decision] = []
+    draft(program, V3, threads, ["W"], decisions=decisions)
+    (own,) = (d for d in decisions if isinstance(d.point, ContractionPoint))
+    assert own.shape.rows == height * 5
+    about = {"tile_rows": 5, "tile_vectors": 1, "lanes": 8, "row_tiles_per_block": 99}
+    parts = own.shape.parts[0]
+    steps = own.shape.reduce // parts
+    point = ContractionPoint(**about, reduce_per_block=steps, parallel=1, parts=parts)
+    s = draft(program, V3, threads, ["W"], points=dict.fromkeys(own.blocks, point))
+    assert s.remarks == []
+    assert rows_in_registers(s) == 5

@@ -165,11 +165,19 @@ def _adjacent_rows(roles: Contraction) -> tuple[int, list[tir.Iter]]:
     The first of these dimensions, and their iterators; none if some row lies elsewhere.
     """
     node, found = roles.block, list[tir.Iter]()
+    (result,) = node.writes
+    places = {it.var: position for position, it in enumerate(node.iters)}
+    starts = [part.start for part in result.ranges]
     first = 0
-    for position, (it, place) in enumerate(zip(node.iters, node.writes[0].ranges, strict=False)):
-        is_row = position in roles.rows and place.start is it.var
-        if is_row or (tir.int_value(it.extent) == 1 and position in (*roles.rows, *roles.batch)):
-            first = first if found else position
+    for dimension, start in enumerate(starts):
+        # Parts of a sum are the first dimension, whatever the order of iterators. A single element
+        # may have lost its iterator, which then stands at the place of its dimension.
+        position = places.get(start, dimension) if isinstance(start, tir.Var) else dimension
+        it = node.iters[position]
+        is_row = position in roles.rows and start is it.var
+        is_single = tir.int_value(it.extent) == 1 and (start is it.var or it.var not in starts)
+        if is_row or (is_single and position in (*roles.rows, *roles.batch)):
+            first = first if found else dimension
             found.append(it)
         elif found:
             break
