@@ -27,15 +27,11 @@ def search(run: Run) -> str:
         for way, own in ways.items()
     ]
     head = ["search", "of the draft", f"of {baseline}", f"{baseline}'s result in {soon} trials"]
-    return "\n".join(
-        [
-            f"{trials} trials, means of {seeds} seeds; {threads_of(run['threads'])}. Searches have"
-            " an empty database and begin without the draft's point.\n",
-            table(head, lines),
-            "By task: the best by the speed of the draft, and in brackets trials to the result of"
-            f" {baseline}, where that was reached.\n",
-            _search_tasks(run, trials),
-        ]
+    return (
+        f"{trials} trials, means of {seeds} seeds; {threads_of(run['threads'])}. Searches have an "
+        f"empty database and begin without the draft's point.\n\n{table(head, lines)}\n"
+        "By task: the best by the speed of the draft, and in brackets trials to the result of "
+        f"{baseline}, where that was reached.\n\n{_search_tasks(run, trials)}"
     )
 
 
@@ -80,6 +76,7 @@ def rivals(run: Run) -> str:
                 _gflops(other),
                 other["form"] or MISSING,
                 f"{row['ratio']:.2f}" if row["ratio"] else MISSING,
+                f"{row['peak_gflops']:.0f}" if row["peak_gflops"] else MISSING,
                 f"{row['seconds']:.0f}",
                 str(own["trials"]),
                 " + ".join(str(form["trials"]) for form in row["forms"].values()),
@@ -87,8 +84,8 @@ def rivals(run: Run) -> str:
         )
     ratios = [row["ratio"] for row in run["rows"] if row["ratio"]]
     mean = f"**{_geomean(ratios):.2f}**" if ratios else MISSING
-    lines.append(["**geometric mean**", "", "", "", mean, "", "", ""])
-    head = ["task", f"{SUBJECT} GFLOP/s", "TVM GFLOP/s", "layout", "ratio", "seconds"]
+    lines.append(["**geometric mean**", "", "", "", mean, "", "", "", ""])
+    head = ["task", f"{SUBJECT} GFLOP/s", "TVM GFLOP/s", "layout", "ratio", "FMA peak", "seconds"]
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     return (
         f"{threads_of(run['threads']).capitalize()}; {versions}. Best turns of both tuners' best "
@@ -143,14 +140,12 @@ def joint(run: Run) -> str:
         lines.append([f"**{kind}s, geometric mean**", "", "", "", f"**{means['ratio']:.3f}**"])
     budget = run["items"][0]["budget_s"]
     head = ["", "drafted ms", "loops alone ms", "joint ms", "loops alone / joint"]
-    return "\n".join(
-        [
-            f"{threads_of(run['threads']).capitalize()}, {budget:.0f} s for each search from an "
-            "empty database; best turns. Layers have channels first at both ends.\n",
-            table(head, lines),
-            _noise(run["items"]) + "What the joint search has chosen otherwise than the draft:\n",
-            table(["", "value", "draft", "tuned"], _changes(run), words=4),
-        ]
+    changes = table(["", "value", "draft", "tuned"], _changes(run), words=4)
+    return (
+        f"{threads_of(run['threads']).capitalize()}, {budget:.0f} s for each search from an empty "
+        "database; best turns. Layers have channels first at both ends.\n\n"
+        f"{table(head, lines)}{_noise(run['items'])}\n"
+        f"What the joint search has chosen otherwise than the draft:\n\n{changes}"
     )
 
 

@@ -68,9 +68,7 @@ def _schedules() -> ScheduleSource | None:
 def _build(workload: Workload, arrays: Arrays) -> Runner:
     program = PROGRAMS[workload.op](*workload.shape)
     constants = {name: arrays[name] for name in program.constants}
-    kernel = tw.build(
-        program.func, threads=_threads[0], trace=_schedules(), constants=constants
-    )
+    kernel = tw.build(program.func, threads=_threads[0], trace=_schedules(), constants=constants)
     out = empty(*workload.result_shape)
     return Runner(partial(kernel, *(arrays[name] for name in program.inputs), out), lambda: out)
 

@@ -18,7 +18,7 @@ __all__ = ["choices_of", "differences"]
 
 
 def choices_of(path: Path, threads: int, database: Path | None) -> dict[str, str]:
-    """By value: `winograd 4 nchw → nhwc`; conversions are `nchw → nhwc`, copied for a reader."""
+    """By value: `conv 3×3 winograd-4 nhwc → nhwc`; conversions, by reader, are `nchw → nhwc`."""
     target = with_machine_model(Target.host(), None)
     schedules = schedules_of(database or False, target, threads)
     how = Compiling(target, threads, "default", AUTO, schedules=schedules)
@@ -29,8 +29,10 @@ def choices_of(path: Path, threads: int, database: Path | None) -> dict[str, str
 
 
 def _sites(rows: Sequence[SiteRow]) -> dict[str, str]:
-    """Of convolutions, which have an algorithm."""
-    return {r.value: f"{r.algorithm} {r.source} → {r.result}" for r in rows if r.algorithm}
+    """What is computed, by which algorithm, between which layouts."""
+    words = {r.value: filter(None, (r.computes, r.algorithm)) for r in rows if not r.is_view}
+    layouts = {r.value: f"{r.source} → {r.result}" for r in rows}
+    return {value: " ".join((*own, layouts[value])) for value, own in words.items()}
 
 
 def _conversions(rows: Sequence[ConversionRow]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """`search` and `transfer`: curves of many searches of the same tasks, and what they say.
 
-    python -m benchmarks tuner search [--tasks C1,C2] [--ways random,evolution] [--trials 200]
-    python -m benchmarks tuner transfer [--trials 100]
+python -m benchmarks tuner search [--tasks C1,C2] [--ways random,evolution] [--trials 200]
+python -m benchmarks tuner transfer [--trials 100]
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Entrant:
 
 
 def with_database(path: Path | None) -> Entrant:
-    """tilewright by the records of a database; None: as drafted."""
+    """The engine with the records of a database; None: as drafted."""
     return Entrant("tilewright", {"TILEWRIGHT_DATABASE": "none" if path is None else str(path)})
 
 

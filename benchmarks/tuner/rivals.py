@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,9 +23,9 @@ from benchmarks.kinds import with_file
 from benchmarks.programs import PROGRAMS
 from benchmarks.report import SUBJECT, Row
 from benchmarks.tuner.comparisons import Keep
-from benchmarks.tuner.contest import Entrant, MissingError, contest, with_database
+from benchmarks.tuner.contest import Entrant, contest, with_database
 from benchmarks.tuner.metaschedule.forms import forms_of
-from benchmarks.tuner.metaschedule.timed import Searched, run_search
+from benchmarks.tuner.metaschedule.timed import SearchError, run_search
 from benchmarks.tuner.searches import geomean
 from benchmarks.tuner.tasks import workload_named
 from benchmarks.workloads import Workload
@@ -37,6 +36,9 @@ __all__ = ["TASKS", "rivals"]
 
 TASKS: Final = ("C2", "C6", "C9", "128x3072x768")
 RIVAL: Final = "tvm"
+BATCH: Final = 16
+"""Candidates between two looks of the rival at its cost model, as ours has; its default of 64 would
+be all of the first minutes."""
 PACKAGES: Final = {"tvm": "apache-tvm", "tvm_ffi": "apache-tvm-ffi", "xgboost": "xgboost-cpu"}
 """What TVM's tuner needs, by the names of modules."""
 
@@ -61,8 +63,8 @@ def _require_packages() -> None:
     missing = [package for module, package in PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise SystemExit(
-            f"{', '.join(missing)} not installed: the rival comes with `pip install --group rivals` "
-            "(pyproject.toml), in the environment that runs the benchmarks"
+            f"{', '.join(missing)}: not installed. The rival comes with `pip install --group "
+            "rivals` (see pyproject.toml), in the environment that runs the benchmarks"
         )
 
 
@@ -83,10 +85,12 @@ def _row(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]
     database = folder / "records.sqlite"
     own = _tuned(workload, database, options)
     seconds = max(options.budget, own["seconds"])
-    forms = {form: _searched(workload, form, folder, seconds, options) for form in forms_of(workload)}
+    forms = {
+        form: _searched(workload, form, folder, seconds, options) for form in forms_of(workload)
+    }
     entrants = {
         SUBJECT: with_database(database),
-        RIVAL: Entrant(RIVAL, {"METASCHEDULE_FOLDER": str(folder), "METASCHEDULE_CPU": _cpu()}),
+        RIVAL: _rival(folder, options.threads),
         "peak": Entrant("peak"),
     }
     row = contest(entrants, workload, options.threads, folder)
@@ -97,7 +101,7 @@ def _row(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]
         "budget_s": options.budget,
         "seconds": seconds,
         "tuners": {SUBJECT: own | _speed(row, SUBJECT), RIVAL: _speed(row, RIVAL)},
-        "forms": {form: _figures(searched, workload) for form, searched in forms.items()},
+        "forms": forms,
         "ratio": row.ratio(),
         "ratio_median": row.ratio("median_s"),
         "peak_gflops": row.peak_gflops(),
@@ -121,22 +125,29 @@ def _tuned(workload: Workload, database: Path, options: argparse.Namespace) -> d
 
 def _searched(
     workload: Workload, form: str, folder: Path, seconds: float, options: argparse.Namespace
-) -> Searched:
-    about = {"form": form, "cpu": _cpu(), "threads": options.threads, "seed": 0}
-    return run_search({"workload": workload.to_dict(), **about}, folder / form, seconds)
+) -> dict[str, Any]:
+    """The rival's search in one form: its own figures, or why it has none."""
+    about = {"form": form, "cpu": _cpu(), "threads": options.threads, "batch": BATCH, "seed": 0}
+    request = {"workload": workload.to_dict(), **about}
+    try:
+        searched = run_search(request, folder / form, seconds)
+    except SearchError as problem:
+        return {"trials": 0, "failures": 0, "problem": str(problem)}
+    found = searched.found
+    gflops = None if found.best_s is None else workload.flops / found.best_s / 1e9
+    counts = {"trials": found.trials, "failures": found.failures}
+    return {"seconds": searched.seconds, **counts, "own_gflops": gflops}
+
+
+def _rival(folder: Path, threads: int) -> Entrant:
+    """An engine that finds what its searches have left in a folder."""
+    variables = {"METASCHEDULE_FOLDER": str(folder), "METASCHEDULE_CPU": _cpu()}
+    return Entrant(RIVAL, {**variables, "TVM_NUM_THREADS": str(threads)})
 
 
 def _cpu() -> str:
     """LLVM's name of this processor."""
     return Target.host().cpu
-
-
-def _figures(searched: Searched, workload: Workload) -> dict[str, Any]:
-    """What the rival says of its own search in one form."""
-    found = searched.found
-    gflops = workload.flops / found.best_s / 1e9 if found.best_s else None
-    counts = {"trials": found.trials, "failures": found.failures}
-    return {"seconds": searched.seconds, **counts, "own_gflops": gflops}
 
 
 def _speed(row: Row, engine: str) -> dict[str, Any]:

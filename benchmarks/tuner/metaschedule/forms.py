@@ -6,7 +6,6 @@ brought into these layouts once, before anything is timed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.numbers import Arrays
 from benchmarks.workloads import Workload
 
-__all__ = ["FORMS", "Form", "forms_of"]
+__all__ = ["FORMS", "WEIGHTS", "Form", "forms_of"]
 
 Array = NDArray[Any]
 Order = tuple[int, ...]

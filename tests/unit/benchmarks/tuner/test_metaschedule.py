@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,8 +71,8 @@ def test_a_search_ends_with_its_workers_when_its_time_is_over(tmp_path, pretend)
 def _is_running(pid):
     """A process that was killed may still be waited for."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+        return text.rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
@@ -82,7 +82,7 @@ def test_a_search_that_fails_says_why(tmp_path, pretend):
     with pytest.raises(SearchError, match="no module of that name"):
         run_search(REQUEST, tmp_path / "nhwc", 5)
     pretend("print('ready', flush=True); raise ValueError('no such target')")
-    with pytest.raises(SearchError, match="nothing found in .*no such target"):
+    with pytest.raises(SearchError, match=r"nothing found in .*no such target"):
         run_search(REQUEST, tmp_path / "nchw", 5)
 
 

@@ -14,7 +14,7 @@ from benchmarks.tuner import comparisons, faults, joint, models, overhead, rival
 from benchmarks.tuner.contest import Entrant, contest, with_database
 from benchmarks.tuner.main import SUBCOMMANDS, main
 from benchmarks.tuner.metaschedule.found import Found
-from benchmarks.tuner.metaschedule.timed import Searched
+from benchmarks.tuner.metaschedule.timed import Searched, SearchError
 from benchmarks.tuner.tasks import workload_named
 from benchmarks.turns import Outcome as Turns
 from benchmarks.workloads import Workload
@@ -163,6 +163,16 @@ def test_rivals_have_the_same_time(run, monkeypatch):
     assert layer["ratio"] == product["ratio"] == pytest.approx(2)
     assert product["tuners"]["tvm"]["gflops"] == pytest.approx(product["flops"] / 2e-3 / 1e9)
     assert "| C9 | " in shown(found)
+
+
+def test_a_rival_whose_search_fails_has_no_figures(run, monkeypatch):
+    def failed(_request, _folder, _seconds):
+        raise SearchError("no such target")
+
+    monkeypatch.setattr(rivals, "_require_packages", lambda: None)
+    monkeypatch.setattr(rivals, "run_search", failed)
+    (row,) = run("rivals", "--tasks", "C2", "--budget", "7")["rows"]
+    assert row["forms"]["nhwc"] == {"trials": 0, "failures": 0, "problem": "no such target"}
 
 
 def test_a_rival_that_is_not_installed_is_asked_for(monkeypatch):
