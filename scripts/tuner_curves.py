@@ -1,11 +1,13 @@
 """Charts of searches as SVG: the best so far over trials, one small chart for each task.
 
-A line is the mean over seeds, its band goes from the slowest to the fastest of them. Files have no
-scripts, are light or dark as the system of their reader, and the same figures make the same bytes.
+A line is the mean over seeds, its band goes from the slowest to the fastest of them; of many ways
+there are lines alone. Files have no scripts, are light or dark as the system of their reader, and
+the same figures make the same bytes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +24,8 @@ WIDTH, HEIGHT, MARGIN = 300, 172, 14
 LEFT, TOP, BOTTOM = 40, 26, 24
 COLOURS = 6
 LEGEND_ROW = 20
+MOST_BANDS = 4
+"""More of them would hide each other."""
 LEAST = 0.5
 """Speeds below it, by the draft, lie at the lower border: what random search begins with."""
 
@@ -114,34 +118,38 @@ def _small(task: str, ways: Mapping[str, Speeds], order: Sequence[str]) -> Marku
     trials = max(speeds.shape[1] for speeds in ways.values())
     top = max(1.0, *(float(speeds.max()) for speeds in ways.values()))
     early = [float(speeds.mean(axis=0)[min(7, speeds.shape[1] - 1)]) for speeds in ways.values()]
-    low = min(max(LEAST, *early), 0.9) if early else LEAST
+    low, high = math.floor(10 * min(max(LEAST, *early), 0.9)) / 10, math.ceil(10 * top) / 10
     frame = Frame(
         WIDTH,
         HEIGHT,
         Axis(1, max(2, trials), LEFT, WIDTH - 6),
-        Axis(low, top + 0.04 * (top - low), HEIGHT - BOTTOM, TOP),
+        Axis(low, high, HEIGHT - BOTTOM, TOP),
         "",
         "",
     )
     at = frame.y.at(1.0)
     drafted = element("line", x1=LEFT, y1=at, x2=WIDTH - 6, y2=at, class_="draft")
     name = element("text", task, x=2, y=12, class_="name")
+    bands = [_band(frame, ways[way], order.index(way)) for way in ways if len(order) <= MOST_BANDS]
     lines = [_line(frame, way, ways[way], order.index(way)) for way in ways]
-    return joined(frame.grid(), drafted, name, *lines)
+    return joined(frame.grid(), drafted, name, *bands, *lines)
 
 
 def _line(frame: Frame, way: str, speeds: Speeds, place: int) -> Markup:
-    """The mean of one way over its seeds, with a band."""
+    """The mean of one way over its seeds."""
     mean = speeds.mean(axis=0)
-    points = _places(frame, mean)
     title = element("title", f"{way}: {mean[-1]:.3f} of the draft")
-    line = element("path", title, d=path_of(points, is_stepped=True), class_=_class(place))
+    line = path_of(_places(frame, mean), is_stepped=True)
+    return element("path", title, d=line, class_=_class(place))
+
+
+def _band(frame: Frame, speeds: Speeds, place: int) -> Markup | None:
+    """From the slowest of its seeds to the fastest; of one seed there is none."""
     if len(speeds) == 1:
-        return line
+        return None
     ends = [_steps(_places(frame, edge)) for edge in (speeds.max(axis=0), speeds.min(axis=0))]
     outline = path_of([*ends[0], *reversed(ends[1])])
-    band = element("path", d=f"{outline}Z", class_=f"band b{place % COLOURS}")
-    return joined(band, line)
+    return element("path", d=f"{outline}Z", class_=f"band b{place % COLOURS}")
 
 
 def _places(frame: Frame, speeds: Speeds) -> list[tuple[float, float]]:

@@ -29,6 +29,10 @@ model, which was measured by turns with each candidate: above 1 is faster than t
 ([how the tuner searches](tuning.md)).
 """
 
+CAPTION = """\
+The best so far over trials, by the speed of the draft (the dashed line): means over seeds, and from
+the slowest to the fastest of them."""
+
 TITLES = {
     "search": "Search",
     "transfer": "Transfer",
@@ -59,7 +63,9 @@ def page(runs: Sequence[Run]) -> str:
         for run in own:
             parts.append(f"{origin(run)}\n")
             name = pictures.get(id(run))
-            parts += [f"![Best so far over trials, by task]({name})\n"] if name else []
+            parts += (
+                [f"![Best so far over trials, by task]({name})\n", f"{CAPTION}\n"] if name else []
+            )
             parts.append(TABLES[what](run))
     return "\n".join(parts)
 

@@ -28,7 +28,7 @@ def search(run: Run) -> str:
     ]
     head = ["search", "of the draft", f"of {baseline}", f"{baseline}'s result in {soon} trials"]
     return (
-        f"{trials} trials, means of {seeds} seeds; {threads_of(run['threads'])}. Searches have an "
+        f"{trials} trials, {_means(seeds)}; {threads_of(run['threads'])}. Searches have an "
         f"empty database and begin without the draft's point.\n\n{table(head, lines)}\n"
         "By task: the best by the speed of the draft, and in brackets trials to the result of "
         f"{baseline}, where that was reached.\n\n{_search_tasks(run, trials)}"
@@ -40,9 +40,10 @@ def _search_tasks(run: Run, trials: int) -> str:
     lines = []
     for task, about in run["tasks"].items():
         cells = [task, f"{about['points']:.1e}", str(about["variants"])]
-        for own in ways.values():
+        for way, own in ways.items():
             reached = own["trials_to_baseline"][task]
-            shown = f" ({reached:.0f})" if reached <= trials else ""
+            is_told = way != run["summary"]["baseline"] and reached <= trials
+            shown = f" ({reached:.0f})" if is_told else ""
             cells.append(f"{own['by_task'][task]:.3f}{shown}")
         lines.append(cells)
     return table(["task", "points", "variants", *ways], lines)
@@ -59,9 +60,13 @@ def transfer(run: Run) -> str:
     head = ["task", "alone", "with the history of C1 to C6", "fewer by"]
     seeds = len({curve["seed"] for curve in run["curves"]})
     return (
-        "Trials until 95 % of the speed of the best point that any search of the task found, means "
-        f"of {seeds} seeds; {threads_of(run['threads'])}.\n\n{table(head, lines)}"
+        "Trials until 95 % of the speed of the best point that any search of the task found, "
+        f"{_means(seeds)}; {threads_of(run['threads'])}.\n\n{table(head, lines)}"
     )
+
+
+def _means(seeds: int) -> str:
+    return "one seed" if seeds == 1 else f"means of {seeds} seeds"
 
 
 def rivals(run: Run) -> str:
@@ -77,6 +82,7 @@ def rivals(run: Run) -> str:
                 other["form"] or MISSING,
                 f"{row['ratio']:.2f}" if row["ratio"] else MISSING,
                 f"{row['peak_gflops']:.0f}" if row["peak_gflops"] else MISSING,
+                f"{own['seconds']:.0f}",
                 f"{row['seconds']:.0f}",
                 str(own["trials"]),
                 " + ".join(str(form["trials"]) for form in row["forms"].values()),
@@ -84,14 +90,14 @@ def rivals(run: Run) -> str:
         )
     ratios = [row["ratio"] for row in run["rows"] if row["ratio"]]
     mean = f"**{_geomean(ratios):.2f}**" if ratios else MISSING
-    lines.append(["**geometric mean**", "", "", "", mean, "", "", "", ""])
-    head = ["task", f"{SUBJECT} GFLOP/s", "TVM GFLOP/s", "layout", "ratio", "FMA peak", "seconds"]
+    lines.append(["**geometric mean**", "", "", "", mean, "", "", "", "", ""])
+    head = ["task", f"{SUBJECT} GFLOP/s", "TVM GFLOP/s", "layout", "ratio", "FMA peak"]
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     return (
         f"{threads_of(run['threads']).capitalize()}; {versions}. Best turns of both tuners' best "
         "kernels, by turns in processes of their own, every product counted. Each layout that TVM "
         "is tried in has all of the seconds for itself.\n\n"
-        + table([*head, "trials", "TVM's trials"], lines)
+        + table([*head, "seconds", "TVM's seconds", "trials", "TVM's trials"], lines)
         + _noise(run["rows"])
     )
 
@@ -158,7 +164,7 @@ def _changes(run: Run) -> Iterable[list[str]]:
         if len(changes) > MOST_CHANGES:
             yield [row["name"], f"{len(changes) - MOST_CHANGES} more", "", ""]
         if not changes:
-            yield [row["name"], "nothing: loops alone", "", ""]
+            yield [row["name"], "nothing", "", ""]
 
 
 MOST_CHANGES = 6

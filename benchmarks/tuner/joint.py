@@ -95,9 +95,9 @@ def _row(
     }
 
 
-def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Geometric means by kind: joint against loops alone, and both against the draft."""
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for kind in dict.fromkeys(row["kind"] for row in rows):
         own = [row["ms"] for row in rows if row["kind"] == kind]
         found[kind] = {

@@ -144,7 +144,7 @@ def test_joint_is_compared_with_loops_alone(run):
     assert row["changes"] == []
     assert row["choices"]
     assert found["summary"]["layer"]["ratio"] == pytest.approx(2 / 3)
-    assert "| D9 | nothing: loops alone |  |  |" in shown(found)
+    assert "| D9 | nothing |  |  |" in shown(found)
 
 
 def test_rivals_have_the_same_time(run, monkeypatch):
