@@ -33,12 +33,19 @@ class EngineGoneError(Exception):
 
 
 class EngineProcess:
-    """The parent's end of one engine. Stopped except while a request is under way."""
+    """The parent's end of one engine. Stopped except while a request is under way.
+
+    `called` is its name among others, where one engine takes part several times.
+    """
 
     def __init__(
-        self, name: str, threads: int, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        threads: int,
+        environment: Mapping[str, str] | None = None,
+        called: str = "",
     ) -> None:
-        self.name = name
+        self.name = called or name
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
         request_read, request_write = os.pipe()
         answer_read, answer_write = os.pipe()

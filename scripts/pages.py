@@ -26,11 +26,20 @@ Row = dict[str, Any]
 
 def print_page(page: Callable[[Sequence[Run]], str], description: str | None) -> None:
     """Print what `page` makes of the files on the command line."""
+    print(page(read(command_line(description).parse_args().results)), end="")
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """Takes files of the benchmark, at least one."""
     summary = (description or "").split("\n", maxsplit=1)[0]
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("results", nargs="+", type=Path, help="files of the benchmark")
-    files = parser.parse_args().results
-    print(page([json.loads(path.read_text(encoding="utf-8")) for path in files]), end="")
+    return parser
+
+
+def read(files: Iterable[Path]) -> list[Run]:
+    """The runs in some files."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in files]
 
 
 def origin(run: Run) -> str:

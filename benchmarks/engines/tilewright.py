@@ -1,13 +1,17 @@
-"""tilewright through its public face: small programs and models, the analytic draft, no tuning."""
+"""tilewright through its public face: small programs and models, the analytic draft, no tuning.
+
+Only a database that TILEWRIGHT_DATABASE names is looked into: that is how a tuned one takes part.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -19,6 +23,10 @@ from benchmarks.numbers import Arrays
 from benchmarks.programs import PROGRAMS, with_consumers
 from benchmarks.workloads import Workload
 from tilewright import options
+from tilewright.calibration import with_machine_model
+from tilewright.model.compile_arguments import schedules_of
+from tilewright.schedule.source import ScheduleSource
+from tilewright.target import Target
 
 PEER: Final = False
 ARTEFACT: Final = "model.tw"
@@ -35,17 +43,32 @@ def start(threads: int) -> dict[str, str]:
 
 
 def variants(workload: AnyWorkload) -> Variants:
+    name = "draft" if _database() is False else "records"
     if workload.path or isinstance(workload, ModelWorkload):
-        return {"draft": partial(_build_file, workload)}
+        return {name: partial(_build_file, workload)}
     if workload.op == "trace":
         return {"replay": partial(_trace, workload.shape[0])}
-    return {"draft": partial(_build, workload)} if workload.op in PROGRAMS else NOTHING
+    return {name: partial(_build, workload)} if workload.op in PROGRAMS else NOTHING
+
+
+def _database() -> Path | Literal[False]:
+    """The database that this process was given; not the one that the user may have."""
+    own = options.database() if "TILEWRIGHT_DATABASE" in os.environ else None
+    return False if own is None else own
+
+
+def _schedules() -> ScheduleSource | None:
+    """The records of that database for a program; None is its draft."""
+    database = _database()
+    if database is False:
+        return None
+    return schedules_of(database, with_machine_model(Target.host(), None), _threads[0])
 
 
 def _build(workload: Workload, arrays: Arrays) -> Runner:
     program = PROGRAMS[workload.op](*workload.shape)
     constants = {name: arrays[name] for name in program.constants}
-    kernel = tw.build(program.func, threads=_threads[0], constants=constants)
+    kernel = tw.build(program.func, threads=_threads[0], trace=_schedules(), constants=constants)
     out = empty(*workload.result_shape)
     return Runner(partial(kernel, *(arrays[name] for name in program.inputs), out), lambda: out)
 
@@ -65,9 +88,9 @@ def _build_file(workload: AnyWorkload, arrays: Arrays) -> Runner:
 def _compile(workload: AnyWorkload) -> tw.Module:
     """With a cache for this model alone, no other has compiled kernels for it; layers have none."""
     if not isinstance(workload, ModelWorkload):
-        return tw.compile(workload.path, threads=_threads[0], cache=False)
+        return tw.compile(workload.path, threads=_threads[0], cache=False, database=_database())
     folder = options.cache_dir() / f"{workload.name} on {_threads[0]}"
-    return tw.compile(workload.path, threads=_threads[0], cache=folder)
+    return tw.compile(workload.path, threads=_threads[0], cache=folder, database=_database())
 
 
 def _settle() -> None:
@@ -112,7 +135,9 @@ def open_small(_workload: ModelWorkload, arrays: Arrays, scratch: str) -> Callab
 def _compiled_to(
     path: Path, workload: ModelWorkload, arrays: Arrays, *, small: bool
 ) -> Callable[[], Any]:
-    module = tw.compile(workload.path, threads=_threads[0], cache=False, small=small)
+    module = tw.compile(
+        workload.path, threads=_threads[0], cache=False, small=small, database=_database()
+    )
     module.save(path)
     return partial(module.run, arrays)
 

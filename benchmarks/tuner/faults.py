@@ -7,6 +7,7 @@ It ends with the best of an undisturbed search within noise, and an intact datab
 
 from __future__ import annotations
 
+import argparse
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.tuner.comparisons import Keep
 from benchmarks.tuner.searches import searched
 from benchmarks.tuner.tasks import task_named
 from tilewright.calibration import with_machine_model
@@ -25,19 +27,20 @@ from tilewright.records import Database
 from tilewright.schedule.points import data_of
 from tilewright.target import Target
 from tilewright.tuning.kernel_tuner import SearchOptions
-from tilewright.tuning.measure import faults
+from tilewright.tuning.measure.faults import FAULTS as ALL_FAULTS
+from tilewright.tuning.measure.faults import UNBUILT, FaultyBuilder
 from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.runners import runner_named
 
-__all__ = ["fault_search"]
+__all__ = ["fault_of", "fault_search", "faults"]
 
 KILLS: Final = 10
 FIRST_SECONDS, MORE_SECONDS = 4.0, 1.0
 """Until the first kill, and how much longer each next search may run."""
 LIMITS: Final = Limits(run_s=2.0, build_s=10.0, memory_bytes=1 << 30)
 NAME: Final = "128x3072x768"
-FAULTS: Final = tuple(fault for fault in faults.FAULTS if fault != faults.UNBUILT)
+FAULTS: Final = tuple(fault for fault in ALL_FAULTS if fault != UNBUILT)
 
 
 def fault_of(task: KernelTask) -> str | None:
@@ -47,6 +50,13 @@ def fault_of(task: KernelTask) -> str | None:
     text = str([data_of(point) for point in task.points.values()])
     number = int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big")
     return FAULTS[number // 4 % len(FAULTS)] if number % 4 == 0 else None
+
+
+def faults(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
+    """A search that is disturbed in every way, beside one that is not."""
+    found = fault_search(options.trials)
+    keep(found)
+    return found
 
 
 def fault_search(trials: int, seed: int = 0) -> dict[str, Any]:
@@ -93,7 +103,7 @@ def _killed(path: Path, trials: int, seconds: float) -> int:
 def _disturbed(path: Path, trials: int) -> None:
     """A search up to so many trials in all, with candidates that have faults."""
     task = task_named(NAME, with_machine_model(Target.host(), None))
-    with LocalRunner(limits=LIMITS, wrap=lambda own: faults.FaultyBuilder(own, fault_of)) as runner:
+    with LocalRunner(limits=LIMITS, wrap=lambda own: FaultyBuilder(own, fault_of)) as runner:
         with Database(path) as database:
             known = len(database)
         how = SearchOptions(patience=None, transfers=False)

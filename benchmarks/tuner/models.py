@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.models.make import default_folder
+from benchmarks.tuner.comparisons import Keep
+from benchmarks.tuner.searches import geomean
 from tilewright.tuning.api import tune
 
-__all__ = ["tuned_models"]
+__all__ = ["models", "tuned_models"]
+
+
+def models(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
+    """Whole models before and after."""
+    rows: list[dict[str, Any]] = []
+    found: dict[str, Any] = {}
+    about = options.names, options.budget, options.threads
+    for row in tuned_models(*about, joint=not options.loops_only):
+        rows.append(row)
+        gains = [each["gain"] for each in rows]
+        found = {"models": rows, "summary": {"geomean": geomean(gains), "least": min(gains)}}
+        keep(found)
+    return found
 
 
 def tuned_models(
     names: Sequence[str], seconds: float, threads: int, *, joint: bool
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """Figures of each model; its file must have been made (`python -m benchmarks.models make`)."""
-    found = []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "records.sqlite")
@@ -43,5 +58,4 @@ def tuned_models(
             f"{state.trials} trials ({state.failures} failed) in {state.seconds:.0f} s",
             flush=True,
         )
-        found.append(row)
-    return found
+        yield row

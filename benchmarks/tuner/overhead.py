@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import tempfile
 import time
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tuner.comparisons import Keep
 from benchmarks.tuner.tasks import task_named
 from tilewright.calibration import with_machine_model
 from tilewright.records import Database
@@ -21,7 +24,17 @@ from tilewright.tuning.tuner import Search
 __all__ = ["overhead"]
 
 
-def overhead(name: str, trials: int, threads: int) -> dict[str, Any]:
+def overhead(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
+    """Share of the wall time that is measuring, trials a second, points ranked a second."""
+    rows: list[dict[str, Any]] = []
+    for name in options.tasks:
+        rows.append(_searched(name, options.trials, options.threads))
+        print(json.dumps(rows[-1]), flush=True)
+        keep({"tasks": rows})
+    return {"tasks": rows}
+
+
+def _searched(name: str, trials: int, threads: int) -> dict[str, Any]:
     """One search of a task."""
     target = with_machine_model(Target.host(), None)
     task = task_named(name, target, threads)

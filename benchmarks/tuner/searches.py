@@ -27,7 +27,7 @@ from tilewright.tuning.measure.trial import Runner
 from tilewright.tuning.task import Task
 from tilewright.tuning.tuner import Search
 
-__all__ = ["WAYS", "Curve", "geomean", "searched", "trials_to"]
+__all__ = ["WAYS", "Curve", "by_way", "geomean", "searched", "trials_to"]
 
 _ALONE: Final = SearchOptions(transfers=False, starts_at_draft=False, patience=None)
 WAYS: Final = {
@@ -38,15 +38,24 @@ WAYS: Final = {
     "annealing": replace(_ALONE, strategy="annealing"),
     "regression": replace(_ALONE, model=Settings(objective="regression")),
     "no analytic": replace(_ALONE, model=Settings(from_analytic=False)),
+    "shared columns": replace(_ALONE, model=Settings(columns="shared")),
+    "decisions alone": replace(_ALONE, model=Settings(columns="decisions")),
     "not diverse": replace(_ALONE, diverse=False),
     "no epsilon": replace(_ALONE, epsilon=0.0),
 }
-"""What is compared; each differs from `evolution` in one thing."""
+"""What is compared; each differs from `evolution` in one thing.
+
+`shared columns` and `decisions alone` are what the learned model looks at: features that mean the
+same for every recipe, or the digits of a point, as AutoTVM's knobs.
+"""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The best cost (time by that of the draft) behind each trial of one search."""
+    """The best cost (time by that of the draft) behind each trial of one search.
+
+    It is infinite until something could be measured.
+    """
 
     task: str
     way: str
@@ -61,8 +70,9 @@ class Curve:
         return self.best[-1]
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON; with four digits."""
-        return asdict(self) | {"best": [round(x, 4) for x in self.best]}
+        """For JSON; with four digits, and null for what is infinite."""
+        best = [round(x, 4) if np.isfinite(x) else None for x in self.best]
+        return asdict(self) | {"best": best}
 
 
 def searched(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
-from benchmarks.convolutions import RESNET18
-from benchmarks.layers import write_layer
-from benchmarks.numbers import inputs
+from benchmarks.convolutions import TAGS
+from benchmarks.kinds import with_file
 from benchmarks.programs import PROGRAMS
 from benchmarks.workloads import Workload
 from tilewright.model.compilation import Chosen
@@ -21,11 +21,16 @@ from tilewright.target import Target
 from tilewright.tuning.joint import site_tasks
 from tilewright.tuning.task import Task, task_of_func
 
-__all__ = ["NAMES", "task_named"]
+__all__ = ["FRESH", "HISTORY", "LAYERS", "NAMES", "TAGGED", "task_named"]
+__all__ += ["workload_named"]
 
-LAYERS = {f"C{number}": shape for number, (_, shape) in enumerate(RESNET18, start=1)}
-PRODUCTS = {"128x3072x768": (128, 3072, 768), "1024x1024x1024": (1024, 1024, 1024)}
-NAMES = (*LAYERS, *PRODUCTS)
+TAGGED: Final = {tag: layer for layer, tag in TAGS.items()}
+LAYERS: Final = tuple(tag for tag in TAGGED if tag.startswith("C"))
+PRODUCTS: Final = {"128x3072x768": (128, 3072, 768), "1024x1024x1024": (1024, 1024, 1024)}
+NAMES: Final = (*LAYERS, *PRODUCTS)
+HISTORY: Final = tuple(f"C{n}" for n in range(1, 7))
+FRESH: Final = (*(f"C{n}" for n in range(7, 13)), "1024x1024x1024")
+"""Tasks that others teach, and those that they are taught to."""
 
 
 def task_named(name: str, target: Target, threads: int = 1) -> Task:
@@ -36,13 +41,16 @@ def task_named(name: str, target: Target, threads: int = 1) -> Task:
     return task_of_func(program.func, target, program.constants, threads)
 
 
+def workload_named(name: str) -> Workload:
+    """The same, or a depthwise layer (D1 to D9), as a workload: with inputs and a result."""
+    if name in PRODUCTS:
+        return Workload("matmul", "matmul", PRODUCTS[name])
+    return Workload("conv", *TAGGED[name])
+
+
 def _layer(name: str, target: Target, threads: int) -> Task:
-    workload = Workload("conv", "conv2d", LAYERS[name])
-    conv = workload.convolution
-    assert conv is not None
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{name}.onnx")
-        write_layer(conv, inputs(workload), path)
+        path = with_file(workload_named(name), Path(folder)).path
         how = Compiling(target, None, "default", AUTO)
         made = ModelPipeline(how).run(str(path), until="choose").value
     assert isinstance(made, Chosen)

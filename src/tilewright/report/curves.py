@@ -11,7 +11,7 @@ from tilewright.report.kernels import Kernel, searches
 from tilewright.report.markup import Markup, element, joined
 from tilewright.shown import time_text
 
-__all__ = ["curves_chart", "kernel_chart"]
+__all__ = ["corners", "curves_chart", "kernel_chart"]
 
 COLOURS: Final = 6
 """Colours of the page for searches (`style.py`)."""
@@ -39,7 +39,7 @@ def curves_chart(report: Report, width: int, height: int) -> Markup:
     parts = [frame.grid(), element("line", x1=64, y1=at, x2=width - 12, y2=at, class_="draft")]
     parts.append(element("text", "draft", x=width - 14, y=at - 6, class_="tick end"))
     for place, (by, curve) in enumerate(curves.items()):
-        shown = _corners(curve)
+        shown = corners(curve)
         points = [(frame.x.at(x), frame.y.at(value)) for x, value in shown]
         title = element("title", f"{by}: {time_text(curve[-1] / 1e9)}")
         line = path_of(points, is_stepped=True)
@@ -48,7 +48,7 @@ def curves_chart(report: Report, width: int, height: int) -> Markup:
     return frame.chart(label, *parts)
 
 
-def _corners(curve: Sequence[float]) -> list[tuple[int, float]]:
+def corners(curve: Sequence[float]) -> list[tuple[int, float]]:
     """Where a curve changes, and its end: all else is straight."""
     kept = [k for k, value in enumerate(curve) if k == 0 or value != curve[k - 1]]
     return [(k, curve[k]) for k in dict.fromkeys([*kept, len(curve) - 1])]

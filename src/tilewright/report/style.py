@@ -1,12 +1,15 @@
-"""How the page looks: colours for light and dark, one column on a phone, tables that scroll."""
+"""How the page looks: colours for light and dark, one column on a phone, tables that scroll.
+
+Colours and charts have parts of their own, for charts that are files (`scripts/tuner_curves.py`).
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["STYLE"]
+__all__ = ["CHARTS", "PALETTE", "STYLE"]
 
-STYLE: Final = """
+PALETTE: Final = """
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--quiet:#5b6470;--line:#dfe3e8;
 --raised:#f5f7f9;--good:#13794a;--bad:#b3261e;--accent:#2458c5;
 --s0:#2458c5;--s1:#c2570c;--s2:#13794a;--s3:#8a3ab9;--s4:#b3261e;--s5:#57606a;
@@ -17,6 +20,22 @@ STYLE: Final = """
 --s0:#82aaff;--s1:#f5a25d;--s2:#56c98d;--s3:#cf9bf0;--s4:#ff8a80;--s5:#9aa4b0;
 --l0:#22396b;--l1:#5f3917;--l2:#1d4a31;--l3:#4a2c60;--l4:#642b27;--l5:#1f4852;--l6:#504a17;
 --l7:#3a4048}}
+"""
+
+CHARTS: Final = """
+svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;
+fill:var(--quiet)}
+svg .end{text-anchor:end}svg .middle{text-anchor:middle}
+svg .halo,svg .name{paint-order:stroke;stroke:var(--paper);stroke-width:5px}
+svg .name{fill:var(--ink);font-weight:600}
+.grid{stroke:var(--line)}.axis{stroke:var(--quiet)}
+.draft{stroke:var(--quiet);stroke-dasharray:4 4}
+.curve{fill:none;stroke-width:2.2;stroke-linejoin:round}
+.s0{stroke:var(--s0)}.s1{stroke:var(--s1)}.s2{stroke:var(--s2)}.s3{stroke:var(--s3)}
+.s4{stroke:var(--s4)}.s5{stroke:var(--s5)}
+"""
+
+_PAGE: Final = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
@@ -34,17 +53,7 @@ margin:20px 0 0;padding:0}
 .card dd small{display:block;font-size:.8rem;font-weight:400;color:var(--quiet)}
 .good{color:var(--good)}.bad{color:var(--bad)}
 svg{display:block;max-width:100%}
-svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;
-fill:var(--quiet)}
 svg.narrow{display:none}
-svg .end{text-anchor:end}svg .middle{text-anchor:middle}
-svg .halo,svg .name{paint-order:stroke;stroke:var(--paper);stroke-width:5px}
-svg .name{fill:var(--ink);font-weight:600}
-.grid{stroke:var(--line)}.axis{stroke:var(--quiet)}
-.draft{stroke:var(--quiet);stroke-dasharray:4 4}
-.curve{fill:none;stroke-width:2.2;stroke-linejoin:round}
-.s0{stroke:var(--s0)}.s1{stroke:var(--s1)}.s2{stroke:var(--s2)}.s3{stroke:var(--s3)}
-.s4{stroke:var(--s4)}.s5{stroke:var(--s5)}
 .dots{stroke:var(--quiet);stroke-width:2.6;stroke-linecap:round;opacity:.55;fill:none}
 .failed{stroke:var(--bad);stroke-width:1.4;fill:none}
 .roof{stroke:var(--quiet);stroke-width:1.4;fill:none}
@@ -99,3 +108,5 @@ font-size:.8rem}.box .shape{display:none}.box b{grid-column:2/4}
 .box .facts{grid-area:2/3}.box .label{grid-area:2/2}}
 @media print{.scroll{overflow:visible}}
 """
+
+STYLE: Final = PALETTE + CHARTS + _PAGE

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import Code, TuneError
 from tilewright.tuning.cost_model.model import Analytic, CostModel, Samples, Scores
+from tilewright.tuning.features.points import ColumnSet, columns_of
 from tilewright.tuning.features.scaling import Features
 
 __all__ = ["Boosted", "Objective", "Settings", "lightgbm", "make_model"]
@@ -49,6 +50,7 @@ class Settings:
     """Of the features, drawn for each tree."""
     from_analytic: bool = True
     """Whether trees continue from the analytic prediction."""
+    columns: ColumnSet = "all"
     seed: int = 0
     threads: int = 1
 
@@ -91,13 +93,14 @@ class Boosted:
         if sum(len(g.costs) for g in groups) < _LEAST_SAMPLES:
             return
         module, settings = lightgbm(), self.settings
-        self.names = groups[0].features.names
-        if any(g.features.names != self.names for g in groups):
+        names = groups[0].features.names
+        if any(g.features.names != names for g in groups):
             raise ValueError("groups of samples have different columns")
+        self.names = columns_of(names, settings.columns)
         start = [self._start(g.features) for g in groups]
         if base is not None:
             start = [a + b for a, b in zip(start, base, strict=True)]
-        rows = np.concatenate([g.features.rows for g in groups])
+        rows = np.concatenate([g.features.only(self.names).rows for g in groups])
         self.kinds = frozenset(_missing(rows)[0])
         data = module.Dataset(
             rows,

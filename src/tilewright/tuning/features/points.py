@@ -11,7 +11,7 @@ predicted to take; NaN where a recipe has no such thing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,13 @@ from tilewright.target import Target
 from tilewright.tuning.features.scaling import Features
 from tilewright.tuning.features.sizes import sizes_of
 
-__all__ = ["SHARED", "features_of_points", "point_features"]
+__all__ = ["SHARED", "ColumnSet", "columns_of", "features_of_points", "point_features"]
 
 Columns = dict[str, NDArray[np.float64]]
+
+ColumnSet = Literal["all", "shared", "decisions"]
+"""Which columns a model looks at: `shared` ones mean the same for every recipe, `decisions` are the
+digits of a point alone (the knobs of AutoTVM). The analytic prediction is in each set."""
 
 SHARED: Final = (
     *("cycles_by_draft", "compute", "waiting", "partial_sums", "cold_code", "sharing"),
@@ -58,6 +62,22 @@ def features_of_points(
     if len({each.names for each in found}) > 1:
         raise ValueError("features of different recipes have different columns; take `SHARED`")
     return Features(found[0].names, np.concatenate([each.rows for each in found]))
+
+
+def columns_of(names: Sequence[str], chosen: ColumnSet) -> tuple[str, ...]:
+    """Those of some columns that are of a set, in their order."""
+    if chosen == "all":
+        return tuple(names)
+    return tuple(name for name in names if name == SHARED[0] or _kind(name) == chosen)
+
+
+def _kind(name: str) -> str:
+    """The set of a column; recipes behind the first one have a number before theirs."""
+    number, _, rest = name.partition(".")
+    own = rest if number.isdigit() else name
+    if own in SHARED:
+        return "shared"
+    return "size" if ".shape." in own else "decisions"
 
 
 def _log2(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,0 +1,156 @@
+"""`search` and `transfer`: curves of many searches of the same tasks, and what they say.
+
+python -m benchmarks tuner search [--tasks C1,C2] [--ways random,evolution] [--trials 200]
+python -m benchmarks tuner transfer [--trials 100]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.tuner.searches import WAYS, Curve, by_way, geomean, searched, trials_to
+from benchmarks.tuner.tasks import FRESH, HISTORY, task_named
+from tilewright.calibration import with_machine_model
+from tilewright.target import Target
+from tilewright.tuning.measure.runners import runner_named
+from tilewright.tuning.measure.trial import Runner
+from tilewright.tuning.task import Task
+
+__all__ = ["Keep", "compared", "search", "transfer", "transferred"]
+
+Keep = Callable[[dict[str, Any]], None]
+"""Writes what is known so far: a long run may be stopped."""
+
+NEARLY: Final = 0.95
+"""Of the speed of the best point of all searches of a task."""
+SOON: Final = 60
+"""Trials within which the result of the baseline is to be reached."""
+
+
+def search(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
+    """The best of so many trials, by strategy, model and batches; the first way is the baseline."""
+    target = with_machine_model(Target.host(), None)
+    curves, tasks = list[Curve](), dict[str, Any]()
+    found: dict[str, Any] = {}
+    runner = runner_named("local")
+    try:
+        for name in options.tasks:
+            task = task_named(name, target, options.threads)
+            tasks[name] = {"points": task.space.size, "variants": len(task.variants)}
+            print(f"{name}: {task.space.size:.2e} points, {len(task.variants)} variants")
+            for seed in range(options.seeds):
+                for way in options.ways:
+                    about = name, task, way, seed, options.trials, runner, options.threads
+                    curves.append(searched(*about))
+                    _say(curves[-1])
+            found = {"tasks": tasks, **_curves(curves), "summary": compared(curves)}
+            keep(found)
+    finally:
+        runner.close()
+    return found
+
+
+def compared(curves: Sequence[Curve]) -> dict[str, Any]:
+    """Each way beside the first one: speed of the best, and trials to the baseline's result."""
+    found = by_way(curves)
+    baseline = next(iter(found))
+    base = {t: float(np.mean([c.final for c in own])) for t, own in found[baseline].items()}
+    summary: dict[str, Any] = {}
+    for way, tasks in found.items():
+        final = {t: float(np.mean([c.final for c in own])) for t, own in tasks.items()}
+        reached = {
+            task: float(np.mean([trials_to(c, base[task]) or len(c.best) + 1 for c in own]))
+            for task, own in tasks.items()
+        }
+        summary[way] = {
+            "of_baseline": geomean(base[task] / final[task] for task in final),
+            "of_draft": geomean(1 / cost for cost in final.values()),
+            "by_task": {task: 1 / cost for task, cost in final.items()},
+            "trials_to_baseline": reached,
+            "soon": sum(count <= SOON for count in reached.values()),
+        }
+    return {"baseline": baseline, "soon": SOON, "ways": summary}
+
+
+def transfer(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
+    """Trials to nearly the best, with and without the history of other layers."""
+    curves: list[Curve] = []
+    found: dict[str, Any] = {}
+    runner = runner_named("local")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            history = _history(Path(folder), options, runner)
+            for name, task in _tasks(FRESH, options.threads):
+                curves += _with_and_without(name, task, history, options, runner)
+                found = {**_curves(curves), "summary": transferred(curves)}
+                keep(found)
+    finally:
+        runner.close()
+    return found
+
+
+def transferred(curves: Sequence[Curve]) -> dict[str, Any]:
+    """Trials until 95 % of the speed of the best point that any search of the task found."""
+    found = by_way(curves)
+    rows = {}
+    for task in found["alone"]:
+        goal = min(c.final for way in found.values() for c in way[task]) / NEARLY
+        counts = {
+            way: float(np.mean([trials_to(c, goal) or 2 * len(c.best) for c in own[task]]))
+            for way, own in found.items()
+        }
+        rows[task] = counts | {"fewer": counts["alone"] / counts["history"]}
+    return {"tasks": rows, "fewer": geomean(row["fewer"] for row in rows.values())}
+
+
+def _history(folder: Path, options: argparse.Namespace, runner: Runner) -> Path:
+    """A database with searches of other layers."""
+    path = folder / "history.sqlite"
+    for name, task in _tasks(HISTORY, options.threads):
+        about = name, task, "history", 0, options.trials, runner, options.threads
+        _say(searched(*about, path, WAYS["evolution"]))
+    return path
+
+
+def _with_and_without(
+    name: str, task: Task, history: Path, options: argparse.Namespace, runner: Runner
+) -> list[Curve]:
+    """Searches of one task from an empty database, and from a copy of one with a history."""
+    curves = []
+    alone = WAYS["evolution"]
+    for seed in range(options.seeds):
+        about = seed, options.trials, runner, options.threads
+        curves.append(searched(name, task, "alone", *about, options=alone))
+        _say(curves[-1])
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder, "records.sqlite")
+            copy.write_bytes(history.read_bytes())
+            how = replace(alone, transfers=True)
+            curves.append(searched(name, task, "history", *about, copy, how))
+        _say(curves[-1])
+    return curves
+
+
+def _tasks(names: Sequence[str], threads: int) -> Iterator[tuple[str, Task]]:
+    target = with_machine_model(Target.host(), None)
+    return ((name, task_named(name, target, threads)) for name in names)
+
+
+def _curves(curves: Sequence[Curve]) -> dict[str, Any]:
+    return {"curves": [curve.to_dict() for curve in curves]}
+
+
+def _say(curve: Curve) -> None:
+    rate = len(curve.best) / curve.seconds
+    print(
+        f"  {curve.way:<12} seed {curve.seed}: {1 / curve.final:.3f} of the draft, "
+        f"{len(curve.best)} trials, {rate:.1f} a second, {curve.failures} failures",
+        flush=True,
+    )

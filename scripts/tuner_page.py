@@ -1,0 +1,109 @@
+"""Write docs/tuning-results.md from files that `python -m benchmarks tuner WHAT --out FILE` made.
+
+python scripts/tuner_page.py search.json transfer.json rivals.json … [--docs FOLDER]
+
+Any of the kinds may be missing, and there may be several runs of one. Curves of searches are files
+beside the page: docs/tuning-curves.svg and the like.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from scripts.pages import Run, command_line, origin, read
+from scripts.tuner_curves import chart
+from scripts.tuner_tables import faults, joint, models, overhead, rivals, search, transfer
+
+PAGE = "tuning-results.md"
+CURVES = "tuning-curves"
+
+INTRODUCTION = """\
+Made by `scripts/tuner_page.py` from runs of `python -m benchmarks tuner`
+([how it measures](../benchmarks/README.md#the-tuner)). Speeds are those of the drafted kernel or
+model, which was measured by turns with each candidate: above 1 is faster than the draft
+([how the tuner searches](tuning.md)).
+"""
+
+CAPTION = """\
+The best so far over trials, by the speed of the draft (the dashed line): means over seeds, and from
+the slowest to the fastest of them."""
+
+TITLES = {
+    "search": "Search",
+    "transfer": "Transfer",
+    "rivals": "Beside TVM MetaSchedule",
+    "models": "Whole models",
+    "joint": "Layouts, algorithms and loops together",
+    "overhead": "Where the time goes",
+    "faults": "Faults",
+}
+TABLES: Mapping[str, Callable[[Run], str]] = {
+    "search": search,
+    "transfer": transfer,
+    "rivals": rivals,
+    "models": models,
+    "joint": joint,
+    "overhead": overhead,
+    "faults": faults,
+}
+
+
+def page(runs: Sequence[Run]) -> str:
+    """All runs on one page, by kind."""
+    parts = ["# What tuning finds\n", INTRODUCTION]
+    pictures = pictures_of(runs)
+    for what, title in TITLES.items():
+        own = [run for run in runs if run["what"] == what]
+        parts += [f"## {title}\n"] * bool(own)
+        for run in own:
+            parts.append(f"{origin(run)}\n")
+            name = pictures.get(id(run))
+            parts += (
+                [f"![Best so far over trials, by task]({name})\n", f"{CAPTION}\n"] if name else []
+            )
+            parts.append(TABLES[what](run))
+    return "\n".join(parts)
+
+
+def pictures_of(runs: Sequence[Run]) -> dict[int, str]:
+    """Names of the files with curves, by the identity of their runs."""
+    found: dict[int, str] = {}
+    counts: dict[str, int] = {}
+    for run in runs:
+        if run.get("curves"):
+            number = counts[run["what"]] = counts.get(run["what"], 0) + 1
+            kind = [] if run["what"] == "search" else [run["what"]]
+            words = [CURVES, *kind, *([str(number)] if number > 1 else [])]
+            found[id(run)] = f"{'-'.join(words)}.svg"
+    return found
+
+
+def charts(runs: Sequence[Run]) -> dict[str, str]:
+    """The files with curves, by name."""
+    names = pictures_of(runs)
+    return {names[id(run)]: chart(run["curves"], _label(run)) for run in runs if id(run) in names}
+
+
+def _label(run: Run) -> str:
+    tasks: Sequence[Any] = list(dict.fromkeys(curve["task"] for curve in run["curves"]))
+    return f"best speed so far by that of the draft, over trials, for {', '.join(tasks)}"
+
+
+def main() -> None:
+    """Write the page and its pictures."""
+    parser = command_line(__doc__)
+    parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
+    options = parser.parse_args()
+    runs = read(options.results)
+    for name, text in {PAGE: page(runs), **charts(runs)}.items():
+        (options.docs / name).write_text(text, encoding="utf-8")
+        print(f"written: {options.docs / name}")
+
+
+if __name__ == "__main__":
+    main()
