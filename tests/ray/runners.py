@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,10 +68,14 @@ def elsewhere_or_here(log: str) -> LocalRunner:
 def _elsewhere(log: str, *, refuses: bool) -> LocalRunner:
     import ray
 
-    def wrap(here):
-        return Elsewhere(Recorded(here, log, refuses), RayPlaces(ray))
+    places = RayPlaces(ray)
+    while not places.room():  # until the builder has said what it is
+        time.sleep(0.1)
 
-    return LocalRunner(1, wrap=wrap, elsewhere=4)
+    def wrap(here):
+        return Elsewhere(Recorded(here, log, refuses), places)
+
+    return LocalRunner(1, wrap=wrap)  # one build at a time: a builder of one processor has room
 
 
 def lines(path: Path) -> list[str]:

@@ -29,10 +29,7 @@ class RayNodes:
         self._nodes: dict[str, Node] = {}
 
     def look(self, wait_s: float = 0.0) -> list[Node]:
-        """Those that are alive and have said what they are, which is waited for so long.
-
-        Who has not spoken by then has a problem, unless there is no waiting.
-        """
+        """Those that are alive; for what they have to say of themselves is waited so long."""
         rows = {row["NodeID"]: row for row in self._ray.nodes()}
         self._rows = {id_: row for id_, row in rows.items() if self._is_wanted(row)}
         for id_ in self._rows.keys() - self._nodes.keys() - self._probes.keys():
@@ -42,13 +39,8 @@ class RayNodes:
         for id_, ref in list(self._probes.items()):
             if ref in said:
                 self._nodes[id_] = self._known(id_, ref)
-            elif wait_s:
-                problem = f"no answer for {wait_s:g} s"
-                self._nodes[id_] = Node(id_, self._address(id_), problem=problem)
-            else:
-                continue
-            del self._probes[id_]
-        return [node for id_, node in self._nodes.items() if id_ in self._rows]
+                del self._probes[id_]
+        return [self._nodes.get(id_) or self._silent(id_) for id_ in self._rows]
 
     def cpus(self, id_: str) -> int:
         """Processors of a node as Ray counts them; none if it is gone."""
@@ -63,6 +55,9 @@ class RayNodes:
         except self._ray.exceptions.RayError as problem:
             return Node(id_, self._address(id_), problem=text_of(problem))
         return Node(id_, self._address(id_), found.key, found.processors, problem_of(found))
+
+    def _silent(self, id_: str) -> Node:
+        return Node(id_, self._address(id_), problem="it has not said what it is")
 
     def _address(self, id_: str) -> str:
         return f"{self._rows.get(id_, {}).get('NodeManagerAddress', '?')}, node {id_[:8]}"
