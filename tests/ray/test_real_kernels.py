@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from tests.unit.tuning.measure.jobs import (
     convolution_model,
-    faulty_builder,
+    faulty_runner,
     job_of,
     product_model,
     trial,
 )
-from tilewright.tuning.measure.limits import Limits
-from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.ray_runner import RayRunner
 from tilewright.tuning.measure.trial import CRASH, OK, TIMEOUT, WRONG
 
@@ -35,16 +33,12 @@ def test_kernels_are_built_and_measured_on_a_node(add_node):
         assert outcome.build_s > 0
 
 
-def _faulty() -> LocalRunner:
-    return LocalRunner(1, Limits(run_s=1.5), faulty_builder())
-
-
 def test_faults_of_candidates_are_outcomes_and_cost_no_worker(add_node):
     add_node()
     job = job_of(product_model())
     faults = [None, "trap", "stray", "silent", "hang", None]
     asked = [trial(job, fault, str(number)) for number, fault in enumerate(faults)]
-    runner = RayRunner(make_runner=_faulty, repeats=0)  # a lost worker would show as crashes
+    runner = RayRunner(make_runner=faulty_runner, repeats=0)  # a lost worker would show as crashes
     found = _outcomes(runner, asked)
     assert [found[str(k)].status for k in range(6)] == [OK, CRASH, CRASH, WRONG, TIMEOUT, OK]
     assert "SIGILL" in found["1"].detail or "SIGTRAP" in found["1"].detail

@@ -22,7 +22,7 @@ from tilewright.runtime.cache import Cache
 from tilewright.target import Target
 
 __all__ = ["compile_key", "compiler_state", "digest_of_bytes", "digest_of_open"]
-__all__ += ["identity_of_open"]
+__all__ += ["identity_of_open", "llvm_version"]
 
 PACKAGE: Final = Path(__file__).parents[1]
 SETTLED_NS: Final = 2_000_000_000
@@ -93,7 +93,7 @@ def _read_digest(file: BinaryIO, identity: str) -> str:
 def compiler_state() -> str:
     """A digest of the compiler: its source files by name, size and times, and LLVM's version."""
     facts = sorted(_files(PACKAGE, ""))
-    return digest_of_bytes(repr((facts, _llvm_version())).encode())
+    return digest_of_bytes(repr((facts, llvm_version())).encode())
 
 
 def _files(folder: Path, prefix: str) -> Iterator[tuple[str, int, int, int]]:
@@ -107,7 +107,8 @@ def _files(folder: Path, prefix: str) -> Iterator[tuple[str, int, int, int]]:
                 yield f"{prefix}{item.name}", state.st_size, *times
 
 
-def _llvm_version() -> str:
+def llvm_version() -> str:
+    """The version of llvmlite, which is that of LLVM; nothing where it is not installed."""
     try:
         return metadata.version("llvmlite")
     except metadata.PackageNotFoundError:

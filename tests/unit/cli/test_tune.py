@@ -158,6 +158,17 @@ def test_interrupted_before_it_began(tuner, capsys):
     assert said.err == "tilewright: interrupted\n"
 
 
+def test_without_ray_it_says_what_to_install(monkeypatch, capsys):
+    for variable in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED"):
+        monkeypatch.setenv(variable, "0")  # what a process has, Ray's defaults leave as it is
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["tune", "net.onnx", "--runner", "ray"]) == 1
+    said = capsys.readouterr().err
+    assert "U050: measuring on Ray needs Ray, which is not installed\n" in said
+    assert "pip install 'tilewright[ray]'\n" in said
+
+
 @pytest.mark.usefixtures("tuner")
 def test_events_and_the_report_for_programs(capsys):
     assert main(["tune", "net.onnx", "--json"]) == 0

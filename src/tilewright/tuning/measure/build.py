@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from tilewright.model.kernel_workers import request_of
 from tilewright.model.kernels import KernelTask
@@ -22,9 +22,11 @@ from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.process import GoneError, Process
 from tilewright.tuning.measure.trial import BUILD, CRASH, OK
 
-__all__ = ["Builder", "Built", "ProcessBuilder"]
+__all__ = ["Builder", "Built", "LocalBuilder", "ProcessBuilder", "Request", "build_request"]
 
 MODULE = "tilewright.tuning.measure.build_worker"
+
+Request = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,23 @@ class Builder(Protocol):
     def build(self, task: KernelTask, target: Target, schedule: str = "draft") -> Built:
         """The kernel of a task with its points; `schedule` may be "none", too."""
 
+    def close(self) -> None:
+        """End everything that was started."""
+
+
+class LocalBuilder(Builder, Protocol):
+    """A builder on this machine, which gives processors away and takes them back."""
+
     def pause(self, but: int) -> None:
         """Let no more than so many builds go on until `go_on`."""
 
     def go_on(self) -> None:
         """Let all builds go on."""
 
-    def close(self) -> None:
-        """End everything that was started."""
+
+def build_request(task: KernelTask, target: Target, schedule: str = "draft") -> Request:
+    """What a process needs to build a kernel, here or on another machine, as data of JSON."""
+    return {**request_of(task, schedule), "target": json.dumps(target.to_dict())}
 
 
 class ProcessBuilder:
@@ -59,15 +70,17 @@ class ProcessBuilder:
     def __init__(self, limits: Limits, start: Callable[[str], Process]) -> None:
         self.limits, self.start = limits, start
         self._idle: queue.LifoQueue[Process] = queue.LifoQueue()
-        self._targets: dict[Target, str] = {}
         self._lock, self._is_closed = threading.Lock(), False
         self._busy: dict[Process, None] = {}
         self._paused: list[Process] = []
 
     def build(self, task: KernelTask, target: Target, schedule: str = "draft") -> Built:
         """Ask a process that has nothing to do, or a new one."""
+        return self.answer(build_request(task, target, schedule))
+
+    def answer(self, request: Request) -> Built:
+        """The kernel of a request."""
         begin = time.perf_counter()
-        request = {**request_of(task, schedule), "target": self._target(target)}
         with self._process() as process:
             try:
                 answer, data = process.ask(request, within_s=self.limits.build_s)
@@ -128,12 +141,6 @@ class ProcessBuilder:
             if process.is_running:
                 return process
             process.close()
-
-    def _target(self, target: Target) -> str:
-        text = self._targets.get(target)
-        if text is None:
-            text = self._targets[target] = json.dumps(target.to_dict())
-        return text
 
 
 def _since(begin: float) -> float:

@@ -69,14 +69,6 @@ class FaultyBuilder:
         assert data is not None
         return replace(made, data=data)
 
-    def pause(self, but: int) -> None:
-        """As the other builder does."""
-        self.builder.pause(but)
-
-    def go_on(self) -> None:
-        """As the other builder does."""
-        self.builder.go_on()
-
     def close(self) -> None:
         """End what the other builder has started."""
         self.builder.close()

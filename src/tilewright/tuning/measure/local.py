@@ -1,8 +1,8 @@
 """Building and measuring on this machine.
 
 Builders work ahead in processes of their own, one for each processor, while one process measures.
-Measuring is exclusive: builds on the processors that a job runs on are paused meanwhile. Answers
-come in the order of the questions.
+Measuring is exclusive: builds on the processors that a job runs on are paused meanwhile (`gate.py`).
+Answers come in the order of the questions.
 
 A process that a candidate has ended is replaced, and told the job anew. One that ran other
 candidates before may have been damaged by them without anybody noticing; so what it says of a crash
@@ -12,18 +12,17 @@ again: all its trials fail, and say so.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from tilewright.runtime.pool import usable_cpus
 from tilewright.target import Target
-from tilewright.tuning.measure.build import Builder, Built, ProcessBuilder
+from tilewright.tuning.measure.build import Builder, Built, LocalBuilder, ProcessBuilder
+from tilewright.tuning.measure.gate import Gate
 from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.process import GoneError, Process
 from tilewright.tuning.measure.setup import setup_of, wants_plain
@@ -51,23 +50,24 @@ class LocalRunner:
     """Builds with so many processes, and measures with one more (`trial.Runner`).
 
     `builder` makes kernels in another way, and `wrap` makes another builder of the one there is:
-    one with faults, for example.
+    one with faults, or one that has `elsewhere` kernels at once built on other machines.
     """
 
     def __init__(
         self,
         builders: int | None = None,
         limits: Limits = DEFAULT,
-        builder: Builder | None = None,
+        builder: LocalBuilder | None = None,
         wrap: Callable[[Builder], Builder] = lambda builder: builder,
+        elsewhere: int = 0,
     ) -> None:
-        builders = builders or usable_cpus()
-        self.limits, self.builders = limits, builders
+        here = builders or usable_cpus()
+        self.limits, self.builders = limits, here + elsewhere
         # Its one thread starts all processes, and lives as long as they do (see `process.py`).
         self._starter = ThreadPoolExecutor(1, "tilewright-start")
-        self._builds = ThreadPoolExecutor(builders, "tilewright-build")
-        self._builder = wrap(builder or ProcessBuilder(limits, self._started))
-        self._gate = _Gate(self._builder)
+        self._builds = ThreadPoolExecutor(self.builders, "tilewright-build")
+        self._gate = Gate(builder or ProcessBuilder(limits, self._started), here)
+        self._builder = wrap(self._gate)
         self._worker: Process | None = None
         self._jobs: dict[object, Future[_Prepared]] = {}
 
@@ -111,8 +111,7 @@ class LocalRunner:
         return self._starter.submit(Process, module, self.limits).result()
 
     def _build(self, trial: Trial) -> Built:
-        with self._gate.building():
-            return self._builder.build(trial.job.task.with_points(trial.points), trial.job.target)
+        return self._builder.build(trial.job.task.with_points(trial.points), trial.job.target)
 
     def _outcome(self, trial: Trial, built: Built) -> Outcome:
         if built.status != OK:
@@ -144,10 +143,6 @@ class LocalRunner:
 
     def _prepare(self, job: Job, key: str) -> _Prepared:
         job.target.require_runs_on(Target.host())
-        with self._gate.building():
-            return self._drafted(job, key)
-
-    def _drafted(self, job: Job, key: str) -> _Prepared:
         drafted = self._builder.build(job.task, job.target)
         if drafted.status != OK:
             return _Prepared(key, failure=_of_reference(drafted.status, drafted.detail))
@@ -214,37 +209,3 @@ class LocalRunner:
 def _of_reference(status: str, detail: str) -> Outcome:
     return Outcome(status, detail=f"the drafted kernel, not the candidate: {detail}")
 
-
-class _Gate:
-    """Lets builds run at once, and no more of them than there are processors beside measuring."""
-
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
-        self._changed = threading.Condition()
-        self._builds = 0
-        self._beside: int | None = None  # builds that may run beside a measurement, if one does
-
-    @contextmanager
-    def building(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._beside is None or self._builds < self._beside)
-            self._builds += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._builds -= 1
-                self._changed.notify_all()
-
-    @contextmanager
-    def measuring(self, beside: int) -> Iterator[None]:
-        with self._changed:
-            self._beside = beside
-        self._builder.pause(beside)
-        try:
-            yield
-        finally:
-            self._builder.go_on()
-            with self._changed:
-                self._beside = None
-                self._changed.notify_all()

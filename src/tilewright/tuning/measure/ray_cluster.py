@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from tilewright.tuning.measure.cluster import Answered, Lost, News, Node, Opened
 from tilewright.tuning.measure.ray_connection import Connection
-from tilewright.tuning.measure.ray_worker import MakeRunner, NodeWorker, fingerprint, problem_of
+from tilewright.tuning.measure.ray_nodes import RayNodes, on_node, text_of
+from tilewright.tuning.measure.ray_worker import MakeRunner, NodeWorker
 from tilewright.tuning.measure.sending import to_bytes
 from tilewright.tuning.measure.trial import Job
 
@@ -44,32 +45,20 @@ class RayCluster:
         self._calls: dict[Any, tuple[int, int | None]] = {}
         """References of what was asked: of which worker, and the trial; None for a lease."""
         self._jobs: dict[int, tuple[Job, int, Any]] = {}
-        self._probes: dict[str, Any] = {}
-        self._nodes: dict[str, Node] = {}
+        self._nodes = RayNodes(self._ray, build=False)
+        self._wait_s = PROBE_S
 
     def nodes(self) -> list[Node]:
         """Nodes with processors to be leased, as soon as they have said what they are."""
-        alive = {row["NodeID"]: row for row in self._ray.nodes() if _cpus(row)}
-        is_first = not self._nodes
-        for id_ in alive.keys() - self._nodes.keys() - self._probes.keys():
-            self._probes[id_] = self._on(id_, self._ray.remote(fingerprint), num_cpus=0).remote()
-        refs = list(self._probes.values())
-        wait_s = PROBE_S if is_first else 0
-        said = self._ray.wait(refs, num_returns=len(refs), timeout=wait_s)[0] if refs else []
-        for id_, ref in list(self._probes.items()):
-            if ref in said or is_first:
-                self._nodes[id_] = self._known(id_, alive.get(id_, {}), ref, is_said=ref in said)
-                del self._probes[id_]
-        return [node for id_, node in self._nodes.items() if id_ in alive]
+        wait_s, self._wait_s = self._wait_s, 0.0
+        return self._nodes.look(wait_s)
 
     def open(self, worker: int, node: Node) -> None:
         """Ask Ray for an actor with all processors of a node."""
-        rows = {row["NodeID"]: row for row in self._ray.nodes()}
-        count = _cpus(rows.get(node.id, {})) or 1
+        count = self._nodes.cpus(node.id) or 1
         about = {"max_concurrency": self._ahead + CONTROLS, "max_restarts": 0}
-        kind = self._ray.remote(NodeWorker)
-        actor = self._on(node.id, kind, num_cpus=count, **about).remote(self._make_runner)
-        self._actors[worker] = actor
+        kind = on_node(self._ray, node.id, NodeWorker, num_cpus=count, **about)
+        actor = self._actors[worker] = kind.remote(self._make_runner)
         self._calls[actor.begun.remote()] = (worker, None)
 
     def submit(self, worker: int, number: int, job: Job, points: Mapping[str, object]) -> None:
@@ -108,23 +97,6 @@ class RayCluster:
             self.end(worker)
         self._connection.close()
 
-    def _on(self, node: str, remote: Any, **about: Any) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        return remote.options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **about
-        )
-
-    def _known(self, id_: str, row: Mapping[str, Any], ref: Any, *, is_said: bool) -> Node:
-        address = f"{row.get('NodeManagerAddress', '?')}, node {id_[:8]}"
-        if not is_said:
-            return Node(id_, address, problem=f"no answer for {PROBE_S:g} s")
-        try:
-            found = self._ray.get(ref)
-        except self._ray.exceptions.RayError as problem:
-            return Node(id_, address, problem=_text(problem))
-        return Node(id_, address, found.key, found.processors, problem_of(found))
-
     def _put(self, job: Job) -> tuple[Job, int, Any]:
         self._jobs[id(job)] = (job, len(self._jobs), self._ray.put(to_bytes(job)))
         return self._jobs[id(job)]
@@ -136,9 +108,9 @@ class RayCluster:
         except self._ray.exceptions.RayTaskError as problem:
             cause = getattr(problem, "cause", None)
             cause = cause if isinstance(cause, Exception) else problem
-            return Lost(worker, _text(problem), cause)
+            return Lost(worker, text_of(problem), cause)
         except self._ray.exceptions.RayError as problem:
-            return Lost(worker, _text(problem))
+            return Lost(worker, text_of(problem))
         if number is not None:
             return Answered(worker, number, value)
         self._opened.add(worker)
@@ -149,13 +121,3 @@ class RayCluster:
             if whose == worker and not (is_opening_kept and number is None):
                 del self._calls[call]
 
-
-def _cpus(row: Mapping[str, Any]) -> float:
-    return float(row.get("Resources", {}).get("CPU", 0)) if row.get("Alive") else 0.0
-
-
-def _text(problem: Exception) -> str:
-    """The line of an error of Ray that says most: the last of a traceback, else the first."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    is_traceback = any(line.startswith("Traceback") or "ray::" in line for line in lines)
-    return (lines[-1] if is_traceback else lines[0]) if lines else type(problem).__name__

@@ -4,8 +4,9 @@
     RayRunner("10.0.0.5:6379")     # one that is there; this machine is a node of it
 
 What is new against one machine is in the modules below: `ray_connection.py` (Ray, tokens),
-`ray_cluster.py` (nodes and leases), `ray_worker.py` (what runs there), and for any cluster
-`fleet.py` (who measures) and `dispatch.py` (which trials, and which again).
+`ray_nodes.py` (who is there), `ray_cluster.py` (leases), `ray_worker.py` (what runs on a node that
+measures), `ray_places.py` (builds on nodes that do not), and for any cluster `fleet.py` (who
+measures), `dispatch.py` (which trials, and which again) and `elsewhere.py` (what is built where).
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class RayRunner(Dispatcher):
 
 
 def _local() -> Runner:
-    from tilewright.tuning.measure.local import LocalRunner
+    """On the node that measures: a runner that has kernels built by nodes that do not."""
+    import ray
 
-    return LocalRunner()
+    from tilewright.tuning.measure.elsewhere import Elsewhere
+    from tilewright.tuning.measure.local import LocalRunner
+    from tilewright.tuning.measure.ray_places import RayPlaces
+
+    return LocalRunner(wrap=lambda here: Elsewhere(here, RayPlaces(ray)), elsewhere=AHEAD)

@@ -1,4 +1,4 @@
-"""What runs on a node of a Ray cluster: its fingerprint, and a runner with trials that wait for it.
+"""What runs on a node of a Ray cluster that measures: a runner, and trials that wait for it.
 
 Ray calls `measure` once for each trial, from as many threads as there may be trials at once. One
 thread of its own gives them to the runner, so that the runner sees a row of trials and builds
@@ -11,20 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from tilewright.records.record import FORMAT, target_key
-from tilewright.runtime.pool import usable_cpus
-from tilewright.target import Target
 from tilewright.tuning.measure.sending import from_bytes
 from tilewright.tuning.measure.trial import Job, Outcome, Runner, Trial
-from tilewright.version import __version__
 
-__all__ = ["Fingerprint", "MakeRunner", "NodeWorker", "fingerprint", "problem_of"]
+__all__ = ["MakeRunner", "NodeWorker"]
 
 MakeRunner = Callable[[], Runner]
 """Makes the runner of a node, there."""
@@ -32,27 +27,6 @@ MakeRunner = Callable[[], Runner]
 CLOSE_S = 10.0
 """How long a runner may take to end its processes."""
 
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What must be known of a node before it measures."""
-
-    key: str
-    processors: int
-    version: str = __version__
-    format: int = FORMAT
-
-
-def fingerprint() -> Fingerprint:
-    """That of the machine on which this runs."""
-    return Fingerprint(target_key(Target.host()), usable_cpus())
-
-
-def problem_of(node: Fingerprint) -> str:
-    """Why a node cannot measure for this process: other versions make other kernels of a point."""
-    if (node.version, node.format) != (__version__, FORMAT):
-        return f"it has tilewright {node.version}, and this is {__version__}"
-    return ""
 
 
 class NodeWorker:

@@ -1,9 +1,10 @@
-"""Jobs for runners: small kernels of models, and builders that work in this process."""
+"""Jobs for runners: small kernels of models, a builder that works in this process, faults."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from onnx import helper
@@ -17,6 +18,8 @@ from tilewright.schedule.source import source_of
 from tilewright.target import Target
 from tilewright.tuning.measure.build import Built
 from tilewright.tuning.measure.faults import FaultyBuilder
+from tilewright.tuning.measure.limits import Limits
+from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.trial import Job, Trial
 
 HOST = Target.host()
@@ -77,14 +80,15 @@ class HereBuilder:
         pass
 
 
-def faulty_builder() -> FaultyBuilder:
-    """Candidates have the fault that their points name."""
+def faulty_runner(run_s: float = 1.5) -> LocalRunner:
+    """Candidates have the fault that their points name; a hang is soon found out."""
 
     def choose(task):
         fault = task.points.get(FAULT)
         return fault if isinstance(fault, str) else None
 
-    return FaultyBuilder(HereBuilder(), choose)
+    wrap = partial(FaultyBuilder, choose=choose)
+    return LocalRunner(1, Limits(run_s=run_s), HereBuilder(), wrap)
 
 
 def trial(job, fault=None, tag=None) -> Trial:

@@ -20,7 +20,7 @@ from tests.unit.tuning.measure.jobs import (
     HereBuilder,
     convolution_model,
     elementwise_model,
-    faulty_builder,
+    faulty_runner,
     job_of,
     product_model,
     tasks_of,
@@ -28,7 +28,6 @@ from tests.unit.tuning.measure.jobs import (
 )
 from tilewright.schedule.draft import draft
 from tilewright.target import Target
-from tilewright.tuning.measure.limits import Limits
 from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.trial import BUILD, CRASH, MEMORY, OK, TIMEOUT, WRONG, Job, Trial
 
@@ -42,8 +41,7 @@ def product() -> Job:
 
 @pytest.fixture(scope="module")
 def runner():
-    """Candidates have the faults that their points name; a hang is soon found out."""
-    with LocalRunner(1, Limits(run_s=1.5), faulty_builder()) as made:
+    with faulty_runner() as made:
         yield made
 
 
@@ -152,7 +150,7 @@ def test_no_trials_are_no_work(runner):
 
 
 def test_equal_jobs_are_set_up_once(runner, product):
-    built = runner._builder.builder.built
+    built = runner._gate.builder.built
     built.clear()
     equal = [Job(product.task, HOST, 1, {}, cold_bytes=777) for _ in range(3)]
     assert all(outcome.is_ok for _, outcome in runner.run(map(trial, equal)))
@@ -176,7 +174,7 @@ def test_real_builders_build_and_refuse(product):
 
 
 def builder_pids(runner):
-    return [process._process.pid for process in list(runner._builder._idle.queue)]
+    return [process._process.pid for process in list(runner._gate.builder._idle.queue)]
 
 
 def _exists(pid: int) -> bool:
@@ -191,10 +189,7 @@ ORPHANS = """
 import sys
 sys.path.insert(0, {root!r})
 from tests.unit.tuning.measure.jobs import *
-from tilewright.tuning.measure.local import LocalRunner
-from tilewright.target import Target
-from tilewright.tuning.measure.limits import Limits
-runner = LocalRunner(1, Limits(run_s=100), faulty_builder())
+runner = faulty_runner(run_s=100)
 job = job_of(product_model())
 next(runner.run([trial(job)]))
 print(runner._worker._process.pid, flush=True)
