@@ -14,13 +14,13 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.ray.test_listening import family
 from tests.unit.tuning.measure.jobs import product_model
 from tilewright.records import Database
 
 pytestmark = pytest.mark.usefixtures("ray")
 
-END_S = 60
+END_S = 30
+"""Ray itself needs a few seconds for an end, and minutes where it is not told of one."""
 
 
 @pytest.fixture
@@ -78,23 +78,24 @@ def _trials_in(path: Path) -> int:
     return sum(bool(record.about) for record in records)
 
 
-def _begins(pids: list[int]) -> dict[int, str]:
-    """When processes began, which tells them from later ones with their numbers."""
+def _running(folder: Path, but: int) -> dict[int, str]:
+    """Processes that were started for a folder, and what they run: they inherit its name."""
     found = {}
-    for pid in pids:
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-        except OSError:
+            if (
+                process.name != str(but)
+                and os.fsencode(folder) in (process / "environ").read_bytes()
+            ):
+                found[int(process.name)] = (process / "cmdline").read_text(encoding="utf-8")
+        except OSError:  # it has ended meanwhile, or is not ours
             continue
-        state, *rest = text.rpartition(")")[2].split()
-        if state != "Z":
-            found[pid] = rest[18]
     return found
 
 
-def _await_end_of(processes: dict[int, str]) -> None:
+def _await_end(folder: Path) -> None:
     deadline = time.monotonic() + END_S
-    while left := processes.items() & _begins(list(processes)).items():
+    while left := _running(folder, os.getpid()):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 
@@ -102,22 +103,20 @@ def _await_end_of(processes: dict[int, str]) -> None:
 def test_a_search_ends_with_its_cluster(tuner, tmp_path):
     process = tuner("--trials", "12")
     seen = _events(process, 4)
-    cluster = _begins([pid for pid in family(process.pid) if pid != process.pid])
-    assert len(cluster) > 3  # of Ray, and those that build and measure
+    assert len(_running(tmp_path, process.pid)) > 3  # of Ray, and those that build and measure
     rest, err = _ended(process)
     assert process.returncode == 0, err
     report = rest[-1]
     assert (seen[0]["event"], report["event"]) == ("begin", "report")
     assert report["is_interrupted"] is False
     assert _trials_in(tmp_path / "records.sqlite") == report["trials"] == 12
-    _await_end_of(cluster)
+    _await_end(tmp_path)
 
 
 def test_an_interrupt_keeps_what_was_measured_and_leaves_nothing_running(tuner, tmp_path):
     process = tuner("--budget", "10m")
     _events(process, 6)
-    cluster = _begins([pid for pid in family(process.pid) if pid != process.pid])
-    assert len(cluster) > 3
+    assert len(_running(tmp_path, process.pid)) > 3
     os.killpg(process.pid, signal.SIGINT)  # all of the terminal's foreground, as Ctrl-C does
     rest, err = _ended(process)
     assert process.returncode == 130, err
@@ -125,4 +124,16 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_nothing_running(tuner, 
     assert report["is_interrupted"] is True
     assert report["again"].startswith("tilewright tune net.onnx")
     assert _trials_in(tmp_path / "records.sqlite") == report["trials"] >= 6
-    _await_end_of(cluster)
+    _await_end(tmp_path)
+
+
+def test_an_interrupt_while_the_cluster_starts_leaves_nothing_running(tuner, tmp_path):
+    process = tuner("--budget", "10m")
+    while not any("gcs_server" in command for command in _running(tmp_path, process.pid).values()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    rest, err = _ended(process)
+    assert (process.returncode, rest) == (130, []), err
+    assert err.splitlines()[-1] == "tilewright: interrupted"
+    _await_end(tmp_path)

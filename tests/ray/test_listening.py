@@ -31,18 +31,18 @@ def listeners() -> list[tuple[int, str]]:
     """Processes below this one, itself included, with addresses on which they listen."""
     rows = [row for name in ("tcp", "tcp6") for row in _rows(Path("/proc/net") / name)]
     at = {row[9]: row[1].split(":")[0] for row in rows if row[3] == "0A"}
-    return [(pid, at[inode]) for pid in family(os.getpid()) for inode in _sockets(pid) & at.keys()]
+    return [(pid, at[inode]) for pid in _family(os.getpid()) for inode in _sockets(pid) & at.keys()]
 
 
 def _rows(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text(encoding="ascii").splitlines()[1:]]
 
 
-def family(pid: int) -> Iterator[int]:
+def _family(pid: int) -> Iterator[int]:
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text(encoding="ascii").split():
-            yield from family(int(child))
+            yield from _family(int(child))
 
 
 def _sockets(pid: int) -> set[str]:

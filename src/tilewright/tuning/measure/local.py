@@ -1,8 +1,8 @@
 """Building and measuring on this machine.
 
 Builders work ahead in processes of their own, one for each processor, while one process measures.
-Measuring is exclusive: builds on the processors that a job runs on are paused meanwhile (`gate.py`).
-Answers come in the order of the questions.
+Measuring is exclusive: meanwhile, builds on the processors that a job runs on are paused
+(`gate.py`). Answers come in the order of the questions.
 
 A process that a candidate has ended is replaced, and told the job anew. One that ran other
 candidates before may have been damaged by them without anybody noticing; so what it says of a crash
@@ -208,4 +208,3 @@ class LocalRunner:
 
 def _of_reference(status: str, detail: str) -> Outcome:
     return Outcome(status, detail=f"the drafted kernel, not the candidate: {detail}")
-

@@ -89,13 +89,15 @@ class RayCluster:
 
     def close(self) -> None:
         """Let runners end what they started, then leave the cluster, or end it if it is ours."""
-        ours = self._actors.keys() & self._opened  # others wait for a lease, and answer nothing
-        closing = [self._actors[worker].close.remote() for worker in ours]
-        if closing:
-            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_S)
-        for worker in list(self._actors):
-            self.end(worker)
-        self._connection.close()
+        try:
+            ours = self._actors.keys() & self._opened  # others wait for a lease, and answer nothing
+            closing = [self._actors[worker].close.remote() for worker in ours]
+            if closing:
+                self._ray.wait(closing, num_returns=len(closing), timeout=CLOSE_S)
+            for worker in list(self._actors):
+                self.end(worker)
+        finally:  # also of somebody who has waited long enough
+            self._connection.close()
 
     def _put(self, job: Job) -> tuple[Job, int, Any]:
         self._jobs[id(job)] = (job, len(self._jobs), self._ray.put(to_bytes(job)))
@@ -120,4 +122,3 @@ class RayCluster:
         for call, (whose, number) in list(self._calls.items()):
             if whose == worker and not (is_opening_kept and number is None):
                 del self._calls[call]
-

@@ -15,6 +15,7 @@ from typing import Any, Final
 from tilewright.errors import Code, TuneError
 from tilewright.options import ray_auth_mode, set_ray_defaults
 from tilewright.runtime.pool import usable_cpus
+from tilewright.tuning.measure.interrupts import interrupts_wait
 
 __all__ = ["LOOPBACK", "Connection", "connect", "require_loopback", "require_ray"]
 __all__ += ["require_tokens"]
@@ -42,7 +43,8 @@ class Connection:
     def close(self) -> None:
         """Leave the cluster, which ends if it was started here."""
         if self.is_ours and self.ray.is_initialized():
-            self.ray.shutdown()
+            with interrupts_wait():  # processes that were not told would stay for minutes
+                self.ray.shutdown()
 
 
 def require_ray(*, is_loopback: bool) -> Any:
@@ -87,21 +89,32 @@ def connect(address: str | None = None) -> Connection:
         return Connection(ray, is_ours=False)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        ray.init(
-            "local",
-            num_cpus=usable_cpus(),
-            include_dashboard=False,
-            object_store_memory=STORE_BYTES,
-            _node_ip_address=LOOPBACK,
-            **quiet,
-        )
-        return Connection(ray, is_ours=True)
+        return _started(ray, quiet)
     _require_listener(address)
     try:
         ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as problem:
         raise _unreachable(address, str(problem).partition("\n")[0]) from None
     return Connection(ray, is_ours=True)
+
+
+def _started(ray: Any, quiet: dict[str, Any]) -> Connection:
+    """A cluster of this machine alone, as a whole or not at all."""
+    made = Connection(ray, is_ours=True)
+    try:
+        with interrupts_wait():
+            ray.init(
+                "local",
+                num_cpus=usable_cpus(),
+                include_dashboard=False,
+                object_store_memory=STORE_BYTES,
+                _node_ip_address=LOOPBACK,
+                **quiet,
+            )
+    except KeyboardInterrupt:
+        made.close()
+        raise
+    return made
 
 
 def _require_same(address: str | None, entered: str) -> None:

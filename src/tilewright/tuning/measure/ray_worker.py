@@ -28,7 +28,6 @@ CLOSE_S = 10.0
 """How long a runner may take to end its processes."""
 
 
-
 class NodeWorker:
     """The actor on a node, which has it for itself."""
 

@@ -50,7 +50,7 @@ def outcome_of(points: Mapping[str, object]) -> Outcome:
 
 
 def by_points(points: Mapping[str, object]) -> Outcome:
-    """A time that follows from real points alone, whoever measures, and when; some of them crash."""
+    """A time that follows from points alone, whoever measures them, and when; some crash."""
     text = str([(block, data_of(point)) for block, point in sorted(points.items())])
     number = int.from_bytes(blake2b(text.encode(), digest_size=4).digest())
     if number % 11 == 0:

@@ -21,7 +21,7 @@ class Held:
         self._changed = threading.Condition()
         self._ended = set()
 
-    def build(self, task, target, schedule="draft"):
+    def build(self, _task, _target, schedule="draft"):
         with self._changed:
             self.begun.append(schedule)
             self._changed.notify_all()
