@@ -42,7 +42,7 @@ def variants(workload: AnyWorkload) -> Variants:
     return {
         form: partial(_build, workload, FORMS[form], path)
         for form, path in found.items()
-        if (path / RECORDS).exists()
+        if (path / RECORDS).exists() and (path / RECORDS).stat().st_size
     }
 
 

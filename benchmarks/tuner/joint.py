@@ -39,7 +39,8 @@ def joint(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     """A row for each item."""
     rows: list[dict[str, Any]] = []
     found: dict[str, Any] = {}
-    for name in options.names or ITEMS:
+    _require_files(options.names)
+    for name in options.names:
         with tempfile.TemporaryDirectory() as folder:
             workload = _workload(name, Path(folder))
             rows.append(_row(name, workload, options, Path(folder)))
@@ -49,12 +50,22 @@ def joint(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     return found
 
 
+def _require_files(names: Sequence[str]) -> None:
+    """Those of networks; before hours are spent on others."""
+    missing = [name for name in names if name not in TAGGED and not _file(name).exists()]
+    if missing:
+        raise SystemExit(f"first: python -m benchmarks.models make {' '.join(missing)}")
+
+
+def _file(name: str) -> Path:
+    return file_of(MODELS[name], default_folder(), Choice())
+
+
 def _workload(name: str, folder: Path) -> AnyWorkload:
-    """A layer whose file is written now, or a network whose file must have been made."""
+    """A layer whose file is written now, or a network."""
     if name in TAGGED:
         return with_file(workload_named(name), folder)
-    path = file_of(MODELS[name], default_folder(), Choice())
-    return ModelWorkload(name, str(path), dict(MODELS[name].sizes[0]))
+    return ModelWorkload(name, str(_file(name)), dict(MODELS[name].sizes[0]))
 
 
 def _row(

@@ -124,6 +124,23 @@ def test_columns_are_found_by_name():
 
 
 @pytest.mark.usefixtures("learns")
+def test_trees_look_at_a_set_of_columns(tmp_path):
+    known, rest = _task(0, names=(*NAMES[:3], "packs")), _task(1, names=(*NAMES[:3], "packs"))
+    orders = {}
+    for columns in ("all", "decisions", "shared"):
+        model = Boosted(Settings(columns=columns))
+        model.fit([known])
+        save(model, tmp_path / columns)
+        assert load(tmp_path / columns).settings.columns == columns
+        orders[columns] = model.names, _order(model, rest)
+    assert orders["all"][0] == known.features.names
+    assert orders["decisions"][0] == ("cycles_by_draft", "a", "b")
+    assert orders["shared"][0] == ("cycles_by_draft", "packs")
+    assert orders["decisions"][1] > 0.9
+    assert orders["shared"][1] < 0.7
+
+
+@pytest.mark.usefixtures("learns")
 def test_history_orders_a_fresh_task():
     model = Joined.of([_task(k) for k in range(3)], Settings(), COLUMNS)
     fresh = _task(9)

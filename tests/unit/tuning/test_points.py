@@ -15,7 +15,12 @@ from tilewright.schedule.recipes.contraction.space import ContractionPoint, Cont
 from tilewright.schedule.recipes.table import Table
 from tilewright.target import Target
 from tilewright.tensor import library
-from tilewright.tuning.features.points import SHARED, features_of_points, point_features
+from tilewright.tuning.features.points import (
+    SHARED,
+    columns_of,
+    features_of_points,
+    point_features,
+)
 from tilewright.tuning.features.sizes import sizes_of
 
 SHAPE = ContractionShape(1, 100, 70, 64, 4, right_is_constant=True, threads=2)
@@ -34,6 +39,18 @@ def test_columns_and_sizes_are_logarithms():
     columns = _columns()
     assert columns["contraction.tile_rows"] == pytest.approx([log2(7), log2(9)])
     assert columns["contraction.shape.rows"] == pytest.approx([log2(101)] * 2)
+
+
+def test_sets_of_columns_have_the_analytic_prediction_and_their_own():
+    names = tuple(_columns())
+    more = (*names, "variant", "1.packs", "1.scattered.vectors", "1.scattered.shape.rows")
+    assert columns_of(more, "all") == more
+    assert columns_of(more, "shared") == (*SHARED, "1.packs")
+    decisions = columns_of(more, "decisions")
+    assert decisions[0] == "cycles_by_draft"
+    assert decisions[-2:] == ("variant", "1.scattered.vectors")
+    own = {f"contraction.{name}" for name in Table.of(POINTS).columns}
+    assert set(decisions[1:-2]) == own
 
 
 def test_registers_and_spills():

@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.kinds import with_file
 from benchmarks.numbers import inputs
+from benchmarks.tuner.contest import Entrant, contest
 from benchmarks.tuner.metaschedule import timed
 from benchmarks.tuner.metaschedule.forms import FORMS, forms_of
 from benchmarks.tuner.metaschedule.found import RECORDS, WORKLOADS, Found, found_in
 from benchmarks.tuner.metaschedule.timed import SearchError, run_search
 from benchmarks.workloads import Workload
+from tilewright.target import Target
 
 LAYER = Workload("conv", "conv2d", (9, 8, 16, 3, 1, 1))
 REQUEST = {"workload": LAYER.to_dict(), "form": "nhwc", "cpu": "znver4", "threads": 1, "seed": 0}
@@ -107,3 +110,17 @@ def test_a_product_stays_as_it_is():
     assert forms_of(product) == ("product",)
     with pytest.raises(ValueError, match="no program of TVM"):
         forms_of(Workload("matmul", "batched", (2, 3, 4, 5)))
+
+
+@pytest.mark.slow
+def test_the_best_of_a_search_computes_the_right_result(tmp_path):
+    """Both forms, with weights packed ahead, in a contest; their workers import TVM for long."""
+    pytest.importorskip("tvm", reason="the rival is not installed")
+    host = Target.host()
+    for form in forms_of(LAYER):
+        run_search({**REQUEST, "cpu": host.cpu, "form": form, "batch": 4}, tmp_path / form, 40)
+    variables = {"METASCHEDULE_FOLDER": str(tmp_path), "METASCHEDULE_CPU": host.cpu}
+    row = contest({"tvm": Entrant("tvm", variables)}, with_file(LAYER, tmp_path), 1, tmp_path)
+    outcome = row.outcomes["tvm"]
+    assert (outcome.state, outcome.lost_variants) == ("ok", ())
+    assert outcome.variant in forms_of(LAYER)

@@ -147,6 +147,12 @@ def test_joint_is_compared_with_loops_alone(run):
     assert "| D9 | nothing |  |  |" in shown(found)
 
 
+def test_files_of_networks_are_asked_for_first(monkeypatch, tmp_path):
+    monkeypatch.setattr(joint, "default_folder", lambda: tmp_path)
+    with pytest.raises(SystemExit, match=r"benchmarks.models make resnet18$"):
+        main(["joint", "D9", "resnet18"])
+
+
 def test_rivals_have_the_same_time(run, monkeypatch):
     asked = []
 
