@@ -57,6 +57,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=600.0, help="seconds for each model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--loops-only", action="store_true", help="for models: layouts stay")
+    parser.add_argument("--layouts", type=int, default=16, help="of the template, for search")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all figures as JSON")
     return parser.parse_args(arguments)
 
@@ -68,8 +69,9 @@ def _search(options: argparse.Namespace) -> dict[str, Any]:
     runner = runner_named("local")
     try:
         for name in options.tasks.split(","):
-            task = task_named(name, target, options.threads)
-            print(f"{name}: {task.space.size:.2e} points, {len(task.variants)} variants")
+            task = task_named(name, target, options.threads, options.layouts)
+            points = f"{task.space.size:.2e} of {task.size:.2e} points"
+            print(f"{name}: {points}, {len(task.variants)} variants")
             for seed in range(options.seeds):
                 for way in ways:
                     about = name, task, way, seed, options.trials, runner, options.threads

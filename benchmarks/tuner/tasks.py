@@ -1,13 +1,17 @@
 """Tasks that searches are compared on: layers of ResNet-18 (C1 to C12), and products.
 
-A layer has all its decisions free: every algorithm and layout that its site offers is a variant. It
-stands in a model of its own with channels first at both ends, as models have them.
+A layer has all its decisions free: every algorithm and layout that its site offers is a variant,
+and so are layouts of its template, drawn at random with a seed. It stands in a model of its own
+with channels first at both ends, as models have them.
 """
 
 from __future__ import annotations
 
 import tempfile
+from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.convolutions import RESNET18
 from benchmarks.layers import write_layer
@@ -18,7 +22,8 @@ from tilewright.model.compilation import Chosen
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.pipeline import ModelPipeline
 from tilewright.target import Target
-from tilewright.tuning.joint import site_tasks
+from tilewright.tuning.joint import JointSites, near_the_chosen
+from tilewright.tuning.proposals import Proposals
 from tilewright.tuning.task import Task, task_of_func
 
 __all__ = ["NAMES", "task_named"]
@@ -26,17 +31,23 @@ __all__ = ["NAMES", "task_named"]
 LAYERS = {f"C{number}": shape for number, (_, shape) in enumerate(RESNET18, start=1)}
 PRODUCTS = {"128x3072x768": (128, 3072, 768), "1024x1024x1024": (1024, 1024, 1024)}
 NAMES = (*LAYERS, *PRODUCTS)
+VARIANTS = 64
+"""Of a layer at the most, those of the untuned choice and of the template together."""
 
 
-def task_named(name: str, target: Target, threads: int = 1) -> Task:
-    """The task of a layer (C1 to C12) or of a product (MxNxK)."""
+def task_named(name: str, target: Target, threads: int = 1, drawn: int = 0, seed: int = 0) -> Task:
+    """The task of a layer (C1 to C12) or of a product (MxNxK).
+
+    So many layouts of the template are `drawn` with a seed beside those of the untuned choice, as
+    far as there is room: searches can be compared that have the same ones.
+    """
     if name in LAYERS:
-        return _layer(name, target, threads)
+        return _layer(name, target, threads, drawn, seed)
     program = PROGRAMS["matmul"](*PRODUCTS[name])
     return task_of_func(program.func, target, program.constants, threads)
 
 
-def _layer(name: str, target: Target, threads: int) -> Task:
+def _layer(name: str, target: Target, threads: int, drawn: int, seed: int) -> Task:
     workload = Workload("conv", "conv2d", LAYERS[name])
     conv = workload.convolution
     assert conv is not None
@@ -46,5 +57,13 @@ def _layer(name: str, target: Target, threads: int) -> Task:
         how = Compiling(target, None, "default", AUTO)
         made = ModelPipeline(how).run(str(path), until="choose").value
     assert isinstance(made, Chosen)
-    (found,) = site_tasks(made, threads, near=float("inf"), most=64, least_share=0.05)
+    sites = JointSites(made, threads, least_share=0.05)
+    (own,) = sites.open
+    proposals = Proposals(sites.layouts(own), np.random.default_rng(seed))
+    untuned = near_the_chosen(own, float("inf"), VARIANTS - drawn)
+    for alternative in untuned:
+        proposals.see(alternative)
+    more = islice(proposals.drawn(), drawn)
+    found = sites.task(own, [*untuned, *more], sites.surroundings(), VARIANTS)
+    assert found is not None
     return found.task
