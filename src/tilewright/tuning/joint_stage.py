@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Final
 
 from tilewright.tuning.budget import Amount, Budget
@@ -83,9 +84,9 @@ class JointStage:
 
     def _measure_conversions(self, part: Budget, stage: str) -> None:
         """As many of those that were not measured yet as there are a few trials for."""
-        limits = [] if part.trials is None else [part.trials // FEW]
-        limits += [] if part.seconds is None else [int(part.seconds / COPY_SECONDS)]
-        tasks = self.rounds.conversions()[: min(limits, default=None)] if all(limits) else []
+        limits = [] if part.trials is None else [ceil(part.trials / FEW)]
+        limits += [] if part.seconds is None else [ceil(part.seconds / COPY_SECONDS)]
+        tasks = self.rounds.conversions()[: min(limits, default=None)]
         if tasks:
             part = replace(part)  # whose clock begins now
             options = replace(self.options, batch=FEW, patience=PATIENCE)

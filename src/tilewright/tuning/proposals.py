@@ -43,13 +43,18 @@ class Proposals:
 
     space: LayoutSpace
     rng: np.random.Generator
-    seen: set[tuple[int, ...]] = field(default_factory=set)
+    seen: set[object] = field(default_factory=set)
 
     def see(self, alternative: Alternative) -> None:
-        """It is a variant already."""
-        digits = self.space.digits(alternative)
-        if digits is not None:
-            self.seen.add(digits)
+        """It has been proposed, or is a variant already."""
+        self.seen.add(self._kernel(alternative))
+
+    def _kernel(self, alternative: Alternative) -> object:
+        """What alternatives of one kernel have in common: many names stand for the same memory."""
+        site = self.space.site
+        sides = ((site.data, alternative.source), (site.results, alternative.result))
+        memory = (form.memory(v.shape) for values, form in sides for v in values[:1])
+        return alternative.algorithm, *memory
 
     def next(
         self, parents: Sequence[Alternative], forms: Iterable[Form], count: int, others: Costs
@@ -59,25 +64,24 @@ class Proposals:
         `parents` are the best so far, with digits of this space. The last one of those that are
         wanted is any candidate, whatever is predicted for it. What is taken has been seen.
         """
-        rows = self._fresh(self._candidates(parents, forms))
-        if not len(rows) or count < 1:
+        rows, made = self._fresh(self._candidates(parents, forms))
+        if not made or count < 1:
             return
-        made = [self._made(row) for row in rows]
         own = np.array([a.cycles for a in made])
         short = chosen(rows, _score(own), SHORT, DIVERSITY)
         total = own[short] + np.array(others([made[k] for k in short]))
         order = short[chosen(rows[short], _score(total), SHORT, DIVERSITY)].tolist()
         order.insert(count - 1, int(self.rng.integers(len(rows))))
         for place in dict.fromkeys(order):
-            self.seen.add(tuple(rows[place].tolist()))
+            self.see(made[place])
             yield made[place]
 
     def drawn(self) -> Iterator[Alternative]:
         """Layouts at random, as long as there are new ones."""
-        while len(rows := self._fresh(self.space.sample(self.rng, DRAWN))):
-            for row in rows:
-                self.seen.add(tuple(row.tolist()))
-                yield self._made(row)
+        while made := self._fresh(self.space.sample(self.rng, DRAWN))[1]:
+            for alternative in made:
+                self.see(alternative)
+                yield alternative
 
     def _candidates(self, parents: Sequence[Alternative], forms: Iterable[Form]) -> Digits:
         space, rng = self.space, self.rng
@@ -101,15 +105,17 @@ class Proposals:
         ]
         return np.array(rows, np.int64).reshape(-1, len(self.space.lengths))
 
-    def _fresh(self, rows: Digits) -> Digits:
-        distinct = dict.fromkeys(map(tuple, rows.tolist()))
-        fresh = [row for row in distinct if row not in self.seen]
-        return np.array(fresh, np.int64).reshape(-1, rows.shape[1])
-
-    def _made(self, row: Digits) -> Alternative:
-        found = self.space.at(row.tolist())
-        assert found is not None, "candidates are followed"
-        return found
+    def _fresh(self, rows: Digits) -> tuple[Digits, list[Alternative]]:
+        """What was not seen, each kernel once: rows, and what they stand for."""
+        found: dict[object, tuple[tuple[int, ...], Alternative]] = {}
+        for row in dict.fromkeys(map(tuple, rows.tolist())):
+            made = self.space.at(row)
+            assert made is not None, "candidates are followed"
+            kernel = self._kernel(made)
+            if kernel not in self.seen:
+                found.setdefault(kernel, (row, made))
+        fresh = np.array([row for row, _ in found.values()], np.int64)
+        return fresh.reshape(-1, rows.shape[1]), [made for _, made in found.values()]
 
 
 def _score(cycles: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -189,6 +189,9 @@ class Search:
 
     def _trials(self) -> Iterator[Trial]:
         """Batches of one task after another, as long as the budget lasts."""
+        for number, tuned in enumerate(self.tuned):
+            if not tuned.task.has_choice:  # what it takes is of interest all the same
+                yield Trial(tuned.jobs[0], {}, (number, None))
         asked = self.budget.spent.trials or 0
         most = self.budget.trials
         while not self.budget.is_spent and (most is None or asked < most):
