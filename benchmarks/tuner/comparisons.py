@@ -42,9 +42,10 @@ def search(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     runner = runner_named("local")
     try:
         for name in options.tasks:
-            task = task_named(name, target, options.threads)
-            tasks[name] = {"points": task.space.size, "variants": len(task.variants)}
-            print(f"{name}: {task.space.size:.2e} points, {len(task.variants)} variants")
+            task = task_named(name, target, options.threads, options.layouts)
+            tasks[name] = {"points": task.size, "variants": len(task.variants)}
+            points = f"{task.space.size:.2e} of {task.size:.2e} points"
+            print(f"{name}: {points}, {len(task.variants)} variants")
             for seed in range(options.seeds):
                 for way in options.ways:
                     about = name, task, way, seed, options.trials, runner, options.threads

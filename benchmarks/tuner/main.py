@@ -85,6 +85,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, help="seconds for each model, item or tuner")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--loops-only", action="store_true", help="for models: layouts stay")
+    parser.add_argument("--layouts", type=int, default=16, help="of the template, for search")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all figures as JSON")
     options = parser.parse_intermixed_args(arguments)
     if options.budget is None:

@@ -1,14 +1,18 @@
 """Tasks that searches are compared on: layers of ResNet-18 (C1 to C12), and products.
 
-A layer has all its decisions free: every algorithm and layout that its site offers is a variant. It
-stands in a model of its own with channels first at both ends, as models have them.
+A layer has all its decisions free: every algorithm and layout that its site offers is a variant,
+and so are layouts of its template, drawn at random with a seed. It stands in a model of its own
+with channels first at both ends, as models have them.
 """
 
 from __future__ import annotations
 
 import tempfile
+from itertools import islice
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from benchmarks.convolutions import TAGS
 from benchmarks.kinds import with_file
@@ -18,7 +22,8 @@ from tilewright.model.compilation import Chosen
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.pipeline import ModelPipeline
 from tilewright.target import Target
-from tilewright.tuning.joint import site_tasks
+from tilewright.tuning.joint import JointSites, near_the_chosen
+from tilewright.tuning.proposals import Proposals
 from tilewright.tuning.task import Task, task_of_func
 
 __all__ = ["FRESH", "HISTORY", "LAYERS", "NAMES", "TAGGED", "task_named"]
@@ -31,12 +36,18 @@ NAMES: Final = (*LAYERS, *PRODUCTS)
 HISTORY: Final = tuple(f"C{n}" for n in range(1, 7))
 FRESH: Final = (*(f"C{n}" for n in range(7, 13)), "1024x1024x1024")
 """Tasks that others teach, and those that they are taught to."""
+VARIANTS: Final = 64
+"""Of a layer at the most, those of the untuned choice and of the template together."""
 
 
-def task_named(name: str, target: Target, threads: int = 1) -> Task:
-    """The task of a layer (C1 to C12) or of a product (MxNxK)."""
+def task_named(name: str, target: Target, threads: int = 1, drawn: int = 0, seed: int = 0) -> Task:
+    """The task of a layer (C1 to C12) or of a product (MxNxK).
+
+    So many layouts of the template are `drawn` with a seed beside those of the untuned choice, as
+    far as there is room: searches can be compared that have the same ones.
+    """
     if name in LAYERS:
-        return _layer(name, target, threads)
+        return _layer(name, target, threads, drawn, seed)
     program = PROGRAMS["matmul"](*PRODUCTS[name])
     return task_of_func(program.func, target, program.constants, threads)
 
@@ -48,11 +59,19 @@ def workload_named(name: str) -> Workload:
     return Workload("conv", *TAGGED[name])
 
 
-def _layer(name: str, target: Target, threads: int) -> Task:
+def _layer(name: str, target: Target, threads: int, drawn: int, seed: int) -> Task:
     with tempfile.TemporaryDirectory() as folder:
         path = with_file(workload_named(name), Path(folder)).path
         how = Compiling(target, None, "default", AUTO)
         made = ModelPipeline(how).run(str(path), until="choose").value
     assert isinstance(made, Chosen)
-    (found,) = site_tasks(made, threads, near=float("inf"), most=64, least_share=0.05)
+    sites = JointSites(made, threads, least_share=0.05)
+    (own,) = sites.open
+    proposals = Proposals(sites.layouts(own), np.random.default_rng(seed))
+    untuned = near_the_chosen(own, float("inf"), VARIANTS - drawn)
+    for alternative in untuned:
+        proposals.see(alternative)
+    more = islice(proposals.drawn(), drawn)
+    found = sites.task(own, [*untuned, *more], sites.surroundings(), VARIANTS)
+    assert found is not None
     return found.task

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.expect import raises_code
 from tilewright.layouts.dominance import undominated
-from tilewright.layouts.solve import Problem, Solution, _Search, _Tables, solve
+from tilewright.layouts.solve import Problem, Solution, _Search, _Tables, least_costs, solve
 
 Pairs = list[tuple[int, int]]
 SMALL, AMPLE = 1, 1 << 30  # tables of edges only; a budget that is never spent
@@ -122,6 +122,27 @@ def test_small_problems_are_solved_by_elimination(several):
     for problem in several:
         found = check(problem, budget=0)
         assert found is None or found.exact
+
+
+@given(problems(*SHAPES), st.randoms(use_true_random=False))
+def test_all_alternatives_of_a_variable_are_answered_at_once(several, rng):
+    for problem in several:
+        variable = rng.randrange(len(problem.costs))
+        found = least_costs(problem, variable)
+        assert found is not None
+        for k in range(len(problem.costs[variable])):
+            costs = [*problem.costs]
+            own = np.arange(len(costs[variable])) == k
+            costs[variable] = np.where(own, costs[variable], math.inf)
+            least = least_cost(Problem(costs, problem.edges))
+            assert found[k] == pytest.approx(least, abs=1e-9)
+
+
+@given(problems(clique), st.sampled_from([SMALL, 300]))
+def test_what_takes_too_large_a_table_is_not_answered_at_once(several, max_entries):
+    for problem in several:
+        found = least_costs(problem, 0, max_entries=max_entries)
+        assert found is None or float(found.min()) == pytest.approx(least_cost(problem), abs=1e-9)
 
 
 @given(problems(clique, anything), st.sampled_from([SMALL, 300, 3000]))

@@ -8,7 +8,7 @@ the one that another wants to read, a conversion is paid for (`solve.py`), once 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.solve import Problem, Solution, solve
 from tilewright.layouts.timing import Timing
 
-__all__ = ["Choice", "Surroundings", "choose", "decide"]
+__all__ = ["Choice", "choose", "decide", "problem_of"]
 
 
 @dataclass(frozen=True)
@@ -64,32 +64,10 @@ def decide(
     if sites is None:
         sites = sites_of(graph, settings)
     offered = [_offered(site, settings) for site in sites]
-    solution = solve(_problem(graph, sites, offered, settings))
+    solution = solve(problem_of(graph, sites, offered, settings))
     # Behind the sites, variables stand for values that several of them read.
     chosen = [alts[k] for alts, k in zip(offered, solution.choice, strict=False)]
     return list(zip(sites, chosen, strict=True)), solution
-
-
-class Surroundings:
-    """What the rest of a graph costs at the least, given the alternative of one site.
-
-    The problem is made once; each question solves it with the others of that site left out.
-    """
-
-    def __init__(self, graph: Graph, settings: Settings, sites: Sequence[Site]) -> None:
-        self._numbers = {site: k for k, site in enumerate(sites)}
-        self._offered = [_offered(site, settings) for site in sites]
-        self._problem = _problem(graph, sites, self._offered, settings)
-
-    def cost(self, site: Site, alternative: Alternative) -> float:
-        """Cycles of all other sites, and of conversions."""
-        number = self._numbers[site]
-        place = self._offered[number].index(alternative)
-        own = np.asarray(self._problem.costs[number], np.float64)
-        only = np.where(np.arange(len(own)) == place, own, np.inf)
-        costs = [*self._problem.costs]
-        costs[number] = only
-        return solve(replace(self._problem, costs=costs)).cost - alternative.cycles
 
 
 def _offered(site: Site, settings: Settings) -> tuple[Alternative, ...]:
@@ -102,12 +80,13 @@ def _offered(site: Site, settings: Settings) -> tuple[Alternative, ...]:
     return tuple(both or either or site.alternatives[:1])
 
 
-def _problem(
+def problem_of(
     graph: Graph,
     sites: Sequence[Site],
     offered: Sequence[Sequence[Alternative]],
     settings: Settings,
 ) -> Problem:
+    """The choice as a sum of tables: sites first, then values that several of them read."""
     maker = {value: k for k, site in enumerate(sites) for value in site.results}
     costs = [[a.cycles for a in alternatives] for alternatives in offered]
     names = [site.nodes[-1].label or site.results[0].name for site in sites]

@@ -152,6 +152,35 @@ class Form:
         order = (0, *outer, *blocks, *inner, *within)
         return found if order == tuple(range(len(order))) else [*found, Reorder(order)]
 
+    def memory(self, shape: Sequence[tir.Expr]) -> tuple[object, ...]:
+        """Where elements of a value lie; forms that agree in it differ by name alone.
+
+        `nhwc/4x0` is `nhwc` if there are whole tiles. These are loops over memory from the slowest
+        to the fastest, as (dimension, step along it, extent), behind the zeros around.
+        """
+        loops = [(d, 1, tir.int_value(size) or 0) for d, size in enumerate(shape)]
+        for step in self.steps(shape):
+            match step:
+                case Reorder(order=order):
+                    loops = [loops[d] for d in order]
+                case Split(dim=dim, factor=factor):
+                    d, by, extent = loops[dim]
+                    loops[dim : dim + 1] = (d, by * factor, extent // factor), (d, by, factor)
+                case Unfold(dim=dim, tile=tile, stride=stride):
+                    d, by, _ = loops[dim]
+                    loops[dim : dim + 1] = (d, by * stride, step.tiles), (d, by, tile)
+                case Pad(dim=dim, before=before, after=after):
+                    d, by, extent = loops[dim]
+                    loops[dim] = d, by, extent + before + after
+        merged: list[tuple[int, int, int]] = []
+        for d, by, extent in loops:
+            if merged and merged[-1][:2] == (d, by * extent):
+                *_, outer = merged.pop()
+                merged.append((d, by, outer * extent))
+            elif extent != 1:
+                merged.append((d, by, extent))
+        return self.halo, *merged
+
     @classmethod
     def named(cls, text: str) -> Form:
         """`nhwc`, `nchw` or `nchw8c` for any block, and `…/4x7` for any tiles."""

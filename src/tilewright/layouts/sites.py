@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 from tilewright.graph.grouping import group_nodes
 from tilewright.graph.groups import Group, is_view
@@ -17,7 +16,7 @@ from tilewright.graph.ir import Array, Graph, Node, Value
 from tilewright.graph.ops import Concat, Map, Reduce, Remap, Transpose
 from tilewright.graph.ops.window import Conv, ConvTranspose, Pool
 from tilewright.graph.passes.movements import channel_range, keeps_channels
-from tilewright.graph.sizes import bytes_of, fixed, same_shape, sized
+from tilewright.graph.sizes import fixed, same_shape, sized
 from tilewright.layouts.algorithms import (
     DIRECT,
     Algorithm,
@@ -29,8 +28,6 @@ from tilewright.layouts.costs import (
     ConvShape,
     Machine,
     Picture,
-    bordered_cycles,
-    bytes_per_store,
     converted_cycles,
     far_part,
     laid_out_cycles,
@@ -38,6 +35,7 @@ from tilewright.layouts.costs import (
 )
 from tilewright.layouts.flatten import is_free_order
 from tilewright.layouts.forms import FIRST, LAST, Form
+from tilewright.layouts.halos import halo_wishes, joined_cycles, with_halo
 from tilewright.layouts.recorded import with_recorded
 from tilewright.layouts.site import Alternative, Settings, Site, cuts_blocks, is_small
 from tilewright.layouts.timing import Timing, with_times
@@ -61,8 +59,8 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     found = [with_times(site, settings.times, machine) for site in found]
     timing = Timing.of(settings.times, found, machine)
     found = [timing.priced(site) for site in found]
-    wishes = {v: h for v, h in _halo_wishes(found).items() if v not in graph.outputs}
-    found = [_with_halo(site, wishes, settings) for site in found]
+    wishes = {v: h for v, h in halo_wishes(found).items() if v not in graph.outputs}
+    found = [with_halo(site, wishes, settings) for site in found]
     found = [_as_measured(timing.with_halos(site), settings) for site in found]
     place = {node: k for k, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda site: place[site.nodes[-1]])
@@ -92,40 +90,6 @@ def _as_measured(site: Site, settings: Settings) -> Site:
         found = settings.measured.get((workload, own.key(rank)), own)
         known.append(replace(own, loops=found.loops, cycles=found.cycles))
     return replace(site, alternatives=tuple(known))
-
-
-def _halo_wishes(sites: Sequence[Site]) -> dict[Value, tuple[tuple[int, int], ...]]:
-    """For each value the zeros around it that all of its readers together would like."""
-    found: dict[Value, tuple[tuple[int, int], ...]] = {}
-    for site in sites:
-        best = min(site.alternatives, key=lambda a: a.cycles)
-        for value in site.data:
-            own = best.source.halo
-            if any(map(any, own)):
-                pairs = zip(found.get(value, own), own, strict=True)
-                found[value] = tuple((max(a, c), max(b, d)) for (a, b), (c, d) in pairs)
-    return found
-
-
-def _with_halo(
-    site: Site, wishes: Mapping[Value, tuple[tuple[int, int], ...]], settings: Settings
-) -> Site:
-    """The site with the same alternatives once more, their result surrounded by zeros."""
-    halo = wishes.get(site.results[0]) if len(site.results) == 1 else None
-    moves = isinstance(site.nodes[0].op, Transpose)  # as it is, or not at all
-    if halo is None or len(site.alternatives) == 1 or moves or not settings.halos:
-        return site
-    (result,) = site.results
-    space = sized(result.shape[1:-1]) or ()
-    stored = prod(size + a + b for size, (a, b) in zip(space, halo, strict=True))
-    share = (stored - prod(space)) / prod(space)
-    paid = share * bytes_of(result) / bytes_per_store(settings.machine) / settings.machine.threads
-    more = []
-    for a in site.alternatives:
-        form = replace(a.result, halo=halo)
-        joined = _joined(site, form, settings) - _joined(site, a.result, settings)
-        more.append(replace(a, result=form, cycles=a.cycles + paid + joined))
-    return replace(site, alternatives=(*site.alternatives, *more))
 
 
 def _site(graph: Graph, group: Group, outputs: Sequence[Value], settings: Settings) -> Site:
@@ -180,7 +144,8 @@ def _following(
     forms = [f for f in forms if not any(cuts_blocks(node, f) for node in plain.nodes)]
     window = _pooled(plain)
     found = [
-        Alternative(f, LAST if small else f, DIRECT, _joined(plain, f, settings)) for f in forms
+        Alternative(f, LAST if small else f, DIRECT, joined_cycles(plain, f, settings.machine))
+        for f in forms
     ]
     if window is not None:
         found = [
@@ -200,15 +165,6 @@ def _pooled(site: Site) -> Window | None:
     batch, *space = (fixed(d) or 1 for d in anchor.output.shape[:-1])
     channels, size = fixed(anchor.output.shape[-1]) or 1, anchor.output.dtype.size_bytes
     return Window.of(anchor.op, anchor.op.kernel, batch, space, channels, size)
-
-
-def _joined(site: Site, form: Form, settings: Settings) -> float:
-    """What it costs to join parts: nothing where they are written one after another."""
-    if not isinstance(site.nodes[0].op, Concat):
-        return 0.0
-    shape = site.results[0].shape
-    in_order = form.first and not form.halo and not form.tiles and fixed(shape[0]) == 1
-    return 0.0 if in_order else bordered_cycles(bytes_of(site.results[0]), settings.machine)
 
 
 def _convolution(

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from tilewright.errors import Code, GraphError
 from tilewright.layouts.dominance import undominated
 
-__all__ = ["Problem", "Solution", "solve"]
+__all__ = ["Problem", "Solution", "least_costs", "solve"]
 
 G060 = Code("G060", "no alternative of `{variable}` is possible together with those of the others")
 
@@ -99,6 +99,27 @@ def solve(problem: Problem, *, max_entries: int = MAX_ENTRIES, budget: int = BUD
         raise _impossible(problem, search.dead_end)
     choice = tuple(int(alternatives[chosen[x]]) for x, alternatives in enumerate(possible))
     return Solution(choice, problem.cost(choice), search.is_exact)
+
+
+def least_costs(problem: Problem, variable: int, *, max_entries: int = MAX_ENTRIES) -> Array | None:
+    """What everything costs at the least with each alternative of one variable, all at once.
+
+    All others are eliminated. None where that takes too large a table; `solve` can then be asked
+    for one alternative after another.
+    """
+    own = [_array(costs) for costs in problem.costs]
+    edges = [(u, v, _array(costs)) for u, v, costs in problem.edges]
+    kept = variable, variable, np.zeros((own[variable].size,) * 2)  # dominance leaves loops alone
+    possible = undominated(own, [*edges, kept])
+    found = np.full(own[variable].size, np.inf)
+    if not all(alternatives.size for alternatives in possible):
+        return found
+    tables = _Tables.of(problem, possible)
+    if not tables.eliminate_others(variable, max_entries):
+        return None
+    rest = tables.tables.get((variable,), np.zeros(1))  # a single alternative is decided already
+    found[possible[variable]] = rest + tables.tables[()]
+    return found
 
 
 def _array(costs: npt.ArrayLike) -> Array:
@@ -222,6 +243,22 @@ class _Tables:
         self.trail.append((x, parts))
         for (scope, table), share in zip(sums, _shares(own, [t for _, t in sums]), strict=True):
             self._leave(x, scope, (table + share).min(axis=-1))
+
+    def eliminate_others(self, kept: int, max_entries: int) -> bool:
+        """Eliminate all but one variable; whether that goes without a split."""
+        queue = [(self.effort(x), x) for x in self.scopes if x != kept]
+        heapq.heapify(queue)
+        while queue:
+            effort, x = heapq.heappop(queue)
+            if x not in self.scopes or effort != self.effort(x):
+                continue  # what changed is in the queue again
+            if effort > max_entries:
+                return False
+            near = self.around(x) - {kept}
+            self.eliminate(x, max_entries)
+            for y in near:
+                heapq.heappush(queue, (self.effort(y), y))
+        return True
 
     def _leave(self, x: int, scope: Scope, table: Array) -> None:
         """Add what a variable leaves behind."""

@@ -41,12 +41,13 @@ class Records:
         self.measured = Measured(site_times(sites), conversion_times(moves))
         self.verdicts: Mapping[str, Record] = verdicts(database.of_kind(MODEL, *about))
 
-    def with_sites(self, records: Iterable[Record]) -> Records:
-        """The same with more records of sites, which no database has yet."""
-        more = copy.copy(self)
+    def with_measured(self, records: Iterable[Record]) -> Records:
+        """The same with more records of sites and conversions, which no database has yet."""
+        more, found = copy.copy(self), list(records)
         more.__dict__.pop("digest", None)
-        sites = {**self.measured.sites, **site_times(records)}
-        more.measured = replace(self.measured, sites=sites)
+        sites = {**self.measured.sites, **site_times(found)}
+        conversions = {**self.measured.conversions, **conversion_times(found)}
+        more.measured = Measured(sites, conversions)
         return more
 
     def with_winners(self, winners: Mapping[str, Record]) -> Records:

@@ -1,29 +1,37 @@
-"""The joint stage: algorithm, layouts and loops of a site are searched together (ALT, section 5).
+"""Sites as tasks: algorithm, layouts and loops of a kernel are searched together (ALT, section 5).
 
 A site is a kernel of the graph with alternatives: an algorithm, the form that it reads and the form
-that it writes. Those that are predicted to be near the best one are variants of one task, and the
-search is free to go where it is fastest. The best time of each is a record of the site. From then
-on whoever chooses layouts with this database pays what was measured.
+that it writes. Some of them are variants of one task, and the search is free to go where it is
+fastest: those that are predicted to be near the best one, or whatever else its layout template has
+(`proposals.py`). The best time of each is a record of the site. From then on whoever chooses
+layouts with this database pays what was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from tilewright.layouts.choose import Surroundings
 from tilewright.layouts.sites import Alternative, Site, sites_of
+from tilewright.layouts.space import Space
+from tilewright.layouts.surroundings import Surroundings
+from tilewright.layouts.template import LayoutSpace
 from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
 from tilewright.records import Record
 from tilewright.records.kinds import site_record
+from tilewright.schedule.measured import NOTHING, Measured
 from tilewright.tuning.task import Task, Variant, variant_of
 
 if TYPE_CHECKING:
     from tilewright.tuning.tuner import Tuned
 
-__all__ = ["SiteTask", "joint_records", "site_tasks"]
+__all__ = ["MOST", "JointSites", "OpenSite", "SiteTask", "best_costs", "near_the_chosen"]
+__all__ += ["site_records", "site_tasks"]
 
 NEAR: Final = 1.35
 """Alternatives that are predicted to take no more than this by the chosen one are variants."""
@@ -33,13 +41,129 @@ LEAST_SHARE: Final = 0.01
 """Of the model's predicted time: sites below it are left as they are."""
 
 
+@dataclass(frozen=True, eq=False)
+class OpenSite:
+    """A site with a choice: its number in the graph, and how often the model has its like.
+
+    `chosen` is the alternative that is chosen without a measurement.
+    """
+
+    number: int
+    site: Site
+    chosen: Alternative
+    runs: int
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables."""
+        return self.site.nodes[0].label or self.site.results[0].name
+
+    def key(self, alternative: Alternative) -> str:
+        """What an alternative is called in records."""
+        return replace(alternative, loops=None).key(self.site.results[0].rank)
+
+
 @dataclass(frozen=True)
 class SiteTask:
     """A site, the alternatives that are its variants (the chosen one first), and its task."""
 
-    site: Site
+    own: OpenSite
     alternatives: tuple[Alternative, ...]
     task: Task
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        return self.own.site
+
+
+class JointSites:
+    """The sites of a model, and kernels of their alternatives, each planned once."""
+
+    def __init__(self, made: Chosen, threads: int, least_share: float = LEAST_SHARE) -> None:
+        self.made, self.least_share = _for_threads(made, threads), least_share
+        self._variants: dict[tuple[OpenSite, str], Variant | None] = {}
+        self._points: dict[OpenSite, int] = {}
+
+    @cached_property
+    def open(self) -> tuple[OpenSite, ...]:
+        """The sites that have a choice and take some time, each distinct one once."""
+        sites = self.made.choice.sites
+        runs = Counter(site.workload for site, _ in sites)
+        total = sum(alternative.cycles for _, alternative in sites)
+        last = {site.workload: OpenSite(k, site, a, 0) for k, (site, a) in enumerate(sites)}
+        found = [replace(own, runs=runs[workload]) for workload, own in last.items()]
+        return tuple(
+            own
+            for own in found
+            if len(own.site.alternatives) > 1
+            and own.chosen.cycles * own.runs >= self.least_share * total
+        )
+
+    def surroundings(self, times: Measured = NOTHING) -> Surroundings:
+        """What alternatives cost the rest of the graph, where some of it was measured."""
+        made = self.made
+        if not times:
+            sites = [site for site, _ in made.choice.sites]
+            return Surroundings(made.graph, made.settings, sites)
+        settings = replace(made.settings, times=times)
+        return Surroundings(made.graph, settings, sites_of(made.graph, settings))
+
+    def layouts(self, own: OpenSite) -> LayoutSpace:
+        """All layouts of a site by number."""
+        return LayoutSpace.of(own.site, self.made.settings.machine.target.lanes(4))
+
+    def points(self, own: OpenSite) -> int:
+        """Algorithms × layouts of the template × loops, of which a task has a few variants."""
+        if own not in self._points:
+            self._points[own] = Space(own.site, self.made.settings).size
+        return self._points[own]
+
+    def variant(self, own: OpenSite, alternative: Alternative) -> Variant | None:
+        """The kernel of an alternative; None if it is not a single one with something to decide."""
+        name = own.key(alternative)
+        if (own, name) not in self._variants:
+            self._variants[own, name] = self._planned(own, alternative, name)
+        return self._variants[own, name]
+
+    def _planned(self, own: OpenSite, alternative: Alternative, name: str) -> Variant | None:
+        plain = replace(alternative, loops=None)
+        kernel = kernel_of(self.made.graph, own.site, plain)
+        if kernel is None:
+            return None
+        made = variant_of(kernel, self.made.settings.machine.target, own.site.nodes, name)
+        margin = alternative.algorithm.margin
+        made = replace(made, chosen_cycles=alternative.cycles, margin=margin)
+        return made if made.decisions else None
+
+    def task(
+        self,
+        own: OpenSite,
+        alternatives: Iterable[Alternative],
+        around: Surroundings,
+        most: int = MOST,
+    ) -> SiteTask | None:
+        """The first so many alternatives with kernels that differ; None if there is no choice.
+
+        The chosen one is the first of them, by which others are compared.
+        """
+        found: dict[str, tuple[Alternative, Variant]] = {}
+        for each in chain([own.chosen], alternatives):  # later ones may never be asked for
+            variant = self.variant(own, each)
+            if variant is not None:
+                found.setdefault(variant.workload, (each, variant))
+            if not found or len(found) == most:
+                break
+        if len(found) < 2:
+            return None
+        kept, variants = zip(*found.values(), strict=True)
+        costs = around.costs(own.number, kept)
+        scale = self.made.settings.machine.model.ghz / around.rate
+        variants = tuple(
+            replace(variant, around_cycles=(cost - costs[0]) * scale)
+            for variant, cost in zip(variants, costs, strict=True)
+        )
+        return SiteTask(own, kept, Task(variants, own.label, own.runs, self.points(own)))
 
 
 def site_tasks(
@@ -49,28 +173,60 @@ def site_tasks(
     most: int = MOST,
     least_share: float = LEAST_SHARE,
 ) -> Iterator[SiteTask]:
-    """The sites of a model that have a choice, each distinct one once."""
-    made = _for_threads(made, threads)
-    sites = made.choice.sites
-    runs: dict[str, int] = {}
-    for site, _ in sites:
-        runs[site.workload] = runs.get(site.workload, 0) + 1
-    total = sum(alternative.cycles for _, alternative in sites)
-    around = Surroundings(made.graph, made.settings, [site for site, _ in sites])
-    for site, chosen in {s.workload: (s, a) for s, a in sites}.values():
-        if chosen.cycles * runs[site.workload] < least_share * total:
-            continue
-        found: dict[str, tuple[Alternative, Variant]] = {}
-        others = around.cost(site, chosen)
-        for each in _near(site, chosen, near, most):
-            variant = _variant(made, site, each)
-            if variant is not None and variant.workload not in found:
-                more = around.cost(site, each) - others
-                found[variant.workload] = each, replace(variant, around_cycles=more)
-        if len(found) > 1 and next(iter(found.values()))[0] is chosen:
-            alternatives, variants = zip(*found.values(), strict=True)
-            label = site.nodes[0].label or site.results[0].name
-            yield SiteTask(site, alternatives, Task(variants, label, runs[site.workload]))
+    """The sites of a model that have a choice, with alternatives that are predicted to be fast."""
+    sites = JointSites(made, threads, least_share)
+    around = sites.surroundings()
+    for own in sites.open:
+        task = sites.task(own, near_the_chosen(own, near, most), around, most)
+        if task is not None:
+            yield task
+
+
+def near_the_chosen(own: OpenSite, near: float = NEAR, most: int = MOST) -> list[Alternative]:
+    """The chosen alternative, and others of the untuned choice that may be as fast.
+
+    First the best of each other algorithm, in layouts like those of the chosen one where it has
+    them, then other layouts.
+    """
+    chosen = own.chosen
+    alike = (chosen.source.plain, chosen.result.plain)
+    others = [a for a in own.site.alternatives if a.cycles <= near * chosen.cycles]
+    others.sort(key=lambda a: (a.cycles, (a.source.plain, a.result.plain) != alike))
+    algorithms = {a.algorithm: a for a in reversed(others) if _layouts(a) == alike}
+    ordered = [chosen, *sorted(algorithms.values(), key=lambda a: a.cycles), *others]
+    distinct = {_what(each): each for each in reversed(ordered)}
+    return [each for each in ordered if distinct.get(_what(each)) is each][:most]
+
+
+def best_costs(task: SiteTask, tuned: Tuned) -> dict[str, float]:
+    """The time of the best point of each alternative that was measured, by its key.
+
+    That of the kernel alone, by the time of the chosen alternative's draft.
+    """
+    costs = ((a, tuned.tuner.best_of(k)) for k, a in enumerate(task.alternatives))
+    return {task.own.key(a): cost for a, cost in costs if cost is not None}
+
+
+def site_records(
+    task: SiteTask, costs: Mapping[str, float], drafted_ns: float, threads: int
+) -> list[Record]:
+    """What alternatives took, beside the one that is chosen without a measurement."""
+    reference = task.own.key(task.own.chosen)
+    if reference not in costs:
+        return []
+    about = reference, task.task.target, threads
+    reference_ns, label = costs[reference] * drafted_ns, task.task.label
+    return [
+        site_record(
+            task.site.workload,
+            key,
+            *about,
+            time_ns=cost * drafted_ns,
+            reference_ns=reference_ns,
+            label=label,
+        )
+        for key, cost in costs.items()
+    ]
 
 
 def _for_threads(made: Chosen, threads: int) -> Chosen:
@@ -94,61 +250,9 @@ def _same(site: Site, old: Alternative) -> Alternative:
     return next(found, None) or next(near, site.alternatives[0])
 
 
-def _near(site: Site, chosen: Alternative, near: float, most: int) -> list[Alternative]:
-    """The chosen alternative, and others that may be as fast.
-
-    First the best of each other algorithm, in layouts like those of the chosen one where it has
-    them, then other layouts.
-    """
-    alike = (chosen.source.plain, chosen.result.plain)
-    others = [a for a in site.alternatives if a.cycles <= near * chosen.cycles]
-    others.sort(key=lambda a: (a.cycles, (a.source.plain, a.result.plain) != alike))
-    algorithms = {a.algorithm: a for a in reversed(others) if _layouts(a) == alike}
-    ordered = [chosen, *sorted(algorithms.values(), key=lambda a: a.cycles), *others]
-    distinct = {_what(each): each for each in reversed(ordered)}
-    return [each for each in ordered if distinct.get(_what(each)) is each][:most]
-
-
 def _layouts(alternative: Alternative) -> tuple[object, object]:
     return alternative.source.plain, alternative.result.plain
 
 
 def _what(alternative: Alternative) -> tuple[object, ...]:
     return alternative.algorithm, alternative.source.plain, alternative.result.plain
-
-
-def _variant(made: Chosen, site: Site, alternative: Alternative) -> Variant | None:
-    plain = replace(alternative, loops=None)
-    kernel = kernel_of(made.graph, site, plain)
-    if kernel is None:
-        return None
-    name = plain.key(site.results[0].rank)
-    variant = variant_of(kernel, made.settings.machine.target, site.nodes, name)
-    margin = alternative.algorithm.margin
-    variant = replace(variant, chosen_cycles=alternative.cycles, margin=margin)
-    return variant if variant.decisions else None
-
-
-def joint_records(sites: Sequence[SiteTask], tuned: Sequence[Tuned], threads: int) -> list[Record]:
-    """What variants took, beside those that are chosen without a measurement."""
-    pairs = zip(sites, tuned, strict=True)
-    return [record for own, each in pairs for record in _records(own, each, threads)]
-
-
-def _records(own: SiteTask, tuned: Tuned, threads: int) -> Iterator[Record]:
-    """What each variant took, beside the one that is chosen without a measurement."""
-    reference = tuned.tuner.best_of(0)
-    if reference is None:
-        return
-    rank = own.site.results[0].rank
-    keys = [replace(a, loops=None).key(rank) for a in own.alternatives]
-    for number, key in enumerate(keys):
-        cost = tuned.tuner.best_of(number)
-        if cost is not None:
-            about = own.site.workload, key, keys[0], own.task.target, threads
-            yield site_record(
-                *about,
-                time_ns=cost * tuned.drafted_ns,
-                reference_ns=reference * tuned.drafted_ns,
-                label=own.task.label,
-            )

@@ -106,13 +106,22 @@ class KernelTuner:
         pairs = zip(self.rows, self.ratios, strict=True)
         return min([1.0, *(ratio for own, ratio in pairs if self._is_of(own, variant))])
 
-    def best_of(self, variant: int) -> float | None:
-        """The least cost of one variant's kernel alone; None if nothing of it was measured."""
+    @property
+    def reference_ns(self) -> float:
+        """The time of the first variant's draft; 0 as long as it is not known."""
+        known = self.references[0]
+        return float(np.median(known)) if known else 0.0
+
+    def cost_of(self, variant: int) -> float | None:
+        """The least cost of one variant; None if nothing of it was measured."""
         own = [c for r, c in zip(self.rows, self.costs, strict=True) if self._is_of(r, variant)]
         found = min(own, default=np.inf)
-        if not np.isfinite(found):
-            return None
-        return (float(found) - self._around(variant)) / self._margin(variant)
+        return float(found) if np.isfinite(found) else None
+
+    def best_of(self, variant: int) -> float | None:
+        """The same of its kernel alone, without what it costs others and by rounding."""
+        found = self.cost_of(variant)
+        return None if found is None else (found - self._around(variant)) / self._margin(variant)
 
     def propose(self, count: int) -> list[Digits]:
         """What to measure next; nothing at the end of the space."""
@@ -176,8 +185,7 @@ class KernelTuner:
     def _around(self, variant: int) -> float:
         """What a variant costs others, by the time of the first one's draft."""
         first, own = self.task.drafted, self.task.variants[variant]
-        known = self.references[0]
-        return own.around_ns / (float(np.median(known)) if known else first.predicted_ns)
+        return own.around_ns / (self.reference_ns or first.predicted_ns)
 
     def _is_of(self, row: Digits, variant: int) -> bool:
         return self.space.part(row)[0] == variant
@@ -215,6 +223,9 @@ class KernelTuner:
                 if is_ok:
                     self.references[number].append(record.reference_ns)
                 self._note(self.space.row_of(number, own), number, ratio)
+        tried = {self.space.part(row)[0] for row in self.rows}
+        if len(tried) < len(self.task.variants):  # what is new deserves patience of its own
+            self.stopping = Stopping(self.options.patience, start=self.best)
         self.learn()
 
     def _note(self, row: Digits, variant: int, ratio: float) -> None:

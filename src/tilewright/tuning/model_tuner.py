@@ -1,17 +1,20 @@
 """A model is tuned in stages: layouts and loops of its kernels together, then loops alone.
 
-Joint stage (`joint.py`): of each site with a choice of algorithm and layouts, the alternatives that
-are predicted to be near the best are searched together. What they take replaces what was predicted,
-and the solver chooses for the whole graph again; if the model is faster for it, that stays. Loop
-stage: the kernels of that choice, with all that is left of the budget. At the end the tuned model
-runs beside the drafted one, and what does not pay there is withdrawn.
+Joint stage (`joint_stage.py`): alternatives of each site with a choice of algorithm and layouts are
+searched together, in rounds. What they take, and conversions between them, replaces what was
+predicted, and the solver chooses for the whole graph again; if the model is faster for it, that
+stays. Loop stage: the kernels of that choice, with all that is left of the budget. At the end the
+tuned model runs beside the drafted one, and what does not pay there is withdrawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tilewright.errors import Code, TuneError
 from tilewright.graph.structure import graph_key
@@ -25,7 +28,9 @@ from tilewright.records.record import SLOWER, target_key
 from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.tuning.budget import Budget
 from tilewright.tuning.events import Event, OnEvent, State
-from tilewright.tuning.joint import SiteTask, joint_records, site_tasks
+from tilewright.tuning.history import History
+from tilewright.tuning.joint_rounds import JointRounds
+from tilewright.tuning.joint_stage import JointStage
 from tilewright.tuning.kernel_tuner import SearchOptions
 from tilewright.tuning.task import Task, Variant, tasks_of
 from tilewright.tuning.tuner import Search
@@ -105,25 +110,26 @@ class ModelTuner:
 
     def _joint(self, search: Search, planned: PlannedModel) -> Search:
         """Layouts by measured costs, if the model is faster for it; the search for loops then."""
-        sites = list(site_tasks(planned.chosen, self.threads))
-        if not sites:
+        budget, rng = self._part(), np.random.default_rng(self.seed)
+        rounds = JointRounds(planned.chosen, self.threads, rng, self._records().measured)
+
+        def searched(tasks: Sequence[Task], part: Budget, options: SearchOptions) -> Search:
+            made = self._search(tasks, planned, part, options=options)
+            made.whole = self.budget
+            return made
+
+        if not JointStage(rounds, searched, budget, self.options).run():
             return search
-        search.tell("stage", stage="layouts")
-        joint = self._search([s.task for s in sites], planned, self._part())
-        joint.whole = self.budget
-        joint.run()
-        found = self._chosen_anew(sites, joint)
+        found = self._chosen_anew(rounds.records)
         if found is None:
             return self._search(self._tasks(planned), planned, self.budget, self.drafted)
         anew = self._planned(found)
         return self._search(self._tasks(anew), anew, self.budget, self._compiled(found))
 
-    def _chosen_anew(self, sites: Sequence[SiteTask], joint: Search) -> Records | None:
+    def _chosen_anew(self, records: Sequence[Record]) -> Records | None:
         """What is known of sites now, if a choice by it is faster than one without."""
-        records = joint_records(sites, joint.tuned, self.threads)
         known = self._records()
-        with_sites = known.with_sites(records)
-        pair = self._compiled(known), self._compiled(with_sites)
+        pair = self._compiled(known), self._compiled(known.with_measured(records))
         if compared(*pair, self.feeds).gain <= 1:
             return None
         self.database.add(records)
@@ -140,12 +146,14 @@ class ModelTuner:
         planned: PlannedModel,
         budget: Budget,
         module: Module | None = None,
+        options: SearchOptions | None = None,
     ) -> Search:
         """A search over some kernels; with the times that they have inside of a module, if any."""
         known = {} if module is None else self._times(tasks, module)
         weights = sum(a.nbytes for a in planned.planned.graph.constants.values())
-        about = self.threads, self.options, budget, self.seed, known, self.sizes, self._heard
-        made = Search(self.name, tasks, self.database, self.runner, *about, weights)
+        how = options or self.options
+        about = self.threads, how, budget, self.seed, known, self.sizes, self._heard
+        made = Search(self.name, tasks, self.database, self.runner, *about, weights, self._history)
         made.state = replace(self.state, tasks=())
         return made
 
@@ -160,6 +168,11 @@ class ModelTuner:
                 gain = 1.0 if used is None else used.gain
                 found[kernel.workload] = times[kernel.symbol][0] * gain
         return found
+
+    @cached_property
+    def _history(self) -> History:
+        """All trials: those that the database has now, and those of all stages."""
+        return History.of(self.database, target_key(self.how.target), self.threads)
 
     def _heard(self, event: Event) -> None:
         self.state = event.state

@@ -104,11 +104,15 @@ class Variant:
 
 @dataclass(frozen=True)
 class Task:
-    """What is searched for: the variants of a kernel, the drafted one first."""
+    """What is searched for: the variants of a kernel, the drafted one first.
+
+    `points` is how many ways there are to run it, where variants are a few of them.
+    """
 
     variants: tuple[Variant, ...]
     label: str
     runs: int = 1
+    points: int = 0
 
     @property
     def drafted(self) -> Variant:
@@ -128,6 +132,11 @@ class Task:
             return spaces[0]
         around = [variant.around_cycles for variant in self.variants]
         return JointSpace(spaces, around, [v.chosen_cycles for v in self.variants])
+
+    @property
+    def size(self) -> int:
+        """How many points there are: algorithms × layouts × loops, where these are open."""
+        return max(self.points, self.space.size)
 
     @property
     def has_choice(self) -> bool:

@@ -70,7 +70,7 @@ class Tuned:
     @property
     def known_ns(self) -> float:
         """The time of the draft, as predicted until it is measured."""
-        return self.drafted_ns or self.task.drafted.predicted_ns
+        return self.drafted_ns or self.tuner.reference_ns or self.task.drafted.predicted_ns
 
     @property
     def best_ns(self) -> float:
@@ -82,7 +82,7 @@ class Tuned:
         task, tuner = self.task, self.tuner
         share = task.runs * self.known_ns / total if total else 0.0
         times = share, self.known_ns, self.best_ns
-        tried = len(tuner.ratios), tuner.failures, task.space.size if task.has_choice else 0
+        tried = len(tuner.ratios), tuner.failures, task.size if task.has_choice else 0
         return TaskState(task.label, task.recipe, task.runs, *times, *tried, tuner.is_done)
 
 
@@ -103,13 +103,14 @@ class Search:
         sizes: Mapping[str, int] | None = None,
         on_event: OnEvent | None = None,
         weight_bytes: int = 0,
+        history: History | None = None,
     ) -> None:
         self.name, self.database, self.runner, self.threads = name, database, runner, threads
         self.options, self.budget = options, budget
         self.whole = budget  # of which this search may have a part
         self.on_event = on_event or (lambda _: None)
         target = tasks[0].target
-        self.history = History.of(database, target_key(target), threads)
+        self.history = history or History.of(database, target_key(target), threads)
         rng = np.random.default_rng(seed)
         known = drafted_ns or {}
         self.tuned = [
@@ -188,6 +189,9 @@ class Search:
 
     def _trials(self) -> Iterator[Trial]:
         """Batches of one task after another, as long as the budget lasts."""
+        for number, tuned in enumerate(self.tuned):
+            if not tuned.task.has_choice:  # what it takes is of interest all the same
+                yield Trial(tuned.jobs[0], {}, (number, None))
         asked = self.budget.spent.trials or 0
         most = self.budget.trials
         while not self.budget.is_spent and (most is None or asked < most):

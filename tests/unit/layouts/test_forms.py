@@ -48,6 +48,32 @@ def test_steps_lead_back(form, rank):
     assert logical_shape(stored(form, x).shape, form.steps(rank)) == shape
 
 
+def test_forms_of_one_memory_differ_by_name_alone():
+    shape, x = as_shape((2, 6, 8, 4)), np.arange(1, 2 * 6 * 8 * 4 + 1).reshape(2, 6, 8, 4)
+    tiles = [(), *((h, w) for h in (0, 1, 2, 4, 6) for w in (0, 1, 3, 4))]
+    forms = [
+        Form(first, block, (), cut, overlap)
+        for first, block in ((False, 0), (True, 0), (True, 2))
+        for cut in tiles
+        for overlap in ((), (1, 0), (2, 2))
+        if Form(first, block, (), cut, overlap).misfit(shape) is None
+    ]
+    places: dict[bytes, set[object]] = {}
+    memories: dict[object, set[bytes]] = {}
+    for form in forms:
+        packed = x
+        for step in form.steps(shape):
+            packed = step.pack(packed)
+        lies, memory = np.ascontiguousarray(packed).tobytes(), form.memory(shape)
+        places.setdefault(lies, set()).add(memory)
+        memories.setdefault(memory, set()).add(lies)
+    assert all(len(each) == 1 for each in memories.values())
+    assert sum(len(each) > 1 for each in places.values()) <= 2, "those that only fill up otherwise"
+    assert len(memories) < len(forms) - 10
+    whole = Form(tiles=(3, 0)), Form(tiles=(1, 1)), Form(True, 2, (), (1, 1))
+    assert {form.memory(shape) for form in whole} == {LAST.memory(shape)}
+
+
 @pytest.mark.parametrize("text", ["nhwc", "nchw", "nchw8c", "nchw16c", "nchw3c"])
 def test_names_are_read_back(text):
     assert str(Form.named(text)) == text

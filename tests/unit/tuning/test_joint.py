@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from tests.unit.tuning.test_model_tuner import network
-from tilewright.layouts.choose import Surroundings, decide
+from tilewright.layouts.choose import decide
+from tilewright.layouts.surroundings import Surroundings
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.pipeline import ModelPipeline
 from tilewright.records.kinds import site_times
 from tilewright.schedule.measured import site_key
 from tilewright.target import Target
 from tilewright.tuning.history import History
-from tilewright.tuning.joint import joint_records, site_tasks
+from tilewright.tuning.joint import JointSites, best_costs, site_records, site_tasks
 from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tuning.measure.trial import OK, Outcome
 
@@ -35,8 +36,9 @@ def test_what_is_chosen_costs_the_least_together_with_the_rest(chosen):
     sites = [site for site, _ in chosen.choice.sites]
     around = Surroundings(chosen.graph, chosen.settings, sites)
     _, solution = decide(chosen.graph, chosen.settings)
-    for site, own in chosen.choice.sites:
-        totals = {a: around.cost(site, a) + a.cycles for a in site.alternatives}
+    for number, (site, own) in enumerate(chosen.choice.sites):
+        costs = around.costs(number, site.alternatives)
+        totals = {a: c + a.cycles for a, c in zip(site.alternatives, costs, strict=True)}
         assert totals[own] == pytest.approx(solution.cost)
         assert min(totals.values()) >= solution.cost * (1 - 1e-9)
 
@@ -76,10 +78,26 @@ def test_what_variants_took_is_known_of_the_site(tasks):
     tuner = KernelTuner(own.task, SearchOptions(), History(), np.random.default_rng(0))
     for number, row in enumerate(own.task.space.drafts()):
         tuner.tell(row, Outcome(OK, 1000.0 + 100 * number, 1000.0 + 100 * number))
-    tuned = SimpleNamespace(tuner=tuner, drafted_ns=1000.0)
-    records = joint_records([own], [tuned], 1)
+    costs = best_costs(own, SimpleNamespace(tuner=tuner))
+    records = site_records(own, costs, 1000.0, 1)
     assert len(records) == len(own.alternatives)
     known = site_times(records)[site_key(own.site.workload)]
     assert sorted(known.times_ns.values()) == pytest.approx(
         [1000.0 + 100 * number for number in range(len(records))]
     )
+
+
+def test_a_task_says_how_many_points_there_are(tasks):
+    """Algorithms × layouts of the template × loops, and not of its few variants alone."""
+    for each in tasks:
+        if each.site.conv is not None:
+            assert each.task.size > 100 * each.task.space.size
+
+
+def test_kernels_are_planned_for_what_is_asked_for_alone(chosen):
+    sites = JointSites(chosen, 1)
+    own = next(o for o in sites.open if o.site.conv is not None)
+    asked = iter(own.site.alternatives)
+    task = sites.task(own, asked, sites.surroundings(), most=3)
+    assert len(task.alternatives) == 3
+    assert len(list(asked)) >= len(own.site.alternatives) - 5

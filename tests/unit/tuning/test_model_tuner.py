@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -13,9 +13,9 @@ import tilewright as tw
 from tests.expect import raises_code
 from tilewright.records import Database
 from tilewright.records.record import OK
-from tilewright.schedule.measured import KERNEL, MODEL, kind_of_key
+from tilewright.schedule.measured import CONVERSION, KERNEL, MODEL, SITE, kind_of_key
 from tilewright.schedule.points import data_of
-from tilewright.tuning import whole_model
+from tilewright.tuning import model_tuner, whole_model
 from tilewright.tuning.measure.trial import CRASH, Outcome
 
 
@@ -99,6 +99,41 @@ def test_trials_are_spent_recorded_and_results_stay(path, joint):
     drafted = tw.compile(model, database=False, cache=False).run({"x": x})[0]
     tuned = tw.compile(model, database=path, threads=1, cache=False).run({"x": x})[0]
     np.testing.assert_allclose(tuned, drafted, rtol=1e-4, atol=1e-5)
+
+
+@dataclass
+class LikesTiles(MadeUp):
+    """Kernels whose data lie in tiles take a tenth of the time of others."""
+
+    def run(self, trials):
+        for trial, outcome in super().run(trials):
+            is_cut = len(trial.job.task.params[0].layout) > 2
+            times = {"time_ns": outcome.time_ns / 10, "reference_ns": outcome.reference_ns / 10}
+            yield trial, replace(outcome, **times) if is_cut else outcome
+
+
+def test_layouts_are_searched_in_rounds_and_what_they_take_is_kept(path, monkeypatch):
+    """If the model is faster for it: here it always is."""
+    monkeypatch.setattr(model_tuner, "compared", lambda *_: whole_model.Compared(2.0, 1.0))
+    model, events = network(16, 8), []
+    tw.tune(
+        model, trials=240, database=path, threads=1, runner=LikesTiles(), strategy="random",
+        on_event=events.append,
+    )  # fmt: skip
+    stages = [(e.state.stage, e.state.tasks) for e in events if e.kind == "stage"]
+    named = [stage for stage, _ in stages]
+    assert named[0] == "layouts, round 1 of 3"
+    assert {"layouts, round 2 of 3", "loops", "whole model"} <= set(named)
+    (convolution,) = stages[0][1]
+    assert convolution.space > 10**9, "algorithms × layouts × loops"
+    assert {SITE, CONVERSION, KERNEL, MODEL} <= set(kinds(path))
+    with Database(path) as database:
+        sites = [r.label for r in database if kind_of_key(r.workload) == SITE]
+    assert any("/" in label for label in sites), "layouts that the untuned choice does not know"
+    x = np.random.default_rng(1).normal(size=(1, 16, 8, 8)).astype(np.float32)
+    drafted = tw.compile(model, database=False, cache=False).run({"x": x})[0]
+    tuned = tw.compile(model, database=path, threads=1, cache=False).run({"x": x})[0]
+    np.testing.assert_allclose(tuned, drafted, rtol=1e-3, atol=1e-5)
 
 
 def test_a_second_search_goes_on_where_the_first_ended(path):
