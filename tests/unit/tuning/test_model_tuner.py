@@ -13,7 +13,7 @@ import tilewright as tw
 from tests.expect import raises_code
 from tilewright.records import Database
 from tilewright.records.record import OK
-from tilewright.schedule.measured import CONVERSION, KERNEL, MODEL, SITE, kind_of_key
+from tilewright.schedule.measured import KERNEL, MODEL, SITE, kind_of_key
 from tilewright.schedule.points import data_of
 from tilewright.tuning import model_tuner, whole_model
 from tilewright.tuning.measure.trial import CRASH, Outcome
@@ -126,7 +126,7 @@ def test_layouts_are_searched_in_rounds_and_what_they_take_is_kept(path, monkeyp
     assert {"layouts, round 2 of 3", "loops", "whole model"} <= set(named)
     (convolution,) = stages[0][1]
     assert convolution.space > 10**9, "algorithms × layouts × loops"
-    assert {SITE, CONVERSION, KERNEL, MODEL} <= set(kinds(path))
+    assert {SITE, KERNEL, MODEL} <= set(kinds(path))
     with Database(path) as database:
         sites = [r.label for r in database if kind_of_key(r.workload) == SITE]
     assert any("/" in label for label in sites), "layouts that the untuned choice does not know"

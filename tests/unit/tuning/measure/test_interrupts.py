@@ -10,6 +10,14 @@ import pytest
 from tilewright.tuning.measure.interrupts import interrupts_wait
 
 
+@pytest.fixture(autouse=True)
+def _usual_handler():
+    """What Python does with Ctrl-C, also where a shell has started the tests without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_an_interrupt_comes_at_the_end():
     done = []
 
