@@ -140,12 +140,15 @@ def joint(run: Run) -> str:
                 row["name"] + (" ~" if row["noisy"] else ""),
                 *(f"{ms[way]:.3f}" for way in ("draft", "loops", "joint")),
                 f"{row['ratio']:.3f}",
+                *(f"{row['searches'][way]['seconds']:.0f}" for way in ("loops", "joint")),
             ]
         )
     for kind, means in run["summary"].items():
-        lines.append([f"**{kind}s, geometric mean**", "", "", "", f"**{means['ratio']:.3f}**"])
+        mean = f"**{means['ratio']:.3f}**"
+        lines.append([f"**{kind}s, geometric mean**", "", "", "", mean, "", ""])
     budget = run["items"][0]["budget_s"]
     head = ["", "drafted ms", "loops alone ms", "joint ms", "loops alone / joint"]
+    head += ["loops alone took s", "joint took s"]
     changes = table(["", "value", "draft", "tuned"], _changes(run), words=4)
     return (
         f"{threads_of(run['threads']).capitalize()}, {budget:.0f} s for each search from an empty "
