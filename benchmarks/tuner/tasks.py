@@ -66,7 +66,7 @@ def _layer(name: str, target: Target, threads: int, drawn: int, seed: int) -> Ta
         made = ModelPipeline(how).run(str(path), until="choose").value
     assert isinstance(made, Chosen)
     sites = JointSites(made, threads, least_share=0.05)
-    (own,) = sites.open
+    own = max(sites.open, key=lambda site: site.chosen.cycles)
     proposals = Proposals(sites.layouts(own), np.random.default_rng(seed))
     untuned = near_the_chosen(own, float("inf"), VARIANTS - drawn)
     for alternative in untuned:

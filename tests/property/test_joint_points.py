@@ -25,6 +25,7 @@ from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.template import LayoutSpace
 from tilewright.model.site_kernels import kernel_of
 from tilewright.model.standalone import standalone
+from tilewright.schedule.source import DRAFT, not_followed
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tuning.task import variant_of
@@ -135,6 +136,8 @@ def test_every_point_of_the_joint_space_computes_what_the_layer_means(layer: Lay
     rows = variant.space.sample(rng, 1)
     points = variant.space.points(rows[0]) if len(rows) else {}
     note(str(points))
+    workload = kernel.with_points(points).workload(TARGET)
+    assert not_followed(DRAFT.schedule(workload), workload, points) is None
     event(f"{'loops drawn' if points else 'drafted'}")
     for name, form in (("data", alternative.source), ("result", alternative.result)):
         if form.tiles:

@@ -12,7 +12,7 @@ change whenever its answers do.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
@@ -24,6 +24,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.trace import Trace
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.regions import blocks
 
 if TYPE_CHECKING:
     from tilewright.schedule.recipes.contraction.space import ContractionPoint
@@ -35,8 +36,9 @@ __all__ += ["Workload", "is_by_points", "not_followed", "points_from", "source_o
 K003 = Code("K003", "`{trace}` is not a way to schedule a program")
 S006 = Code("S006", "the text has no points of recipes")
 
-NOT_SCHEDULED: Final = "not scheduled"
-"""What remarks say of blocks that a recipe had to leave alone."""
+NOT_SCHEDULED: Final = ": not scheduled ("
+"""What remarks say of a block that a recipe had to leave alone. (Of a group that is scheduled block
+by block they say something else: its points are followed, and nothing is fused.)"""
 
 POINTS_FORMAT: Final = "tilewright-points-1"
 """What files with points say that they are."""
@@ -186,16 +188,31 @@ def not_followed(made: Schedule, workload: Workload, points: Mapping[str, object
     """Why a schedule is not the one that points ask for; None if it is.
 
     A draft goes its own way where a point does not fit: what is measured must not be mistaken for
-    what was asked for.
+    what was asked for. A group has nothing to decide once the point of another one has taken it in:
+    its blocks are computed inside of those loops, or inlined.
     """
-    decided = [decision.point for decision in made.decisions]
-    if any(point not in decided for point in points.values()):
+    decided = {
+        decision.block
+        for decision in made.decisions
+        if decision.point == points.get(decision.block)
+    }
+    others = points.keys() - decided
+    known = {block.name for block in blocks(workload.program.body)}
+    if any(block not in known or not _is_inside(made, block, decided) for block in others):
         return "no group of blocks takes its points"
     left = {remark for remark in made.remarks if NOT_SCHEDULED in remark}
     plain = replace(workload, points={})
     if left and left - set(DRAFT.schedule(plain).remarks):
         return "it leaves blocks unscheduled"
     return None
+
+
+def _is_inside(made: Schedule, block: str, followed: Collection[str]) -> bool:
+    """Whether a block is part of others: inlined, or in the loops of those that were followed."""
+    if block not in made.blocks():
+        return True
+    outermost = made.loops(block)[:1]
+    return any(outermost and outermost[0] in made.loops(other) for other in followed)
 
 
 def source_of(trace: object) -> ScheduleSource:

@@ -174,7 +174,9 @@ class _Choices:
             s.vectorize(names_of(s.reverse_compute_at(group.epilogue, vectors))[-1])
         _finish(context, inside, [])
         around = [*around, vectors] if shape.is_single else around
-        share_several(context, around, point.shared, parallel=bool(point.parallel))
+        # Inside of the blocks of another recipe there is one thread, whatever the point says.
+        is_shared = bool(point.parallel) and context.threads > 1
+        share_several(context, around, point.shared, parallel=is_shared)
 
 
 CHOICES: Final = _Choices()
