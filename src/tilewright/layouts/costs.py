@@ -8,6 +8,7 @@ stages moves through the nearest level that holds it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import ceil, prod
 from typing import Final, Protocol
 
@@ -209,6 +210,7 @@ def lines_product(conv: ConvShape, multiple: int, machine: Machine) -> Contracti
     )
 
 
+@lru_cache(maxsize=1024)
 def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     """Transforms of the data and of the products, and the products between them."""
     shape = winograd_shape(conv, tiles, machine)
@@ -216,6 +218,7 @@ def winograd_cycles(conv: ConvShape, tiles: Tiles, machine: Machine) -> float:
     return products + sum(_transforms(conv, tiles, machine))
 
 
+@lru_cache(maxsize=1024)
 def _transforms(conv: ConvShape, tiles: Tiles, machine: Machine) -> tuple[float, float]:
     """Cycles of the transforms of the data, and of the products."""
     shape = winograd_shape(conv, tiles, machine)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from tilewright.errors import Code, UserError
@@ -69,12 +70,12 @@ class Form:
     def __str__(self) -> str:
         return self.name(4)
 
-    @property
+    @cached_property
     def plain(self) -> Form:
         """The same without a halo."""
         return replace(self, halo=()) if self.halo else self
 
-    @property
+    @cached_property
     def uncut(self) -> Form:
         """The same without tiles."""
         return replace(self, tiles=(), overlap=()) if self.tiles else self
@@ -169,9 +170,9 @@ class Form:
                 case Unfold(dim=dim, tile=tile, stride=stride):
                     d, by, _ = loops[dim]
                     loops[dim : dim + 1] = (d, by * stride, step.tiles), (d, by, tile)
-                case Pad(dim=dim, before=before, after=after):
+                case Pad(dim=dim, lead=lead, tail=tail):
                     d, by, extent = loops[dim]
-                    loops[dim] = d, by, extent + before + after
+                    loops[dim] = d, by, extent + lead + tail
         merged: list[tuple[int, int, int]] = []
         for d, by, extent in loops:
             if merged and merged[-1][:2] == (d, by * extent):
@@ -179,7 +180,7 @@ class Form:
                 merged.append((d, by, outer * extent))
             elif extent != 1:
                 merged.append((d, by, extent))
-        return self.halo, *merged
+        return self.halo if any(map(any, self.halo)) else (), *merged
 
     @classmethod
     def named(cls, text: str) -> Form:

@@ -34,6 +34,10 @@ def parse_budget(text: str) -> float:
     raise TuneError(U041, {"text": text}, hint="write 90s, 10m, 1h or 1h30m")
 
 
+MOST_RESERVED: Final = 0.25
+"""Of the seconds of a budget, for what comes behind a search."""
+
+
 @dataclass(frozen=True)
 class Amount:
     """Trials and seconds; of what is left, None where there is no limit of the kind."""
@@ -65,6 +69,11 @@ class Budget:
     def spend(self, trials: int) -> None:
         """Trials were made."""
         self._trials += trials
+
+    def reserve(self, seconds: float) -> None:
+        """Keep so much for what comes behind, but no more than a part of all."""
+        if self.seconds is not None:
+            self.seconds -= min(seconds, MOST_RESERVED * self.seconds)
 
     @property
     def spent(self) -> Amount:

@@ -54,6 +54,11 @@ class OpenSite:
     runs: int
 
     @property
+    def cycles(self) -> float:
+        """What it is predicted to take in a run of the model."""
+        return self.chosen.cycles * self.runs
+
+    @property
     def label(self) -> str:
         """What it is called in tables."""
         return self.site.nodes[0].label or self.site.results[0].name
@@ -96,8 +101,7 @@ class JointSites:
         return tuple(
             own
             for own in found
-            if len(own.site.alternatives) > 1
-            and own.chosen.cycles * own.runs >= self.least_share * total
+            if len(own.site.alternatives) > 1 and own.cycles >= self.least_share * total
         )
 
     def surroundings(self, times: Measured = NOTHING) -> Surroundings:

@@ -9,6 +9,7 @@ the rest of a graph is asked anew for each round, with all that was measured of 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -118,11 +119,20 @@ class JointRounds:
         conversions = {**self.known.conversions, **conversion_times(self._conversions)}
         return Measured(sites, conversions)
 
-    def tasks(self) -> list[SiteTask]:
-        """The sites of the next round with their variants."""
+    def tasks(self, most_seconds: float | None = None) -> list[SiteTask]:
+        """The sites of the next round with their variants, the heaviest first.
+
+        Kernels of variants take time to plan: after `most_seconds` the lighter sites are left out.
+        """
         around = self.sites.surroundings(self.measured)
-        found = (self._task(course, around) for course in self._courses)
-        return [task for task in found if task is not None]
+        found: list[SiteTask] = []
+        begin = time.perf_counter()
+        for course in sorted(self._courses, key=lambda course: -course.own.cycles):
+            task = self._task(course, around)
+            found += [] if task is None else [task]
+            if most_seconds is not None and time.perf_counter() - begin > most_seconds:
+                break
+        return found
 
     def tell(self, tasks: Sequence[SiteTask], tuned: Sequence[Tuned]) -> None:
         """How a round went."""

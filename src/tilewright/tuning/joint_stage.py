@@ -30,6 +30,8 @@ LEAST_SECONDS: Final = 3.0
 """The same in time: a trial takes about a tenth of a second."""
 FIRST: Final = 2.0
 """What the first round gets by what each later one does: its variants are predicted to be good."""
+PREPARING: Final = 0.15
+"""Of what is left, for planning kernels of variants, at the most."""
 COPIES_SHARE: Final = 0.2
 """Of a round, for conversions, at the most."""
 COPY_SECONDS: Final = 1.0
@@ -48,7 +50,7 @@ class JointStage:
 
     def run(self) -> bool:
         """All rounds; whether there was anything to choose."""
-        tasks = self.rounds.tasks()
+        tasks = self._tasks()
         count = rounds_of(self.budget.left, len(tasks))
         for number in range(count):
             if not tasks or self.budget.is_spent:
@@ -57,8 +59,13 @@ class JointStage:
             of_sites, of_copies = self._parts(number, count)
             self.rounds.tell(tasks, self._searched(tasks, of_sites, stage, self.options))
             self._measure_conversions(of_copies, stage)
-            tasks = self.rounds.tasks() if number + 1 < count else []
+            tasks = self._tasks() if number + 1 < count else []
         return self.rounds.round > 0
+
+    def _tasks(self) -> list[SiteTask]:
+        """The sites of the next round, as many as can be prepared in a part of what is left."""
+        seconds = self.budget.left.seconds
+        return self.rounds.tasks(None if seconds is None else PREPARING * seconds)
 
     def _parts(self, number: int, count: int) -> tuple[Budget, Budget]:
         """What one round may spend of what is left: on sites, and on conversions."""

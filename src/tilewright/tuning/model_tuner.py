@@ -9,6 +9,7 @@ tuned model runs beside the drafted one, and what does not pay there is withdraw
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -56,8 +57,12 @@ CLOSE: Final = 1.003
 """What is this near to the fastest is as fast."""
 CANDIDATES: Final = 3
 """Points of each kernel that run inside of the model at the end."""
+SETTLING: Final = 3.0
+"""Comparing candidates inside of the model takes about so many times as long as drafting it."""
 JOINT_SHARE: Final = 0.35
 """Of the budget, for the joint stage."""
+LEAST_JOINT: Final = 5.0
+"""Seconds below which the joint stage would end before anything is measured."""
 
 
 @dataclass
@@ -89,8 +94,10 @@ class ModelTuner:
 
     def run(self) -> bool:
         """All stages; whether somebody ended it early."""
+        begin = time.perf_counter()
         planned = self._planned(DRAFT)
         self.drafted = self._compiled(DRAFT)
+        self.budget.reserve(SETTLING * (time.perf_counter() - begin))
         self.feeds = made_up_feeds(self.drafted, self.sizes)
         before = compared(self.drafted, self.drafted, self.feeds)
         self.state = replace(self.state, before_ms=before.drafted_ms, peers_ms=self._peers())
@@ -98,8 +105,9 @@ class ModelTuner:
         search.tell("begin", stage="draft")
         is_interrupted = False
         try:
-            if self.joint:
-                search = self._joint(search, planned)
+            part = self._part()
+            if self.joint and (part.seconds is None or part.seconds >= LEAST_JOINT):
+                search = self._joint(search, planned, part)
             search.tell("stage", stage="loops")
             search.run()
         except KeyboardInterrupt:
@@ -108,9 +116,9 @@ class ModelTuner:
         search.tell("end", stage="", before_ms=found.drafted_ms, now_ms=found.tuned_ms)
         return is_interrupted
 
-    def _joint(self, search: Search, planned: PlannedModel) -> Search:
+    def _joint(self, search: Search, planned: PlannedModel, budget: Budget) -> Search:
         """Layouts by measured costs, if the model is faster for it; the search for loops then."""
-        budget, rng = self._part(), np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         rounds = JointRounds(planned.chosen, self.threads, rng, self._records().measured)
 
         def searched(tasks: Sequence[Task], part: Budget, options: SearchOptions) -> Search:

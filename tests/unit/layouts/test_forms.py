@@ -52,11 +52,12 @@ def test_forms_of_one_memory_differ_by_name_alone():
     shape, x = as_shape((2, 6, 8, 4)), np.arange(1, 2 * 6 * 8 * 4 + 1).reshape(2, 6, 8, 4)
     tiles = [(), *((h, w) for h in (0, 1, 2, 4, 6) for w in (0, 1, 3, 4))]
     forms = [
-        Form(first, block, (), cut, overlap)
+        Form(first, block, halo, cut, overlap)
         for first, block in ((False, 0), (True, 0), (True, 2))
+        for halo in ((), ((0, 0), (0, 0)), ((1, 1), (0, 2)), ((2, 0), (0, 2)))
         for cut in tiles
         for overlap in ((), (1, 0), (2, 2))
-        if Form(first, block, (), cut, overlap).misfit(shape) is None
+        if Form(first, block, halo, cut, overlap).misfit(shape) is None
     ]
     places: dict[bytes, set[object]] = {}
     memories: dict[object, set[bytes]] = {}
@@ -68,7 +69,8 @@ def test_forms_of_one_memory_differ_by_name_alone():
         places.setdefault(lies, set()).add(memory)
         memories.setdefault(memory, set()).add(lies)
     assert all(len(each) == 1 for each in memories.values())
-    assert sum(len(each) > 1 for each in places.values()) <= 2, "those that only fill up otherwise"
+    names = sum(len(each) > 1 for each in places.values())
+    assert names <= 2, "those that only fill up otherwise"
     assert len(memories) < len(forms) - 10
     whole = Form(tiles=(3, 0)), Form(tiles=(1, 1)), Form(True, 2, (), (1, 1))
     assert {form.memory(shape) for form in whole} == {LAST.memory(shape)}

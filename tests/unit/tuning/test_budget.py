@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expect import raises_code
-from tilewright.tuning.budget import Amount, Budget, parse_budget
+from tilewright.tuning.budget import MOST_RESERVED, Amount, Budget, parse_budget
 
 
 class Clock:
@@ -85,3 +85,14 @@ def test_a_budget_of_neither_is_never_spent():
 def test_a_budget_below_nothing_is_refused(limits):
     with pytest.raises(ValueError, match="a budget of"):
         Budget(**limits)
+
+
+def test_what_is_reserved_is_not_spent():
+    budget = Budget(seconds=100.0, clock=lambda: 0.0)
+    budget.reserve(10.0)
+    assert budget.left.seconds == 90.0
+    budget.reserve(1000.0)
+    assert budget.left.seconds == pytest.approx(90.0 * (1 - MOST_RESERVED))
+    unlimited = Budget(trials=7)
+    unlimited.reserve(10.0)
+    assert unlimited.left == Amount(7, None)

@@ -25,10 +25,14 @@ from tilewright.tuning.measure.trial import OK, Outcome
 TARGET = Target.named("x86-64-v3")
 
 
+def chosen_for(model):
+    how = Compiling(TARGET, None, "default", AUTO)
+    return ModelPipeline(how).run(model, until="choose").value
+
+
 @pytest.fixture(scope="module")
 def chosen():
-    how = Compiling(TARGET, None, "default", AUTO)
-    return ModelPipeline(how).run(network(channels=32, side=14), until="choose").value
+    return chosen_for(network(channels=32, side=14))
 
 
 @pytest.fixture
@@ -63,6 +67,18 @@ def test_the_first_round_has_what_is_predicted_to_be_near_the_best(rounds):
     assert names(task)[0] == task.own.key(task.own.chosen)
     assert set(task.alternatives) <= set(task.site.alternatives)
     assert 1 < len(task.alternatives) <= MOST
+
+
+def test_without_time_the_heaviest_site_is_prepared_alone():
+    def tasks(most_seconds):
+        made = chosen_for(network(channels=32, side=14, windows=(3, 5)))
+        rounds = JointRounds(made, 1, np.random.default_rng(0))
+        return [task.own for task in rounds.tasks(most_seconds)]
+
+    every = tasks(None)
+    assert len(every) > 1
+    assert every == sorted(every, key=lambda own: -own.cycles)
+    assert [own.cycles for own in tasks(0.0)] == [every[0].cycles]
 
 
 def test_the_best_survive_and_others_are_fresh(rounds):

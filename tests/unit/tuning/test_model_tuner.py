@@ -19,21 +19,28 @@ from tilewright.tuning import model_tuner, whole_model
 from tilewright.tuning.measure.trial import CRASH, Outcome
 
 
-def network(channels=8, side=12):
+def network(channels=8, side=12, windows=(3, 3)):
     """Convolutions in a row, with their weights."""
     rng = np.random.default_rng(0)
-    weights = rng.normal(size=(channels, channels, 3, 3)).astype(np.float32) / 8
+    weights = {
+        f"w{taps}": rng.normal(size=(channels, channels, taps, taps)).astype(np.float32) / 8
+        for taps in windows
+    }
     chain, name = [], "x"
-    for number in range(2):
-        pads = {"pads": [1, 1, 1, 1]}
-        chain.append(helper.make_node("Conv", [name, "w"], [f"c{number}"], **pads))
+    for number, taps in enumerate(windows):
+        pads = {"pads": [taps // 2] * 4}
+        chain.append(helper.make_node("Conv", [name, f"w{taps}"], [f"c{number}"], **pads))
         chain.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"]))
         name = f"r{number}"
     chain += [helper.make_node("Softmax", [name], ["y"], axis=-1)]
     shape = [1, channels, side, side]
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in "xy"]
     graph = helper.make_graph(
-        chain, "network", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")]
+        chain,
+        "network",
+        ends[:1],
+        ends[1:],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
     opset = [helper.make_opsetid("", 17)]
     return helper.make_model(graph, opset_imports=opset, ir_version=8)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd, prod
 from typing import Final, TypeVar
 
@@ -141,18 +142,18 @@ class Tiles:
         """The other ones."""
         return tuple(d for d, m in enumerate(self.results) if not m)
 
-    @property
+    @cached_property
     def lines(self) -> dict[int, Line]:
         """The tiled dimensions."""
         parts = zip(self.results, self.taps, self.strides, self.dilations, strict=True)
         return {d: Line.of(*part) for d, part in enumerate(parts) if part[0]}
 
-    @property
+    @cached_property
     def filters(self) -> tuple[Filter, ...]:
         """The minimal filters of the tiled dimensions."""
         return tuple(line.filter for line in self.lines.values())
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """How many products a tile has for each channel (of each phase) and filter."""
         return prod(f.tile for f in self.filters)
@@ -196,7 +197,7 @@ class SpreadTiles(Tiles):
         if self.plain or set(self.dilations) != {1}:
             raise ValueError("transposed convolutions have tiles along all dimensions, and no gaps")
 
-    @property
+    @cached_property
     def lines(self) -> dict[int, Line]:
         parts = enumerate(zip(self.results, self.taps, self.strides, self.before, strict=True))
         return {d: SpreadLine(m, -(-t // s), 1, 1, s, 1, b) for d, (m, t, s, b) in parts}
