@@ -7,8 +7,8 @@ and its forms to those around it that take any form (`recorded.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,13 +18,26 @@ from tilewright.graph.ir import Graph, Value
 from tilewright.layouts.choose import problem_of
 from tilewright.layouts.forms import LAST, Form
 from tilewright.layouts.recorded import offering
+from tilewright.layouts.sharing import Price
 from tilewright.layouts.site import Alternative, Settings, Site
 from tilewright.layouts.solve import Problem, least_costs, solve
 from tilewright.layouts.timing import Timing
 
-__all__ = ["Surroundings", "conversions_in"]
+__all__ = ["Found", "Surroundings", "conversions_in"]
 
 Chosen = list[tuple[Site, Alternative]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The forms in which a site finds its data, and the cycles of borders that it makes itself.
+
+    Alternatives are priced as if the zeros around their data were there. Where a caller passes the
+    data, or a conversion writes them, there are none: the kernel is another one, and pays for them.
+    """
+
+    forms: Mapping[Value, Form] = field(default_factory=dict)
+    border: float = 0.0
 
 
 class Surroundings:
@@ -74,6 +87,28 @@ class Surroundings:
         place = known.place(number, alternative)
         assert place is not None
         return known.decided(number, place).solved()
+
+    def found(self, number: int, alternative: Alternative) -> Found:
+        """What a site finds where all others do what is best for it and for themselves."""
+        wanted = alternative.source
+        if not any(map(any, wanted.halo)):
+            return Found()
+        data = [v for v in self.sites[number].data if v not in self.graph.constants]
+        written = self._written(data, number, alternative)
+        forms = {v: f if f.plain == wanted.plain else wanted.plain for v, f in written.items()}
+        prices = (Price.of(v, self.settings.machine).border(f, wanted) for v, f in written.items())
+        return Found(forms, sum(prices))
+
+    def _written(
+        self, values: Sequence[Value], number: int, alternative: Alternative
+    ) -> dict[Value, Form]:
+        """The forms in which values are written, those of callers included."""
+        made = {value for site in self.sites for value in site.results}
+        if made.isdisjoint(values):
+            return dict.fromkeys(values, LAST)
+        chosen = self.choice(number, alternative)
+        forms = {value: own.result for site, own in chosen for value in site.results}
+        return {value: forms.get(value, LAST) for value in values}
 
     def _with(self, number: int, alternatives: Sequence[Alternative]) -> _Offer:
         sites = offering(self.sites, number, alternatives, self.settings.machine)

@@ -16,9 +16,11 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tilewright.layouts.sites import Alternative, Site, sites_of
 from tilewright.layouts.space import Space
-from tilewright.layouts.surroundings import Surroundings
+from tilewright.layouts.surroundings import Found, Surroundings
 from tilewright.layouts.template import LayoutSpace
 from tilewright.model.compilation import Chosen
 from tilewright.model.site_kernels import kernel_of
@@ -30,13 +32,18 @@ from tilewright.tuning.task import Task, Variant, variant_of
 if TYPE_CHECKING:
     from tilewright.tuning.tuner import Tuned
 
-__all__ = ["MOST", "JointSites", "OpenSite", "SiteTask", "best_costs", "near_the_chosen"]
-__all__ += ["site_records", "site_tasks"]
+__all__ = ["LEAST_PART", "MOST", "JointSites", "OpenSite", "SiteTask", "best_costs"]
+__all__ += ["near_the_chosen", "site_records", "site_tasks"]
 
 NEAR: Final = 1.35
 """Alternatives that are predicted to take no more than this by the chosen one are variants."""
 MOST: Final = 6
 """Variants of a site."""
+LEAST_PART: Final = 0.1
+"""Of the time of a kernel: what is left of it at least without the border that it makes, whose cost
+is a prediction."""
+ALL_ZEROS: Final = Found()
+"""Data have all zeros around them that an alternative wants."""
 LEAST_SHARE: Final = 0.01
 """Of the model's predicted time: sites below it are left as they are."""
 
@@ -70,11 +77,16 @@ class OpenSite:
 
 @dataclass(frozen=True)
 class SiteTask:
-    """A site, the alternatives that are its variants (the chosen one first), and its task."""
+    """A site, the alternatives that are its variants (the chosen one first), and its task.
+
+    `borders_ns` is what the kernel of each takes for zeros around its data that nobody else stores;
+    alternatives are priced without it.
+    """
 
     own: OpenSite
     alternatives: tuple[Alternative, ...]
     task: Task
+    borders_ns: tuple[float, ...]
 
     @property
     def site(self) -> Site:
@@ -87,7 +99,7 @@ class JointSites:
 
     def __init__(self, made: Chosen, threads: int, least_share: float = LEAST_SHARE) -> None:
         self.made, self.least_share = _for_threads(made, threads), least_share
-        self._variants: dict[tuple[OpenSite, str], Variant | None] = {}
+        self._variants: dict[tuple[object, ...], Variant | None] = {}
         self._points: dict[OpenSite, int] = {}
 
     @cached_property
@@ -123,21 +135,27 @@ class JointSites:
             self._points[own] = Space(own.site, self.made.settings).size
         return self._points[own]
 
-    def variant(self, own: OpenSite, alternative: Alternative) -> Variant | None:
-        """The kernel of an alternative; None if it is not a single one with something to decide."""
-        name = own.key(alternative)
-        if (own, name) not in self._variants:
-            self._variants[own, name] = self._planned(own, alternative, name)
-        return self._variants[own, name]
+    def variant(
+        self, own: OpenSite, alternative: Alternative, found: Found = ALL_ZEROS
+    ) -> Variant | None:
+        """The kernel of an alternative that finds its data in some forms.
 
-    def _planned(self, own: OpenSite, alternative: Alternative, name: str) -> Variant | None:
+        None if it is not a single one with something to decide.
+        """
+        key = own, own.key(alternative), *found.forms.items()
+        if key not in self._variants:
+            self._variants[key] = self._planned(own, alternative, found)
+        return self._variants[key]
+
+    def _planned(self, own: OpenSite, alternative: Alternative, found: Found) -> Variant | None:
         plain = replace(alternative, loops=None)
-        kernel = kernel_of(self.made.graph, own.site, plain)
+        kernel = kernel_of(self.made.graph, own.site, plain, given=found.forms)
         if kernel is None:
             return None
-        made = variant_of(kernel, self.made.settings.machine.target, own.site.nodes, name)
-        margin = alternative.algorithm.margin
-        made = replace(made, chosen_cycles=alternative.cycles, margin=margin)
+        name, target = own.key(alternative), self.made.settings.machine.target
+        made = variant_of(kernel, target, own.site.nodes, name)
+        cycles, margin = alternative.cycles + found.border, alternative.algorithm.margin
+        made = replace(made, chosen_cycles=cycles, margin=margin)
         return made if made.decisions else None
 
     def task(
@@ -151,23 +169,26 @@ class JointSites:
 
         The chosen one is the first of them, by which others are compared.
         """
-        found: dict[str, tuple[Alternative, Variant]] = {}
+        known: dict[str, tuple[Alternative, Variant, float]] = {}
         for each in chain([own.chosen], alternatives):  # later ones may never be asked for
-            variant = self.variant(own, each)
+            found = around.found(own.number, each)
+            variant = self.variant(own, each, found)
             if variant is not None:
-                found.setdefault(variant.workload, (each, variant))
-            if not found or len(found) == most:
+                known.setdefault(variant.workload, (each, variant, found.border))
+            if not known or len(known) == most:
                 break
-        if len(found) < 2:
+        if len(known) < 2:
             return None
-        kept, variants = zip(*found.values(), strict=True)
-        costs = around.costs(own.number, kept)
-        scale = self.made.settings.machine.model.ghz / around.rate
+        kept, variants, borders = zip(*known.values(), strict=True)
+        others = np.array(around.costs(own.number, kept)) - borders  # which are of the kernels
+        more = (others - others[0]) * self.made.settings.machine.model.ghz / around.rate
         variants = tuple(
-            replace(variant, around_cycles=(cost - costs[0]) * scale)
-            for variant, cost in zip(variants, costs, strict=True)
+            replace(variant, around_cycles=cycles)
+            for variant, cycles in zip(variants, more.tolist(), strict=True)
         )
-        return SiteTask(own, kept, Task(variants, own.label, own.runs, self.points(own)))
+        borders_ns = tuple(border / around.rate for border in borders)
+        task = Task(variants, own.label, own.runs, self.points(own))
+        return SiteTask(own, kept, task, borders_ns)
 
 
 def site_tasks(
@@ -205,10 +226,18 @@ def near_the_chosen(own: OpenSite, near: float = NEAR, most: int = MOST) -> list
 def best_costs(task: SiteTask, tuned: Tuned) -> dict[str, float]:
     """The time of the best point of each alternative that was measured, by its key.
 
-    That of the kernel alone, by the time of the chosen alternative's draft.
+    That of the kernel alone, without a border that others could have made, by the time of the
+    chosen alternative's draft.
     """
-    costs = ((a, tuned.tuner.best_of(k)) for k, a in enumerate(task.alternatives))
-    return {task.own.key(a): cost for a, cost in costs if cost is not None}
+    found = {}
+    for k, (alternative, border_ns) in enumerate(
+        zip(task.alternatives, task.borders_ns, strict=True)
+    ):
+        cost = tuned.tuner.best_of(k)
+        if cost is not None:
+            without = cost - border_ns / tuned.known_ns
+            found[task.own.key(alternative)] = max(LEAST_PART * cost, without)
+    return found
 
 
 def site_records(

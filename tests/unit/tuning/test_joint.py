@@ -8,15 +8,21 @@ import numpy as np
 import pytest
 
 from tests.unit.tuning.test_model_tuner import network
+from tilewright.graph.grouping import group_nodes
+from tilewright.layouts.apply import apply
 from tilewright.layouts.choose import decide
+from tilewright.layouts.flatten import flatten_as_stored
 from tilewright.layouts.surroundings import Surroundings
 from tilewright.model.compiler import AUTO, Compiling
+from tilewright.model.kernel_plan import plan_kernels
 from tilewright.pipeline import ModelPipeline
+from tilewright.records import workload_key
 from tilewright.records.kinds import site_times
 from tilewright.schedule.measured import site_key
+from tilewright.schedule.recipes.context import NOMINAL_THREADS
 from tilewright.target import Target
 from tilewright.tuning.history import History
-from tilewright.tuning.joint import JointSites, best_costs, site_records, site_tasks
+from tilewright.tuning.joint import LEAST_PART, JointSites, best_costs, site_records, site_tasks
 from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tuning.measure.trial import OK, Outcome
 
@@ -78,13 +84,56 @@ def test_what_variants_took_is_known_of_the_site(tasks):
     tuner = KernelTuner(own.task, SearchOptions(), History(), np.random.default_rng(0))
     for number, row in enumerate(own.task.space.drafts()):
         tuner.tell(row, Outcome(OK, 1000.0 + 100 * number, 1000.0 + 100 * number))
-    costs = best_costs(own, SimpleNamespace(tuner=tuner))
+    costs = best_costs(own, SimpleNamespace(tuner=tuner, known_ns=1000.0))
     records = site_records(own, costs, 1000.0, 1)
     assert len(records) == len(own.alternatives)
     known = site_times(records)[site_key(own.site.workload)]
-    assert sorted(known.times_ns.values()) == pytest.approx(
-        [1000.0 + 100 * number for number in range(len(records))]
+    whole = [1000.0 + 100 * number for number in range(len(records))]
+    without = [t - border for t, border in zip(whole, own.borders_ns, strict=True)]
+    keys = [own.own.key(alternative) for alternative in own.alternatives]
+    parts = [max(LEAST_PART * t, w) for t, w in zip(whole, without, strict=True)]
+    assert known.times_ns == pytest.approx(dict(zip(keys, parts, strict=True)))
+
+
+def kernels_in(chosen, choice):
+    """The keys of all kernels of a graph with a choice."""
+    applied = apply(chosen.graph, choice)
+    graph = flatten_as_stored(applied.graph)
+    planned = plan_kernels(graph, NOMINAL_THREADS, group_nodes(graph, applied.kernels))
+    target = chosen.settings.machine.target
+    return {workload_key(kernel.workload(target)) for kernel in planned.kernels}
+
+
+@pytest.mark.parametrize("tag", ["alone", "in a network"])
+def test_variants_are_the_kernels_of_a_model_that_chose_them(chosen, tag):
+    """With the zeros around their data that are there, and none that nobody has written."""
+    if tag == "alone":
+        how = Compiling(Target.named("x86-64-v3"), None, "default", AUTO)
+        chosen = (
+            ModelPipeline(how)
+            .run(network(channels=16, side=14, windows=(3,)), until="choose")
+            .value
+        )
+    found = 0
+    for each in site_tasks(chosen, 1, near=4.0):
+        around = JointSites(chosen, 1).surroundings()
+        for alternative, variant in zip(each.alternatives, each.task.variants, strict=True):
+            choice = around.choice(each.own.number, alternative)
+            assert variant.workload in kernels_in(chosen, choice), variant.name
+            found += 1
+    assert found > 4
+
+
+def test_a_kernel_that_makes_a_border_pays_for_it(chosen):
+    """A layer alone has its data from a caller, and no zeros around them."""
+    how = Compiling(Target.named("x86-64-v3"), None, "default", AUTO)
+    alone = (
+        ModelPipeline(how).run(network(channels=16, side=14, windows=(3,)), until="choose").value
     )
+    (task,) = site_tasks(alone, 1, near=4.0)
+    assert all(border > 0 for border in task.borders_ns)
+    written = [t.borders_ns for t in site_tasks(chosen, 1, near=4.0) if t.site.conv is not None]
+    assert any(border == 0 for borders in written for border in borders)
 
 
 def test_a_task_says_how_many_points_there_are(tasks):
