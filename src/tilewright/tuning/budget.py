@@ -70,10 +70,12 @@ class Budget:
         """Trials were made."""
         self._trials += trials
 
-    def reserve(self, seconds: float) -> None:
-        """Keep so much for what comes behind, but no more than a part of all."""
+    def reserve(self, seconds: float) -> float:
+        """Keep so much for what comes behind, but no more than a part of all; what was kept."""
         if self.seconds is not None:
-            self.seconds -= min(seconds, MOST_RESERVED * self.seconds)
+            seconds = min(seconds, MOST_RESERVED * self.seconds)
+            self.seconds -= seconds
+        return seconds
 
     @property
     def spent(self) -> Amount:

@@ -25,7 +25,7 @@ from tilewright.pipeline import ModelPipeline
 from tilewright.pipeline.model import PlannedModel
 from tilewright.records import Database, Record, Records
 from tilewright.records.kinds import MOST_TIME, model_record
-from tilewright.records.record import SLOWER, target_key
+from tilewright.records.record import target_key
 from tilewright.schedule.source import DRAFT, ScheduleSource
 from tilewright.tuning.budget import Budget
 from tilewright.tuning.events import Event, OnEvent, State
@@ -33,8 +33,9 @@ from tilewright.tuning.history import History
 from tilewright.tuning.joint_rounds import JointRounds
 from tilewright.tuning.joint_stage import JointStage
 from tilewright.tuning.kernel_tuner import SearchOptions
-from tilewright.tuning.task import Task, Variant, tasks_of
+from tilewright.tuning.task import Task, tasks_of
 from tilewright.tuning.tuner import Search
+from tilewright.tuning.verification import Verification
 from tilewright.tuning.whole_model import (
     Compared,
     compared,
@@ -51,13 +52,7 @@ __all__ = ["ModelTuner"]
 
 U020 = Code("U020", "there is nothing to tune in `{model}`")
 
-PAYS: Final = 0.998
-"""Time of a kernel in the model by that of its draft, above which its points are withdrawn."""
-CLOSE: Final = 1.003
-"""What is this near to the fastest is as fast."""
-CANDIDATES: Final = 3
-"""Points of each kernel that run inside of the model at the end."""
-SETTLING: Final = 3.0
+VERIFYING: Final = 4.0
 """Comparing candidates inside of the model takes about so many times as long as drafting it."""
 JOINT_SHARE: Final = 0.35
 """Of the budget, for the joint stage."""
@@ -88,6 +83,7 @@ class ModelTuner:
     state: State = field(init=False)
     drafted: Module = field(init=False)
     feeds: dict[str, Any] = field(init=False)
+    _verifying_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.state = State(self.name)
@@ -97,7 +93,8 @@ class ModelTuner:
         begin = time.perf_counter()
         planned = self._planned(DRAFT)
         self.drafted = self._compiled(DRAFT)
-        self.budget.reserve(SETTLING * (time.perf_counter() - begin))
+        drafting_s = time.perf_counter() - begin
+        self._verifying_s = self.budget.reserve(VERIFYING * drafting_s)
         self.feeds = made_up_feeds(self.drafted, self.sizes)
         before = compared(self.drafted, self.drafted, self.feeds)
         self.state = replace(self.state, before_ms=before.drafted_ms, peers_ms=self._peers())
@@ -218,7 +215,10 @@ class ModelTuner:
     def _settled(self, search: Search, planned: PlannedModel) -> Compared:
         """Compare the whole model; withdraw what does not pay inside of it."""
         search.tell("stage", stage="whole model")
-        self.database.add(self._withdrawn([each.task.drafted for each in search.tuned]))
+        kernels = [each.task.drafted for each in search.tuned]
+        Verification(self.database, self.how.target, self.threads, self._compiled, self.feeds).run(
+            kernels, self._verifying_s
+        )
         found = compared(self.drafted, self._compiled(self._records()), self.feeds)
         verdict = model_record(
             graph_key(planned.chosen.graph),
@@ -232,50 +232,3 @@ class ModelTuner:
         kept = found if found.gain * MOST_TIME >= 1 else replace(found, tuned_ms=found.drafted_ms)
         search.tell("model", before_ms=kept.drafted_ms, now_ms=kept.tuned_ms)
         return kept
-
-    def _withdrawn(self, kernels: Sequence[Variant]) -> list[Record]:
-        """Records that say which points are not as fast inside of the model as they are alone.
-
-        The best few of each kernel run inside of it, all kernels at once, with the draft among
-        them. What is slower there than another one, or than the draft, is not used.
-        """
-        known = self._records()
-        best = {k.workload: self._candidates(k) for k in kernels}
-        ranks = max((len(own) for own in best.values()), default=0)
-        if not ranks:
-            return []
-        modules = [self._compiled(known.with_winners({}))]
-        for rank in range(ranks):
-            chosen = {w: own[min(rank, len(own) - 1)] for w, own in best.items() if own}
-            modules.append(self._compiled(known.with_winners(chosen)))
-        times = kernel_times(modules, self.feeds)
-        found: list[Record] = []
-        for kernel in kernels:
-            own = best[kernel.workload]
-            if own and kernel.symbol in times:
-                worse = _worse(times[kernel.symbol][: 1 + len(own)])
-                found += (self._slower(kernel, own[k]) for k in worse)
-        return found
-
-    def _candidates(self, kernel: Variant) -> list[Record]:
-        """The best records of a kernel that may be used, the best first."""
-        about = kernel.workload, target_key(self.how.target), self.threads
-        return self.database.usable(*about, count=CANDIDATES)
-
-    def _slower(self, kernel: Variant, record: Record) -> Record:
-        points = record.points_for(kernel.kernel.program)
-        workload = kernel.kernel.workload(kernel.target)
-        return Record.of(workload, self.threads, points, label=record.label, outcome=SLOWER)
-
-
-def _worse(times: Sequence[float]) -> list[int]:
-    """Of a draft and candidates behind it, the numbers of candidates that are not to be used.
-
-    All, if none is faster than the draft; else those before the fastest: of what stays, the record
-    with the greatest gain is used.
-    """
-    drafted, *others = times
-    fastest = min(range(len(others)), key=others.__getitem__)
-    if others[fastest] > drafted * PAYS:
-        return list(range(len(others)))
-    return [k for k in range(fastest) if others[k] > others[fastest] * CLOSE]

@@ -31,6 +31,11 @@ TURN_SECONDS: Final = 0.05
 ROUNDS: Final = 15
 LEAST_ROUNDS: Final = 5
 PEER_SECONDS: Final = 2.0
+KERNEL_SECONDS: Final = 3.0
+LEAST_RUNS, MOST_RUNS = 15, 400
+"""Of each model for the times of its kernels, beside a warm-up."""
+UNDISTURBED: Final = 0.25
+"""Neighbours make runs longer and never shorter."""
 LIMIT_SECONDS: Final = 20.0
 """After so long, a comparison has enough turns."""
 
@@ -80,14 +85,18 @@ def _best_run(module: Module, feeds: dict[str, Any]) -> float:
 
 
 def kernel_times(
-    modules: Sequence[Module], feeds: dict[str, Any], runs: int = 15
+    modules: Sequence[Module], feeds: dict[str, Any], seconds: float = KERNEL_SECONDS
 ) -> dict[str, list[float]]:
-    """Nanoseconds of one run of each kernel inside of models that take turns.
+    """Nanoseconds of one run of each kernel inside of models that take turns for a while.
 
-    Kernels that all of them have, by symbol: medians over runs, of means over places.
+    Kernels that all of them have, by symbol: means over places, of the quarter of runs that was
+    least disturbed.
     """
     found: list[dict[str, list[float]]] = [{} for _ in modules]
-    for turn in range(runs + 1):
+    begin = time.perf_counter()
+    for turn in range(MOST_RUNS):
+        if turn > LEAST_RUNS and time.perf_counter() - begin > seconds:
+            break
         for k in np.roll(np.arange(len(modules)), turn).tolist():
             own: dict[str, list[int]] = {}
             for event in modules[k].profile(feeds).events:
@@ -95,7 +104,9 @@ def kernel_times(
             for kernel, times in own.items() if turn else ():  # the first one is a warm-up
                 found[k].setdefault(kernel, []).append(float(np.mean(times)))
     common = set.intersection(*(set(own) for own in found))
-    return {symbol: [float(np.median(own[symbol])) for own in found] for symbol in common}
+    return {
+        symbol: [float(np.quantile(own[symbol], UNDISTURBED)) for own in found] for symbol in common
+    }
 
 
 def peers_ms(
