@@ -29,8 +29,8 @@ CLOSE: Final = 1.003
 """What is this near to the fastest is as fast."""
 LEAST, MOST = 3, 8
 """Points of each kernel that run inside of the model, by how much time there is."""
-COMPILING: Final = 0.6
-"""Of the time that there is, for compiling the model with them."""
+COMPILING, COMPARING = 0.6, 0.2
+"""Of the time that there is, for compiling the model with them, and for each comparison."""
 ALL: Final = 1 << 30
 
 
@@ -49,14 +49,14 @@ class Verification:
         modules, tried = self._compiled_with(kernels, COMPILING * seconds)
         if not tried:
             return
-        times = kernel_times(modules, self.feeds)
+        times = kernel_times(modules, self.feeds, COMPARING * seconds)
         self.database.add(
             record
             for kernel in kernels
             if kernel.symbol in times and kernel.workload in tried
             for record in self._withdrawn(kernel, tried[kernel.workload], times[kernel.symbol])
         )
-        self._confirm(kernels, modules[0])
+        self._confirm(kernels, modules[0], COMPARING * seconds)
 
     def _compiled_with(
         self, kernels: Sequence[Variant], seconds: float
@@ -90,13 +90,13 @@ class Verification:
         worse = (k for k in range(fastest) if others[k] > others[fastest] * CLOSE)
         return [self._slower(kernel, tried[k]) for k in worse]
 
-    def _confirm(self, kernels: Sequence[Variant], drafted: Module) -> None:
+    def _confirm(self, kernels: Sequence[Variant], drafted: Module, seconds: float) -> None:
         """What was the fastest of several has to be faster than the draft in a run of its own."""
         known = Records(self.database, self.target, self.threads)
         used = [kernel for kernel in kernels if kernel.workload in known.winners]
         if not used:
             return
-        times = kernel_times([drafted, self.compiled(known)], self.feeds)
+        times = kernel_times([drafted, self.compiled(known)], self.feeds, seconds)
         for kernel in used:
             before, now = times.get(kernel.symbol, (1.0, 0.0))
             if now > before * PAYS:

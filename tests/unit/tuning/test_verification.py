@@ -59,7 +59,7 @@ class Model:
         self.compiled.append(made)
         return made
 
-    def kernel_times(self, modules, _feeds):
+    def kernel_times(self, modules, _feeds, _seconds):
         times = self.times[min(len(self.compared), len(self.times) - 1)]
         self.compared.append(modules)
         return {KERNEL.symbol: [times.get(m, 1000.0) for m in modules]}
