@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.tuner.everywhere import EVERYWHERE, everywhere
 from benchmarks.tuner.searches import WAYS, Curve, by_way, geomean, searched, trials_to
 from benchmarks.tuner.tasks import FRESH, HISTORY, task_named
 from tilewright.calibration import with_machine_model
@@ -48,14 +49,23 @@ def search(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
             print(f"{name}: {points}, {len(task.variants)} variants")
             for seed in range(options.seeds):
                 for way in options.ways:
-                    about = name, task, way, seed, options.trials, runner, options.threads
-                    curves.append(searched(*about))
+                    curves.append(_searched(name, task, way, seed, options, runner))
                     _say(curves[-1])
             found = {"tasks": tasks, **_curves(curves), "summary": compared(curves)}
             keep(found)
     finally:
         runner.close()
     return found
+
+
+def _searched(
+    name: str, task: Task, way: str, seed: int, options: argparse.Namespace, runner: Runner
+) -> Curve:
+    """Among the variants of a task, or with none of them chosen ahead."""
+    about = seed, options.trials, runner, options.threads
+    if way in EVERYWHERE:
+        return everywhere(name, way, *about, task.target)
+    return searched(name, task, way, *about)
 
 
 def compared(curves: Sequence[Curve]) -> dict[str, Any]:

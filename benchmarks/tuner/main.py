@@ -18,6 +18,7 @@ from benchmarks import machine
 from benchmarks.command_line import names_among
 from benchmarks.models import MODELS
 from benchmarks.tuner.comparisons import Keep, search, transfer
+from benchmarks.tuner.everywhere import EVERYWHERE
 from benchmarks.tuner.faults import faults
 from benchmarks.tuner.joint import ITEMS, joint
 from benchmarks.tuner.models import models
@@ -75,10 +76,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--ways",
-        type=names_among(tuple(WAYS)),
+        type=names_among((*WAYS, *EVERYWHERE)),
         default=["random", "evolution"],
         metavar="WAY,…",
-        help=f"for search: some of {','.join(WAYS)}; the first is the baseline",
+        help=f"for search: some of {','.join((*WAYS, *EVERYWHERE))}; the first is the baseline",
     )
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)

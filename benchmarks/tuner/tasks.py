@@ -26,8 +26,8 @@ from tilewright.tuning.joint import JointSites, near_the_chosen
 from tilewright.tuning.proposals import Proposals
 from tilewright.tuning.task import Task, task_of_func
 
-__all__ = ["FRESH", "HISTORY", "LAYERS", "NAMES", "TAGGED", "task_named"]
-__all__ += ["workload_named"]
+__all__ = ["FRESH", "HISTORY", "LAYERS", "NAMES", "OWN_SHARE", "TAGGED", "anywhere"]
+__all__ += ["layer_model", "task_named", "workload_named"]
 
 TAGGED: Final = {tag: layer for layer, tag in TAGS.items()}
 LAYERS: Final = tuple(tag for tag in TAGGED if tag.startswith("C"))
@@ -36,6 +36,8 @@ NAMES: Final = (*LAYERS, *PRODUCTS)
 HISTORY: Final = tuple(f"C{n}" for n in range(1, 7))
 FRESH: Final = (*(f"C{n}" for n in range(7, 13)), "1024x1024x1024")
 """Tasks that others teach, and those that they are taught to."""
+OWN_SHARE: Final = 0.5
+"""Of the time of its model: a layer has this, and what converts its data does not."""
 VARIANTS: Final = 64
 """Of a layer at the most, those of the untuned choice and of the template together."""
 
@@ -59,14 +61,32 @@ def workload_named(name: str) -> Workload:
     return Workload("conv", *TAGGED[name])
 
 
-def _layer(name: str, target: Target, threads: int, drawn: int, seed: int) -> Task:
+def anywhere(name: str, target: Target, threads: int, count: int, seed: int) -> Task:
+    """A layer with so many variants that are drawn at random from all algorithms and layouts.
+
+    Beside the chosen one, which times are compared with.
+    """
+    sites = JointSites(layer_model(name, target), threads, OWN_SHARE)
+    (own,) = sites.open
+    proposals = Proposals(sites.layouts(own), np.random.default_rng(seed))
+    found = sites.task(own, proposals.drawn(), sites.surroundings(), 1 + count)
+    assert found is not None
+    return found.task
+
+
+def layer_model(name: str, target: Target) -> Chosen:
+    """A layer in a model of its own, up to the choice of algorithm and layouts."""
     with tempfile.TemporaryDirectory() as folder:
         path = with_file(workload_named(name), Path(folder)).path
         how = Compiling(target, None, "default", AUTO)
         made = ModelPipeline(how).run(str(path), until="choose").value
     assert isinstance(made, Chosen)
-    sites = JointSites(made, threads, least_share=0.05)
-    own = max(sites.open, key=lambda site: site.chosen.cycles)
+    return made
+
+
+def _layer(name: str, target: Target, threads: int, drawn: int, seed: int) -> Task:
+    sites = JointSites(layer_model(name, target), threads, OWN_SHARE)
+    (own,) = sites.open
     proposals = Proposals(sites.layouts(own), np.random.default_rng(seed))
     untuned = near_the_chosen(own, float("inf"), VARIANTS - drawn)
     for alternative in untuned:

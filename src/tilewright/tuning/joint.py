@@ -32,8 +32,8 @@ from tilewright.tuning.task import Task, Variant, variant_of
 if TYPE_CHECKING:
     from tilewright.tuning.tuner import Tuned
 
-__all__ = ["LEAST_PART", "MOST", "JointSites", "OpenSite", "SiteTask", "best_costs"]
-__all__ += ["near_the_chosen", "site_records", "site_tasks"]
+__all__ = ["LEAST_PART", "LEAST_SHARE", "MOST", "JointSites", "OpenSite", "SiteTask"]
+__all__ += ["best_costs", "near_the_chosen", "site_records", "site_tasks"]
 
 NEAR: Final = 1.35
 """Alternatives that are predicted to take no more than this by the chosen one are variants."""

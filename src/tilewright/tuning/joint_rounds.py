@@ -27,6 +27,7 @@ from tilewright.records.kinds import conversion_times, site_times
 from tilewright.schedule.measured import NOTHING, Measured, site_key
 from tilewright.tuning.conversions import ConversionTask, conversion_records, conversion_tasks
 from tilewright.tuning.joint import (
+    LEAST_SHARE,
     MOST,
     JointSites,
     OpenSite,
@@ -91,13 +92,20 @@ class _Course:
 class JointRounds:
     """The sites of a model from one round to the next.
 
-    `known` is what a database says of sites and conversions.
+    `known` is what a database says of sites and conversions; sites of a smaller share of the time
+    than `least_share` are left as they are.
     """
 
     def __init__(
-        self, made: Chosen, threads: int, rng: np.random.Generator, known: Measured = NOTHING
+        self,
+        made: Chosen,
+        threads: int,
+        rng: np.random.Generator,
+        known: Measured = NOTHING,
+        least_share: float = LEAST_SHARE,
     ) -> None:
-        self.sites, self.threads, self.known = JointSites(made, threads), threads, known
+        self.sites = JointSites(made, threads, least_share)
+        self.threads, self.known = threads, known
         self.round = 0
         self._courses = [_Course(o, Proposals(self.sites.layouts(o), rng)) for o in self.sites.open]
         self._conversions: list[Record] = []
