@@ -2,7 +2,8 @@
 
 python scripts/tuner_page.py search.json transfer.json rivals.json … [--docs FOLDER]
 
-Any of the kinds may be missing, and there may be several runs of one. Curves of searches are files
+There may be several runs of one kind. Kinds of which there is no run keep the part that the page
+has: whole runs take hours, and say themselves where they are from. Curves of searches are files
 beside the page: docs/tuning-curves.svg and the like.
 """
 
@@ -53,12 +54,14 @@ TABLES: Mapping[str, Callable[[Run], str]] = {
 }
 
 
-def page(runs: Sequence[Run]) -> str:
-    """All runs on one page, by kind."""
+def page(runs: Sequence[Run], before: str = "") -> str:
+    """All runs on one page, by kind; of other kinds the parts of the page `before`."""
     parts = ["# What tuning finds\n", INTRODUCTION]
-    pictures = pictures_of(runs)
+    pictures, kept = pictures_of(runs), parts_of(before)
     for what, title in TITLES.items():
         own = [run for run in runs if run["what"] == what]
+        if not own and title in kept:
+            parts.append(f"## {title}\n{kept[title]}")
         parts += [f"## {title}\n"] * bool(own)
         for run in own:
             parts.append(f"{origin(run)}\n")
@@ -68,6 +71,13 @@ def page(runs: Sequence[Run]) -> str:
             )
             parts.append(TABLES[what](run))
     return "\n".join(parts)
+
+
+def parts_of(text: str) -> dict[str, str]:
+    """What stands below each title of a page."""
+    _, *parts = f"\n{text}".split("\n## ")
+    found = (part.partition("\n") for part in parts)
+    return {title: f"{rest.rstrip()}\n" for title, _, rest in found}
 
 
 def pictures_of(runs: Sequence[Run]) -> dict[int, str]:
@@ -100,7 +110,9 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
     options = parser.parse_args()
     runs = read(options.results)
-    for name, text in {PAGE: page(runs), **charts(runs)}.items():
+    there = options.docs / PAGE
+    before = there.read_text(encoding="utf-8") if there.exists() else ""
+    for name, text in {PAGE: page(runs, before), **charts(runs)}.items():
         (options.docs / name).write_text(text, encoding="utf-8")
         print(f"written: {options.docs / name}")
 

@@ -189,6 +189,16 @@ def test_all_runs_are_on_one_page_in_an_order_of_its_own():
     assert text == page([SEARCH, *RUNS])
 
 
+def test_kinds_without_a_run_keep_their_part():
+    """Whole runs take hours, and are made one by one."""
+    every = page([SEARCH, *RUNS])
+    later = dict(MODELS, when="2026-02-03T00:00:00+00:00")
+    found = page([later], every)
+    assert found != every
+    assert page([MODELS], found) == every
+    assert page([], every) == every
+
+
 def test_each_run_with_curves_has_a_file():
     more = dict(SEARCH)
     runs = [SEARCH, MODELS, TRANSFER, more]
