@@ -114,6 +114,7 @@ def models(run: Run) -> str:
             f"{row['before_ms']:.2f}",
             f"{row['now_ms']:.2f}",
             f"{row['gain']:.3f}",
+            f"{row['before_ms'] / row['floor_ms']:.2f}" if "floor_ms" in row else MISSING,
             str(row["trials"]),
             str(row["failures"]),
             f"{row['seconds']:.0f}",
@@ -121,12 +122,14 @@ def models(run: Run) -> str:
         for row in run["models"]
     ]
     mean = _geomean(row["gain"] for row in run["models"])
-    lines.append(["**geometric mean**", "", "", f"**{mean:.3f}**", "", "", ""])
-    head = ["model", "drafted ms", "tuned ms", "gain", "trials", "of them failed", "seconds"]
+    lines.append(["**geometric mean**", "", "", f"**{mean:.3f}**", "", "", "", ""])
+    head = ["model", "drafted ms", "tuned ms", "gain", "limit", "trials", "failed", "seconds"]
     joint_too = all(row["joint"] for row in run["models"])
     return (
         f"{threads_of(run['threads']).capitalize()}, from an empty database"
-        f"{'' if joint_too else ', loops alone'}.\n\n{table(head, lines)}"
+        f"{'' if joint_too else ', loops alone'}. The limit is what would be gained if all "
+        "kernels took no longer than their multiply-adds at the FMA peak, or their bytes from the "
+        f"memory that holds them.\n\n{table(head, lines)}"
     )
 
 

@@ -11,9 +11,15 @@ from typing import Any
 from benchmarks.models.make import default_folder
 from benchmarks.tuner.comparisons import Keep
 from benchmarks.tuner.searches import geomean
+from tilewright.calibration import with_machine_model
+from tilewright.model.compiler import AUTO, Compiling
+from tilewright.pipeline import ModelPipeline
+from tilewright.pipeline.model import PlannedModel
+from tilewright.target import Target
 from tilewright.tuning.api import tune
+from tilewright.tuning.task import tasks_of
 
-__all__ = ["models", "tuned_models"]
+__all__ = ["floor_ms", "models", "tuned_models"]
 
 
 def models(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
@@ -34,9 +40,9 @@ def tuned_models(
 ) -> Iterator[dict[str, Any]]:
     """Figures of each model; its file must have been made (`python -m benchmarks.models make`)."""
     for name in names:
+        model = default_folder() / f"{name}.onnx"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "records.sqlite")
-            model = default_folder() / f"{name}.onnx"
             report = tune(str(model), budget_s=seconds, database=path, threads=threads, joint=joint)
         state = report.state
         best = sorted(state.tasks, key=lambda t: -t.share * (1 - 1 / t.gain))[:5]
@@ -51,6 +57,7 @@ def tuned_models(
             "failures": state.failures,
             "seconds": state.seconds,
             "tasks": len(state.tasks),
+            "floor_ms": floor_ms(model, threads),
             "best": [(t.label, round(t.share, 3), round(t.gain, 3)) for t in best],
         }
         print(
@@ -59,3 +66,12 @@ def tuned_models(
             flush=True,
         )
         yield row
+
+
+def floor_ms(model: Path, threads: int) -> float:
+    """What no schedule of the drafted kernels can beat: multiply-adds at the peak, or bytes."""
+    target = with_machine_model(Target.host(), None)
+    made = ModelPipeline(Compiling(target, threads, "default", AUTO)).run(str(model), until="plan")
+    assert isinstance(made.value, PlannedModel)
+    tasks = tasks_of(made.value.planned, target)
+    return sum(task.runs * task.floor_ns(threads) for task in tasks) / 1e6
