@@ -1,4 +1,4 @@
-"""Models whose kernels have the bias with the weights, by their records: results are the draft's."""
+"""Models whose records put the bias with the weights: their results are those of the drafts."""
 
 from __future__ import annotations
 
