@@ -143,14 +143,14 @@ def test_parts_that_are_added_up_later_have_no_panel_at_hand():
 
 
 def test_what_is_fetched_ahead_is_not_waited_for():
-    """One panel less than its weight; without fetching, both streams are waited for alike."""
+    """Where nothing is, both streams are waited for alike."""
     point = ContractionPoint(6, 2, 8, 16, 1024, parallel=0, prefetch=1)
     points = [point, replace(point, prefetch=0), replace(point, order=RIGHT_STAYS)]
     apart, together = (
         contraction_cycles(SHAPE, TARGET.machine, Table.of(rows))
         for rows in (points, [replace(p, bias_in_panels=1) for p in points])
     )
-    assert (together <= apart).all()
+    assert together[0] < apart[0]
     assert (together > 0.99 * apart).all()
     none = replace(SHAPE, biases=0)
     np.testing.assert_array_equal(apart, contraction_cycles(none, TARGET.machine, Table.of(points)))
