@@ -108,6 +108,26 @@ class Interface:
         stored = {k: spec.packing for k, spec in enumerate(self.params)}
         return {k: found.packing for k, found in stored.items() if isinstance(found, Stored)}
 
+    @property
+    def sources(self) -> tuple[tuple[int, ...], ...]:
+        """For each parameter, by number, those of the program that lie in it: its own and guests'.
+
+        A program has the parameters that callers pass; those stored in others are none of its code.
+        """
+        guests = [g for param in self.params for g in _guests(param)]
+        places = {guest.place for guest in guests}
+        own = (n for n in range(len(self.params) + len(guests)) if n not in places)
+        return tuple(
+            (number, *(guest.place for guest in _guests(param)))
+            for number, param in zip(own, self.params, strict=True)
+        )
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The numbers of the program's parameters that are results."""
+        pairs = zip(self.sources, self.params, strict=True)
+        return tuple(number for (number, *_), spec in pairs if spec.is_output)
+
     def require_callable(self) -> None:
         """V301 unless arrays tell all sizes: every dimension is a number or a size by itself."""
         for spec in self.params:
@@ -210,6 +230,10 @@ class Stored:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.packing.steps))
+
+
+def _guests(param: ParamSpec) -> tuple[Guest, ...]:
+    return () if param.packing is None else param.packing.guests
 
 
 def _bare(param: tir.Buffer) -> tir.Buffer:

@@ -239,7 +239,8 @@ class _Assembler:
             return []
         task = self.tasks[step]
         allowed = set(self.interfaces[task.key].in_place)
-        memory = [next(iter(self._storages([value])), None) for value in task.params]
+        own = [task.params[number] for number, *_ in self.interfaces[task.key].sources]
+        memory = [next(iter(self._storages([value])), None) for value in own]
         found: list[Pair] = []
         for x, y in sorted(allowed):
             source, result = memory[x], memory[y]
@@ -291,7 +292,10 @@ class _Assembler:
         task, group = self.tasks[step], step.group
         interface = self.interfaces[task.key]
         packings = interface.packings
-        buffers = [self._param(packings.get(k), value) for k, value in enumerate(task.params)]
+        buffers = [
+            self._param(packings.get(k), *(task.params[number] for number in numbers))
+            for k, numbers in enumerate(interface.sources)
+        ]
         numbers = [self.sizes.number(task.sizes[k], step.segment) for k in interface.size_order]
         labels = dict.fromkeys(node.label for node in group.nodes if node.label)
         kernel = self.kernels[task.key]
@@ -380,14 +384,17 @@ class _Assembler:
             return self._constant(root)
         return self.numbers[root]
 
-    def _param(self, packing: Packing | None, value: Value) -> int:
+    def _param(self, packing: Packing | None, value: Value, *guests: Value) -> int:
         """The buffer of a kernel's parameter; constants are packed as the kernel wants them."""
         if packing is None or value not in self.plan.constants:
             return self._buffer(value)
-        return self._constant(value, packing)
+        return self._constant(value, packing, guests)
 
-    def _constant(self, value: Value, packing: Packing | None = None) -> int:
-        place = self.weights.place(self.plan.constants[value], packing)
+    def _constant(
+        self, value: Value, packing: Packing | None = None, guests: Sequence[Value] = ()
+    ) -> int:
+        constants = self.plan.constants
+        place = self.weights.place(constants[value], packing, [constants[g] for g in guests])
         if place not in self.numbers:
             offset, size = place
             where = constant(offset)

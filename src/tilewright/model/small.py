@@ -40,7 +40,7 @@ def with_small_weights(
     stored, copied = Weights(), list[tuple[int, int, int]]()
     for form in forms:
         if form not in made_later and form.size_bytes:
-            at, size = stored.place(form.constant, form.packing)
+            at, size = stored.place(form.constant, form.packing, form.guests)
             copied.append((at, form.offset, size))
     graph, sources = _graph_of(growing)
     places = [stored.place(array)[0] for array in sources]
@@ -59,7 +59,7 @@ def with_small_weights(
 def _grows(form: Form) -> bool:
     """Whether a constant is made of fewer bytes, by something that can be a kernel."""
     constant = form.constant
-    if not isinstance(constant, Derived):
+    if not isinstance(constant, Derived) or form.guests:
         return False
     held = sum(array.nbytes for array in constant.sources)
     fits = misfit(constant.value.shape, _layout(form)) is None

@@ -57,8 +57,8 @@ class Standalone:
     def arrays(self, seed: int = 0) -> dict[str, Array]:
         """Arrays for all inputs of the program, made up."""
         rng, params = np.random.default_rng(seed), parameters_of(self.task, self.sizes)
-        pairs = zip(params, self.compiled.interface.params, strict=True)
-        return {param.name: param.made_up(rng) for param, spec in pairs if not spec.is_output}
+        written = self.compiled.interface.outputs
+        return {p.name: p.made_up(rng) for k, p in enumerate(params) if k not in written}
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The results of the program by name, stored as the model stores them."""
@@ -75,13 +75,15 @@ class Standalone:
 
     def _packed(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays as the kernel reads them, on addresses that models have."""
-        packings = self.compiled.interface.packings
-        names = [param.name for param in self.task.program.params]
-        return {
-            name: _aligned(packing.pack(array) if packing is not None else array)
-            for name, array in arrays.items()
-            for packing in (packings.get(names.index(name)),)
-        }
+        interface, names = self.compiled.interface, [p.name for p in self.task.program.params]
+        found: dict[str, Array] = {}
+        for k, numbers in enumerate(interface.sources):
+            name, *guests = (names[number] for number in numbers)
+            if name in arrays:
+                packing, array = interface.packings.get(k), arrays[name]
+                packed = packing.pack(array, *(arrays[g] for g in guests)) if packing else array
+                found[name] = _aligned(packed)
+        return found
 
 
 def standalone(
@@ -116,7 +118,8 @@ def _program(
     known = dict(zip(own, values, strict=True))
     buffers: list[rt.Buffer] = []
     ports: dict[rt.Place, list[rt.Port]] = {rt.Place.INPUT: [], rt.Place.OUTPUT: []}
-    for number, (param, spec) in enumerate(zip(task.program.params, interface.params, strict=True)):
+    params = [task.program.params[first] for first, *_ in interface.sources]
+    for number, (param, spec) in enumerate(zip(params, interface.params, strict=True)):
         shape = _stored_shape(_shape(param, known), interface.packings.get(number))
         place = rt.Place.OUTPUT if spec.is_output else rt.Place.INPUT
         size_bytes = int(np.prod(shape, dtype=np.int64)) * param.dtype.size_bytes

@@ -73,6 +73,8 @@ class Form:
     constant: Constant
     packing: Packing | None
     offset: int
+    guests: tuple[Constant, ...] = ()
+    """Constants that are packed with it, each in its place."""
 
     @property
     def size_bytes(self) -> int:
@@ -84,8 +86,9 @@ class Form:
     def write(self, blob: Array) -> None:
         """Bring it to its place, with zeros up to the next one."""
         end = self.offset
+        guests = [_whole(guest) for guest in self.guests]
         for data in self._pieces():
-            piece = data if self.packing is None else self.packing.arranged(data)
+            piece = data if self.packing is None else self.packing.arranged(data, *guests)
             begin, end = end, end + piece.nbytes
             if piece.size:
                 blob[begin:end].view(piece.dtype).reshape(piece.shape)[...] = piece
@@ -101,7 +104,7 @@ class Form:
         elif self.packing is None or self.packing.is_by_slice:
             yield from self.constant.slices()
         else:
-            yield self.constant.array()
+            yield _whole(self.constant)
 
 
 class Weights:
@@ -110,14 +113,20 @@ class Weights:
     def __init__(self) -> None:
         self.size_bytes = 0
         self.forms: list[Form] = []
-        self._known: dict[tuple[int, Packing | None], tuple[Constant, Form]] = {}
+        self._known: dict[tuple[object, ...], tuple[tuple[Constant, ...], Form]] = {}
         self._alike: dict[Kind, list[Form]] = {}
 
-    def place(self, constant: Constant, packing: Packing | None = None) -> tuple[int, int]:
-        """(offset, bytes) of a constant as a kernel wants it."""
-        key = id(constant), packing  # it is kept, so that no other one gets its number
+    def place(
+        self,
+        constant: Constant,
+        packing: Packing | None = None,
+        guests: Sequence[Constant] = (),
+    ) -> tuple[int, int]:
+        """(offset, bytes) of a constant as a kernel wants it, with others packed into it."""
+        every = constant, *guests
+        key = packing, *map(id, every)  # they are kept, so that no others get their numbers
         if key not in self._known:
-            self._known[key] = constant, self._find(constant, packing)
+            self._known[key] = every, self._find(every, packing)
         form = self._known[key][1]
         return form.offset, form.size_bytes
 
@@ -143,14 +152,16 @@ class Weights:
         while self.forms:
             yield self.forms.pop()
 
-    def _find(self, constant: Constant, packing: Packing | None) -> Form:
-        op, arrays = _parts(constant)
-        kind = (op, packing, *((a.dtype, a.shape, _sample(a)) for a in arrays))
+    def _find(self, every: tuple[Constant, ...], packing: Packing | None) -> Form:
+        """The form of a constant and its guests, one that is there already if it is equal."""
+        constant, *guests = every
+        ops, arrays = [_parts(c)[0] for c in every], _arrays(every)
+        kind = (packing, *ops, *((a.dtype, a.shape, _sample(a)) for a in arrays))
         alike = self._alike.setdefault(kind, [])
         for form in alike:
-            if all(map(_same_bytes, arrays, _parts(form.constant)[1])):
+            if all(map(_same_bytes, arrays, _arrays((form.constant, *form.guests)))):
                 return form
-        form = Form(constant, packing, self.size_bytes)
+        form = Form(constant, packing, self.size_bytes, tuple(guests))
         self.forms.append(form)
         self.size_bytes += padded(form.size_bytes)
         alike.append(form)
@@ -167,6 +178,15 @@ def _parts(constant: Constant) -> tuple[Op | None, Sequence[Array]]:
     if isinstance(constant, Derived):
         return constant.op, constant.sources
     return None, (constant,)
+
+
+def _arrays(every: Sequence[Constant]) -> list[Array]:
+    """What all of some constants are made of."""
+    return [array for constant in every for array in _parts(constant)[1]]
+
+
+def _whole(constant: Constant) -> Array:
+    return constant.array() if isinstance(constant, Derived) else constant
 
 
 def _sample(array: Array) -> bytes:

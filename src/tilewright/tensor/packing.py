@@ -59,7 +59,7 @@ class Packing(Node):
     @property
     def is_by_slice(self) -> bool:
         """Whether slices along the first dimension are packed one by one, each in its place."""
-        return all(
+        return not self.guests and all(
             step.order[0] == 0 if isinstance(step, Reorder) else getattr(step, "dim", 0) > 0
             for step in self.steps
         )

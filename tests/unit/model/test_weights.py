@@ -16,7 +16,7 @@ from tilewright.abi import ALIGNMENT
 from tilewright.graph.ir import Value, array_type
 from tilewright.graph.ops.winograd import WinogradWeights
 from tilewright.model.weights import Derived, Weights
-from tilewright.tensor.layout import Fuse, Pad, Reorder, Split
+from tilewright.tensor.layout import Fuse, Pad, Reorder, Split, StoreAt
 from tilewright.tensor.library.tile_weights import short_windows, tile_matrix, winograd_weights
 from tilewright.tensor.library.tiles import Tiles
 from tilewright.tensor.packing import Packing
@@ -54,6 +54,19 @@ def test_values_that_differ_from_themselves_are_equal_all_the_same():
     weights = Weights()
     assert weights.place(np.full(9, np.nan)) == weights.place(np.full(9, np.nan))
     assert weights.place(np.zeros(3)) != weights.place(-np.zeros(3))
+
+
+def test_constants_that_are_packed_together_are_one_form():
+    weights, array, bias = Weights(), numbers(5, 3), numbers(3, seed=1)
+    packing = Packing((StoreAt(0, "b", (3,)),), (5, 3), (6, 3))
+    place = weights.place(array, packing, [bias])
+    assert weights.place(array.copy(), packing, [bias.copy()]) == place
+    other = weights.place(array, packing, [bias + 1])
+    assert len({place, other, weights.place(array), weights.place(bias)}) == 4
+    blob = weights.blob()
+    for (offset, size), row in ((place, bias), (other, bias + 1)):
+        stored = blob[offset : offset + size].view(np.float32).reshape(6, 3)
+        np.testing.assert_array_equal(stored, np.vstack([array, row]))
 
 
 def test_each_form_is_stored():
@@ -172,6 +185,19 @@ def test_what_operators_make_is_packed_as_a_whole_would_be(steps, by_slice):
     weights = Weights()
     _, size = weights.place(Derived(op, (matrix, windows), value), packing)
     packed = wanted if packing is None else packing.pack(wanted)
+    assert weights.blob()[:size].tobytes() == packed.tobytes()
+
+
+def test_what_operators_make_is_whole_where_others_lie_in_it():
+    tiles = Tiles((3, 3), (2, 2), (1, 1), (1, 1))
+    matrix, windows = tile_matrix(tiles), short_windows(numbers(5, 3, 3, 3), tiles)
+    op, wanted = WinogradWeights(0, (4, 4)), winograd_weights(numbers(5, 3, 3, 3), tiles)
+    value = Value("u", *op.infer([array_type(matrix), array_type(windows)]))
+    guest = numbers(4, 4, 5)
+    packing = Packing((StoreAt(2, "b", guest.shape),), wanted.shape, ())
+    weights = Weights()
+    _, size = weights.place(Derived(op, (matrix, windows), value), packing, [guest])
+    packed = np.concatenate((wanted, guest[:, :, None]), axis=2)
     assert weights.blob()[:size].tobytes() == packed.tobytes()
 
 

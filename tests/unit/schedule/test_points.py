@@ -7,7 +7,8 @@ import pytest
 
 from tilewright.pipeline import Pipeline
 from tilewright.schedule import Schedule
-from tilewright.schedule.points import data_of, decision_data, decision_text
+from tilewright.schedule.points import data_of, decision_data, decision_text, point_of
+from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.schedule.recipes.recipe import Decision
 from tilewright.schedule.recipes.scattered import ScatteredPoint
 from tilewright.schedule.source import Workload
@@ -73,3 +74,14 @@ def test_the_report_of_a_kernel_has_its_decisions():
 def test_only_points_of_recipes_are_data(wrong):
     with pytest.raises(TypeError, match="no point of a recipe"):
         data_of(wrong)
+
+
+def test_points_that_know_fewer_decisions_have_the_others_as_they_were():
+    point = ContractionPoint(6, 2, 8, 4, 64, parallel=0)
+    kind, values = data_of(point)
+    older = {name: value for name, value in values.items() if name != "bias_in_panels"}
+    assert point_of([kind, older]) == point
+    with pytest.raises(ValueError, match="has the decisions"):
+        point_of([kind, {name: value for name, value in values.items() if name != "tile_rows"}])
+    with pytest.raises(ValueError, match="has the decisions"):
+        point_of([kind, {**values, "later": 1}])

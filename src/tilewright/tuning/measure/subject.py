@@ -73,7 +73,8 @@ class Subject:
         calls: int = 1,
     ) -> None:
         self.kernel, self.setup, self.calls = kernel, setup, calls
-        self._arrays = arrays
+        self._arrays, self._sources = arrays, kernel.interface.sources
+        self._params = [setup.params[own] for own, *_ in self._sources]  # those that its code has
         constants, own_bytes = self._packed()
         self._copies = 1
         if constants and setup.cold_bytes:
@@ -89,8 +90,7 @@ class Subject:
     @property
     def results(self) -> dict[str, Array]:
         """The memory of its results; the next run of any subject of the job writes there."""
-        specs = self.kernel.interface.params
-        pairs = zip(self.setup.params, specs, strict=True)
+        pairs = zip(self._params, self.kernel.interface.params, strict=True)
         return {p.name: self._arrays[p.name] for p, spec in pairs if spec.is_output}
 
     def computed(self) -> dict[str, Array]:
@@ -121,10 +121,12 @@ class Subject:
         packings = self.kernel.interface.packings
         found: list[_Constant] = []
         size_bytes = 0
-        for number, param in enumerate(self.setup.params):
+        for number, sources in enumerate(self._sources):
+            param, *guests = (self.setup.params[source] for source in sources)
             if param.is_constant:
                 array, packing = self._arrays[param.name], packings.get(number)
-                array = array if packing is None else packing.pack(array)
+                if packing is not None:
+                    array = packing.pack(array, *(self._arrays[g.name] for g in guests))
                 found.append(_Constant(number, array, size_bytes))
                 size_bytes += -(-array.nbytes // LINE) * LINE
         return found, size_bytes
@@ -143,11 +145,11 @@ class Subject:
             return len(buffers) - 1
 
         places: dict[tuple[int, int], int] = {}  # of a parameter in a call
-        for number, param in enumerate(self.setup.params):
+        for number, param in enumerate(self._params):
             shape = shapes.get(number, param.shape)
             for call in range(self._rows(number, shapes)):
                 places[number, call] = port(_name(param.name, call), param.dtype, shape)
-        count = range(len(self.setup.params))
+        count = range(len(self._params))
         steps = [
             rt.Call(0, tuple(places.get((k, call), places[k, 0]) for k in count), order, label=name)
             for order, name in ((interface.size_order, interface.name),)
@@ -170,10 +172,8 @@ class Subject:
         for copy in range(self._copies):
             for own in constants:
                 _part(memory, copy * own_bytes, own)[...] = own.array
-        names = {own.number: self.setup.params[own.number].name for own in constants}
-        shared = {
-            _name(p.name, 0): self._arrays[p.name] for p in self.setup.params if not p.is_constant
-        }
+        names = {own.number: self._params[own.number].name for own in constants}
+        shared = {_name(p.name, 0): self._arrays[p.name] for p in self._params if not p.is_constant}
         rows = 1 if self._copies == 1 else ceil(self._copies / self.calls)
         fed: list[dict[str, Any]] = []
         for row in range(rows):

@@ -49,8 +49,9 @@ class JobHere:
         rng = np.random.default_rng(0)
         self.arrays = {p.name: _aligned(p.made_up(rng)) for p in setup.params}
         kernel = decode(drafted)
-        specs = zip(setup.params, kernel.interface.params, strict=True)
-        self.has_floats = any(p.dtype.is_float for p, spec in specs if not spec.is_output)
+        written = kernel.interface.outputs
+        inputs = (p for k, p in enumerate(setup.params) if k not in written)
+        self.has_floats = any(p.dtype.is_float for p in inputs)
         once = replace(setup, cold_bytes=0)
         draft = Subject(kernel, once, self.arrays, room)
         first = _copies(draft.computed())

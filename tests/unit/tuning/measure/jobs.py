@@ -38,6 +38,14 @@ def product_model():
     return make(nodes, [("x", [8, 24])], [("y", None)], {"w": w})
 
 
+def biased_model():
+    rng = np.random.default_rng(1)
+    weights = {"w": rng.uniform(-1, 1, (24, 32)), "b": rng.uniform(-1, 1, 32)}
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["y"])]
+    arrays = {name: array.astype(np.float32) for name, array in weights.items()}
+    return make(nodes, [("x", [8, 24])], [("y", None)], arrays)
+
+
 def convolution_model():
     w = np.random.default_rng(1).uniform(-1, 1, (8, 3, 3, 3)).astype(np.float32)
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]

@@ -18,6 +18,7 @@ from tests.unit.tuning.measure.jobs import (
     FAULT,
     HOST,
     HereBuilder,
+    biased_model,
     convolution_model,
     elementwise_model,
     faulty_runner,
@@ -27,6 +28,7 @@ from tests.unit.tuning.measure.jobs import (
     trial,
 )
 from tilewright.schedule.draft import draft
+from tilewright.schedule.source import DRAFT
 from tilewright.target import Target
 from tilewright.tuning.measure.local import LocalRunner
 from tilewright.tuning.measure.trial import BUILD, CRASH, MEMORY, OK, TIMEOUT, WRONG, Job, Trial
@@ -86,6 +88,15 @@ def test_other_points_than_the_drafts_give_the_same_results(runner, product):
     found = [outcome for _, outcome in runner.run(asked)]
     assert len(found) >= 3
     assert [outcome.status for outcome in found] == [OK] * len(found), found
+
+
+def test_candidates_with_the_bias_in_their_panels_are_measured(runner):
+    """They are compared with kernels that have one parameter more."""
+    biased = job_of(biased_model())
+    (decision,) = DRAFT.schedule(biased.task.workload(HOST)).decisions
+    point = replace(decision.point, bias_in_panels=1)
+    outcome = outcome_of(runner, Trial(biased, {decision.block: point}))
+    assert outcome.status == OK, outcome.detail
 
 
 FAULTS = {

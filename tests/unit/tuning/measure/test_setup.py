@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.unit.tuning.measure.jobs import (
     HOST,
+    biased_model,
     convolution_model,
     elementwise_model,
     job_of,
@@ -18,6 +20,7 @@ from tests.unit.tuning.measure.jobs import (
 from tilewright.model.kernels import compile_task
 from tilewright.model.made_up import parameters_of
 from tilewright.model.standalone import sizes_of, standalone
+from tilewright.schedule.source import DRAFT
 from tilewright.tuning.measure.caches import cold_bytes_of, constant_bytes
 from tilewright.tuning.measure.setup import Setup, iterations_of, setup_of, wants_plain
 from tilewright.tuning.measure.subject import Room, Subject
@@ -74,6 +77,23 @@ def test_runs_take_copies_of_constants_in_turns(cold_bytes, calls):
         (found,) = subject.computed().values()
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         assert subject.turn_ns() > 0
+
+
+@pytest.mark.parametrize(("cold_bytes", "calls"), [(0, 1), (10_000, 5)])
+def test_constants_that_lie_in_others_are_packed_with_them(cold_bytes, calls):
+    job = job_of(biased_model())
+    (decision,) = DRAFT.schedule(job.task.workload(HOST)).decisions
+    points = {decision.block: replace(decision.point, bias_in_panels=1)}
+    setup = setup_of(Job(job.task, HOST, 1, {}, cold_bytes))
+    kernel = compile_task(job.task.with_points(points), HOST)
+    assert kernel.interface.sources == ((0,), (1, 2), (3,))
+    rng = np.random.default_rng(0)
+    arrays = {param.name: param.made_up(rng) for param in setup.params}
+    subject = Subject(kernel, setup, arrays, Room(), calls)
+    for _ in range(len(subject._feeds) + 1):
+        (found,) = subject.computed().values()
+        expected = arrays["p0"] @ arrays["p1"] + arrays["p2"]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_weights_that_fit_the_cache_are_warm():

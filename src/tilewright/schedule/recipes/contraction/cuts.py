@@ -34,6 +34,9 @@ from tilewright.tensor.visit import free_vars
 
 __all__ = ["steps_per_cut", "tile_with_cuts"]
 
+_FINISHED = 4
+"""Vectors of finished sums that one iteration of the epilogue takes."""
+
 
 def steps_per_cut(context: Context, loops: Loops, point: ContractionPoint) -> int | None:
     """How far the outermost loop of the reduction goes in one cut; None if it is not cut."""
@@ -136,7 +139,9 @@ def _finish_epilogue(
             _, column = context.schedule.split(column, width)
             context.schedule.vectorize(column)
         else:
-            vector_tail(context, column, point.lanes, 4)
+            # What lies with the panels is read panel by panel.
+            vectors = point.tile_vectors if point.bias_in_panels else _FINISHED
+            vector_tail(context, column, point.lanes, vectors)
     except ScheduleError:  # spans or blocks of rows of two sizes: no simple region, no one extent
         context.schedule.restore(before)
         schedule_elementwise(context, epilogue)

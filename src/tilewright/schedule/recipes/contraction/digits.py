@@ -23,6 +23,7 @@ __all__ = [
     "column_loop",
     "digits_of",
     "join_digits",
+    "offset_of",
     "result_digits",
     "split_constants",
 ]
@@ -116,13 +117,13 @@ def block_width(node: tir.Block, column: tir.Expr) -> int:
     width = 0
     for access in walk(node.body):
         if isinstance(access, tir.Load | tir.Store):
-            for part in walk(simplify(_offset(access))):
+            for part in walk(simplify(offset_of(access))):
                 if isinstance(part, tir.FloorMod | tir.FloorDiv) and part.a is column:
                     width = gcd(width, tir.int_value(part.b) or 1)
     return width
 
 
-def _offset(access: tir.Load | tir.Store) -> tir.Expr:
+def offset_of(access: tir.Load | tir.Store) -> tir.Expr:
     """Where in its buffer an element is, in memory."""
     place: tir.Expr = tir.Const(0)
     for index, size in zip(access.indices, access.buffer.shape, strict=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewright.schedule.recipes.context import Context, extent_of
+from tilewright.schedule.recipes.contraction.bias import biases_of, store_biases
 from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
 from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, draft_space
 from tilewright.schedule.recipes.contraction.merging import merge_columns
@@ -55,10 +57,11 @@ class ContractionRecipe:
             return None
         parts = parts_of(context, block) if plain else ()
         before = s.copy()
-        as_product(context, block, group.epilogue)
+        epilogue, _ = as_product(context, block, group.epilogue)
         roles = contraction(s.block(block))
         assert roles is not None
-        shape = shape_of(context, roles, parts)
+        biases = biases_of(context, roles, epilogue)
+        shape = replace(shape_of(context, roles, parts), biases=len(biases))
         s.restore(before)
         return shape
 
@@ -100,6 +103,7 @@ def _arrange(context: Context, block: str, epilogue: str | None, point: Contract
     roles = contraction(s.block(block))
     assert roles is not None
     is_constant = roles.right.buffer.name in context.constants
+    biases = biases_of(context, roles, epilogue) if point.bias_in_panels else ()
     packed: str | None = None
     if point.packs and not is_constant:
         epilogue, packed = merge_columns(context, block, epilogue)
@@ -124,6 +128,7 @@ def _arrange(context: Context, block: str, epilogue: str | None, point: Contract
     arrange(context, block, loops, point, epilogue, operands)
     if ahead and panels is not None:
         pack_constant(context, roles, point, panels, walked)
+        store_biases(context, biases, roles, point.tile_columns)
     if roles.rows and not is_constant and roles.left.buffer.name in context.constants:
         pack_rows(context, roles, point, walk)
 

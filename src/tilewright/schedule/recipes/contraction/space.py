@@ -115,6 +115,8 @@ class ContractionShape:
     left_bytes: int = 0
     """Of the whole operand, which several products may share; 0 if each has its own."""
     right_bytes: int = 0
+    biases: int = 0
+    """Constants along the columns that the epilogue reads, and that could lie with the panels."""
 
     @property
     def walks(self) -> tuple[int, ...]:
@@ -161,6 +163,8 @@ class ContractionPoint:
     """Parts of the reduction that threads share, to be summed up behind them (split-K)."""
     copies_left: int = 0
     """Whether blocks of rows are copied first, so that no two rows share sets of a cache."""
+    bias_in_panels: int = 0
+    """Whether what the epilogue adds to the columns of a panel lies right behind it in memory."""
 
     @property
     def tile_columns(self) -> int:
@@ -174,6 +178,7 @@ def contraction_points(shape: ContractionShape, target: Target) -> Space[Contrac
         *_main_axes(shape, target, _cuts(shape), BLOCK_COUNTS, drafted=False),
         *_rest_axes(shape, _AHEAD),
         _sharing(shape, _COLUMN_BLOCKS),
+        _axis(("bias_in_panels",), [(0,), (1,)] if shape.biases else [(0,)]),
     ]
     return Space(
         ContractionPoint,
@@ -194,6 +199,7 @@ def contraction_space(shape: ContractionShape, target: Target) -> Table[Contract
     ).table()
     steps = 4 if 4 in steps_at_once(shape.walks) else 1
     usual = {"streams": 1, "unroll": steps, "spans": 0, "share_tiles": 0, "all_tails": 0}
+    usual["bias_in_panels"] = 0
     rest = {name: np.full(len(table), value, np.int64) for name, value in usual.items()}
     rest["prefetch"] = _fetches(shape, table.columns).astype(np.int64)
     return Table(ContractionPoint, table.columns | rest)
@@ -227,7 +233,8 @@ def rest_of_space(
     picked = {name: table[name][list(rows)] for name in (*main, "order", "packs", "copies_left")}
     of_parts = table["parts"][list(rows)] > 1
     picked["reduce_per_block"] = np.where(of_parts, shape.reduce, picked["reduce_per_block"])
-    axes = (picked, *_rest_axes(shape, _AHEAD[:2]), _sharing(shape, ()))
+    apart = _axis(("bias_in_panels",), [(0,)])
+    axes = (picked, *_rest_axes(shape, _AHEAD[:2]), _sharing(shape, ()), apart)
     return Space(ContractionPoint, axes, lambda c: _can_follow(shape, c)).table()
 
 
@@ -352,6 +359,8 @@ def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[
     keep &= (columns["share_tiles"] == 0) | (plain & several & (columns["packs"] == 0))
     fetches = _fetches(shape, columns) & (columns["share_tiles"] == 0)
     keep &= (columns["prefetch"] == 0) | fetches
+    # Parts are added up, with whatever follows, where no panel is at hand.
+    keep &= (columns["bias_in_panels"] == 0) | (parts == 1)
     if shape.walks:
         length = shape.walks[0] // np.where(len(shape.walks) == 1, parts, 1)
         keep &= (streams == 1) | ((rows == 1) & (length % streams == 0) & (length > streams))

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.schedule.recipes.contraction.space import BLOCKS_FIRST, RIGHT_STAYS
 from tilewright.schedule.recipes.contraction.work import Work
 from tilewright.schedule.recipes.table import Costs
-from tilewright.target import MachineModel
+from tilewright.target import Level, MachineModel
 
 __all__ = ["traffic"]
 
@@ -72,7 +72,22 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     asked = asked / right_home.line_bytes / machine.element_loads
     exposed = from_right * right_exposed + from_left * left_exposed
     exposed = exposed + refill * machine.refill_exposed + asked
+    if shape.biases:
+        exposed = exposed - _bias_arrives(work, right_home, right_exposed)
     return from_right + from_left + refill, exposed
+
+
+def _bias_arrives(work: Work, home: Level, exposed: Costs | float) -> Costs:
+    """Cycles that need not be waited for since what the epilogue reads comes with its panel.
+
+    Alone it is a piece of another stream for each panel, which nobody fetches ahead: all weights
+    have passed through the caches since it was used. Costs do not count that stream otherwise.
+    """
+    shape, table = work.shape, work.table
+    size = shape.biases * shape.element_bytes * table["tile_vectors"] * table["lanes"]
+    lines = np.ceil(size / home.line_bytes) * home.line_bytes
+    moved = shape.batch * work.blocks * work.panels * lines / home.read
+    return np.where(table["bias_in_panels"] != 0, moved * (home.exposed - exposed), 0.0)
 
 
 def _streamed_beside(work: Work, left: float, right: float) -> tuple[float, float]:
