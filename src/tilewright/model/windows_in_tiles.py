@@ -1,0 +1,79 @@
+"""Products that read each of their windows inside of one tile of the data, without a copy.
+
+    B[i] = select(0 <= i - 1 < 56, X[i - 1], 0)                    i in range(58)
+    Y[i] += B[i + r] * W[r]                                        X in tiles of 10 every 8
+ →  Y[i] += X[i // 8, i % 8 + r] * W[r]
+
+The border of a convolution is a stage of its own, which reads one element at a time, and so across
+tiles. Where the border is stored with the data and tiles overlap as windows do, the stage is left
+out: every window then lies in the tile that it begins in (`tensor/unfolded.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+
+from tilewright.model.borders import padded
+from tilewright.schedule.schedule import Schedule
+from tilewright.tensor import ir as tir
+from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
+from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.layout import Pad, Unfold
+from tilewright.tensor.stored import Layout, stored_index
+from tilewright.tensor.unfolded import window_in_tile
+from tilewright.tensor.visit import walk_stmts
+
+__all__ = ["with_windows_in_tiles"]
+
+
+def with_windows_in_tiles(
+    program: tir.Func, layouts: Mapping[str, Layout]
+) -> tuple[tir.Func, dict[str, Layout]]:
+    """The program without the borders that lie in tiles already, and the layouts that are left."""
+    left = dict(layouts)
+    written = {stmt.buffer.name for stmt in walk_stmts(program) if isinstance(stmt, tir.Store)}
+    for name, layout in layouts.items():
+        borders = tuple(takewhile(lambda step: isinstance(step, Pad), layout))
+        rest = layout[len(borders) :]
+        if name not in written and borders and any(isinstance(step, Unfold) for step in rest):
+            made = padded(program, [(name, border) for border in borders], _without_copies(name))
+            if _reads_in_tiles(made, name, rest):
+                program, left[name] = made, rest
+    return program, left
+
+
+def _without_copies(name: str) -> Callable[[Schedule], None]:
+    """Steps by which blocks that only copy a parameter are computed where they are read."""
+
+    def change(schedule: Schedule) -> None:
+        for block in [b for b in schedule.blocks() if _is_copy_of(name, schedule.block(b).body)]:
+            schedule.compute_inline(block)
+
+    return change
+
+
+def _is_copy_of(name: str, body: tir.Stmt) -> bool:
+    value = body.value if isinstance(body, tir.Store) else None
+    return isinstance(value, tir.Load) and value.buffer.name == name
+
+
+def _reads_in_tiles(program: tir.Func, name: str, layout: Layout) -> bool:
+    """Whether products alone read a parameter, and whole windows of it in tiles."""
+    blocks = [stmt for stmt in walk_stmts(program) if isinstance(stmt, tir.Block)]
+    readers = [b for b in blocks if any(read.buffer.name == name for read in b.reads)]
+    return all(
+        kind_of(block) is Kind.CONTRACTION and _is_in_tiles(block, load, layout)
+        for block in readers
+        for load in loads_of(block)
+        if load.buffer.name == name
+    )
+
+
+def _is_in_tiles(block: tir.Block, load: tir.Load, layout: Layout) -> bool:
+    analyzer, at = Analyzer({it.var: it.extent for it in block.iters}), load.indices
+    for step in layout:
+        if isinstance(step, Unfold) and window_in_tile(at[step.dim], step, analyzer) is None:
+            return False
+        at = stored_index(at, (step,), analyzer)
+    return True
