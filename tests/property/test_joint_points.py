@@ -97,7 +97,7 @@ def packed(array: np.ndarray, form: Form) -> np.ndarray:
 
 
 def drawn(site: Site, rng: np.random.Generator) -> Alternative:
-    space = LayoutSpace.of(site, TARGET.lanes(4))
+    space = LayoutSpace.of(site, SETTINGS.machine)
     (row,) = space.sample(rng, 1)
     found = space.at(row.tolist())
     assert found is not None
