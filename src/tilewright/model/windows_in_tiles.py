@@ -12,7 +12,6 @@ out: every window then lies in the tile that it begins in (`tensor/unfolded.py`)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 
 from tilewright.model.borders import padded
 from tilewright.schedule.schedule import Schedule
@@ -34,13 +33,23 @@ def with_windows_in_tiles(
     left = dict(layouts)
     written = {stmt.buffer.name for stmt in walk_stmts(program) if isinstance(stmt, tir.Store)}
     for name, layout in layouts.items():
-        borders = tuple(takewhile(lambda step: isinstance(step, Pad), layout))
+        borders = _leading(layout)
         rest = layout[len(borders) :]
         if name not in written and borders and any(isinstance(step, Unfold) for step in rest):
             made = padded(program, [(name, border) for border in borders], _without_copies(name))
             if _reads_in_tiles(made, name, rest):
                 program, left[name] = made, rest
     return program, left
+
+
+def _leading(layout: Layout) -> list[Pad]:
+    """The borders that a layout begins with."""
+    found: list[Pad] = []
+    for step in layout:
+        if not isinstance(step, Pad):
+            break
+        found.append(step)
+    return found
 
 
 def _without_copies(name: str) -> Callable[[Schedule], None]:

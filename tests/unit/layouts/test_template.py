@@ -119,6 +119,41 @@ def test_a_recorded_layout_is_offered_and_followed():
     same_results(graph, choose(graph, settings).graph)
 
 
+def test_tiles_that_overlap_are_converted_with_their_border():
+    """The convolution reads its windows inside of them, in a model as where it was measured."""
+    graph = pooled()
+    site = next(s for s in reversed(sites_of(graph, SETTINGS)) if s.conv is not None)
+    space = LayoutSpace.of(site, MACHINE)
+    direct = next(a for a in space.algorithms if a.tiles is None)
+    fast = space.made(direct, Form(tiles=(4, 4), overlap=(2, 2)), LAST, halo=False)
+    assert fast is not None
+    made = choose(graph, replace(SETTINGS, times=with_record(site, fast.key(4), 1e-6)))
+    (copy,) = (c for c in made.conversions if c.after.overlap)
+    assert copy.after == fast.source
+    assert copy.after.halo == ((1, 1), (1, 1))
+    same_results(graph, made.graph)
+
+
+def test_tiles_are_priced_by_what_they_move():
+    site = next(s for s in reversed(sites_of(pooled(), SETTINGS)) if s.conv is not None)
+    space = LayoutSpace.of(site, MACHINE)
+    direct = next(a for a in space.algorithms if a.tiles is None)
+
+    def source_and_ratio(*overlap: int) -> tuple[Form, float]:
+        made = space.made(direct, Form(tiles=(4, 4), overlap=overlap), LAST, halo=False)
+        kin = space.made(direct, LAST, LAST, halo=False)
+        assert made is not None
+        assert kin is not None
+        return made.source, made.cycles / kin.cycles
+
+    inside, held_twice = source_and_ratio(2, 2)
+    across, copied = source_and_ratio()
+    assert inside.halo
+    assert not across.halo, "the copy has the border"
+    assert 1 < held_twice < 1.2, "these tiles hold more than twice the places"
+    assert 1 < copied < 1.2
+
+
 def test_slower_layouts_are_not_offered():
     graph = residual()
     site = site_with(graph, Conv)
