@@ -12,7 +12,9 @@ out: every window then lies in the tile that it begins in (`tensor/unfolded.py`)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
+from tilewright.errors import ScheduleError
 from tilewright.model.borders import padded
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
@@ -33,8 +35,7 @@ def with_windows_in_tiles(
     left = dict(layouts)
     written = {stmt.buffer.name for stmt in walk_stmts(program) if isinstance(stmt, tir.Store)}
     for name, layout in layouts.items():
-        borders = _leading(layout)
-        rest = layout[len(borders) :]
+        borders, rest = _leading(layout)
         if name not in written and borders and any(isinstance(step, Unfold) for step in rest):
             made = padded(program, [(name, border) for border in borders], _without_copies(name))
             if _reads_in_tiles(made, name, rest):
@@ -42,22 +43,27 @@ def with_windows_in_tiles(
     return program, left
 
 
-def _leading(layout: Layout) -> list[Pad]:
-    """The borders that a layout begins with."""
+def _leading(layout: Layout) -> tuple[list[Pad], Layout]:
+    """The borders that a layout begins with, as far as they have zeros; and the other steps."""
     found: list[Pad] = []
-    for step in layout:
+    for k, step in enumerate(layout):
         if not isinstance(step, Pad):
-            break
-        found.append(step)
-    return found
+            return found, layout[k:]
+        if step.lead or step.tail:
+            found.append(step)
+    return found, ()
 
 
 def _without_copies(name: str) -> Callable[[Schedule], None]:
-    """Steps by which blocks that only copy a parameter are computed where they are read."""
+    """Steps by which blocks that only copy a parameter are computed where they are read.
+
+    A copy that cannot be, like one into a result, stays.
+    """
 
     def change(schedule: Schedule) -> None:
         for block in [b for b in schedule.blocks() if _is_copy_of(name, schedule.block(b).body)]:
-            schedule.compute_inline(block)
+            with suppress(ScheduleError):
+                schedule.compute_inline(block)
 
     return change
 
