@@ -79,9 +79,9 @@ class Form:
     def as_copied(self) -> Form:
         """What a conversion makes of it: borders are for whoever writes a value, or reads it.
 
-        Windows inside of tiles that overlap have no other place for theirs.
+        Windows inside of tiles have no other place for theirs.
         """
-        return self if self.overlap else self.plain
+        return self if self.tiles else self.plain
 
     @cached_property
     def uncut(self) -> Form:

@@ -11,7 +11,7 @@ out: every window then lies in the tile that it begins in (`tensor/unfolded.py`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from tilewright.errors import ScheduleError
@@ -20,8 +20,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
 from tilewright.tensor.arith import Analyzer
-from tilewright.tensor.layout import Pad, Unfold
-from tilewright.tensor.stored import Layout, stored_index
+from tilewright.tensor.layout import LayoutStep, Pad, Reorder, Split, Unfold
+from tilewright.tensor.stored import Layout, settled, stored_index, stored_shape
 from tilewright.tensor.unfolded import window_in_tile
 from tilewright.tensor.visit import walk_stmts
 
@@ -36,11 +36,18 @@ def with_windows_in_tiles(
     written = {stmt.buffer.name for stmt in walk_stmts(program) if isinstance(stmt, tir.Store)}
     for name, layout in layouts.items():
         borders, rest = _leading(layout)
-        if name not in written and borders and any(isinstance(step, Unfold) for step in rest):
+        if name not in written and borders and _is_inside(program, name, layout):
             made = padded(program, [(name, border) for border in borders], _without_copies(name))
-            if _reads_in_tiles(made, name, rest):
+            if _reads_in_tiles(made, name, rest, {border.dim for border in borders}):
                 program, left[name] = made, rest
     return program, left
+
+
+def _is_inside(program: tir.Func, name: str, layout: Layout) -> bool:
+    """Whether a border is cut into tiles with what it is around, and cannot be put on last."""
+    param = next(p for p in program.params if p.name == name)
+    steps, _ = settled(param.shape, layout)
+    return any(isinstance(step, Pad) for step in steps)
 
 
 def _leading(layout: Layout) -> tuple[list[Pad], Layout]:
@@ -73,22 +80,47 @@ def _is_copy_of(name: str, body: tir.Stmt) -> bool:
     return isinstance(value, tir.Load) and value.buffer.name == name
 
 
-def _reads_in_tiles(program: tir.Func, name: str, layout: Layout) -> bool:
+def _reads_in_tiles(
+    program: tir.Func, name: str, layout: Layout, bordered: Collection[int]
+) -> bool:
     """Whether products alone read a parameter, and whole windows of it in tiles."""
     blocks = [stmt for stmt in walk_stmts(program) if isinstance(stmt, tir.Block)]
     readers = [b for b in blocks if any(read.buffer.name == name for read in b.reads)]
     return all(
-        kind_of(block) is Kind.CONTRACTION and _is_in_tiles(block, load, layout)
+        kind_of(block) is Kind.CONTRACTION and _is_in_tiles(block, load, layout, bordered)
         for block in readers
         for load in loads_of(block)
         if load.buffer.name == name
     )
 
 
-def _is_in_tiles(block: tir.Block, load: tir.Load, layout: Layout) -> bool:
-    analyzer, at = Analyzer({it.var: it.extent for it in block.iters}), load.indices
+def _is_in_tiles(
+    block: tir.Block, load: tir.Load, layout: Layout, bordered: Collection[int]
+) -> bool:
+    """Whether the dimensions with borders, and all in tiles that overlap, are read tile by tile."""
+    analyzer, at, shape = _ranges(block), load.indices, load.buffer.shape
+    origins = list(range(len(at)))
     for step in layout:
-        if isinstance(step, Unfold) and window_in_tile(at[step.dim], step, analyzer) is None:
+        cut = _as_tiles(step, shape)
+        if cut is not None:
+            has_to = isinstance(step, Unfold) or origins[cut.dim] in bordered
+            if has_to and window_in_tile(at[cut.dim], cut, analyzer) is None:
+                return False
+            origins.insert(cut.dim, origins[cut.dim])
+        elif isinstance(step, Reorder):
+            origins = [origins[d] for d in step.order]
+        else:  # dimensions that become one are no tiles
             return False
-        at = stored_index(at, (step,), analyzer)
+        at, shape = stored_index(at, (step,), analyzer), stored_shape(shape, (step,))
     return True
+
+
+def _ranges(block: tir.Block) -> Analyzer:
+    return Analyzer({it.var: it.extent for it in block.iters})
+
+
+def _as_tiles(step: LayoutStep, shape: Sequence[tir.Expr]) -> Unfold | None:
+    """A step that cuts a dimension, as tiles; parts of one whose size is unknown are none."""
+    if isinstance(step, Split) and (extent := tir.int_value(shape[step.dim])) is not None:
+        return Unfold(step.dim, step.factor, step.factor, extent)
+    return step if isinstance(step, Unfold) else None

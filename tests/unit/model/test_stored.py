@@ -149,3 +149,12 @@ def test_windows_across_tiles_read_a_copy():
 def test_tiles_of_the_result_may_be_others():
     made = tiled_convolution(3, 1, Form(tiles=(8, 8), overlap=(2, 2)), Form())
     assert block_names(made) == ["Y", "Z"]
+
+
+def test_a_border_may_lie_in_tiles_that_do_not_overlap():
+    x = placeholder("X", (1, 10, 16))
+    w = placeholder("W", (16, 16, 2))
+    y = convolve(x, w, (2,), pads=(1, 1))
+    program = func("conv", [x, w], [compute("Z", y.shape, lambda *at: y[at] * 2.0)])
+    source = Form(halo=((1, 1),), tiles=(6,)).steps(x.shape)
+    assert block_names(stored_program(program, {"X": source})) == ["Y", "Z"]
