@@ -21,12 +21,12 @@ from tilewright.layouts.template import LayoutSpace
 from tilewright.target import Target
 
 SETTINGS = Settings(Machine(Target.host(), 1))
-LANES = SETTINGS.machine.target.lanes(4)
+MACHINE = SETTINGS.machine
 
 
 def drawn(site: Site, rng: np.random.Generator) -> Alternative:
     """Any alternative of the template; its number stands for it."""
-    space = LayoutSpace.of(site, LANES)
+    space = LayoutSpace.of(site, MACHINE)
     rows = space.sample(rng, 1)
     assert len(rows) == 1
     found = space.at(rows[0])

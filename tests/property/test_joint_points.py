@@ -23,6 +23,7 @@ from tilewright.layouts.costs import Machine
 from tilewright.layouts.forms import Form
 from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.template import LayoutSpace
+from tilewright.model.kernels import KernelTask
 from tilewright.model.site_kernels import kernel_of
 from tilewright.model.standalone import standalone
 from tilewright.schedule.source import DRAFT, not_followed
@@ -97,7 +98,7 @@ def packed(array: np.ndarray, form: Form) -> np.ndarray:
 
 
 def drawn(site: Site, rng: np.random.Generator) -> Alternative:
-    space = LayoutSpace.of(site, TARGET.lanes(4))
+    space = LayoutSpace.of(site, SETTINGS.machine)
     (row,) = space.sample(rng, 1)
     found = space.at(row.tolist())
     assert found is not None
@@ -132,6 +133,20 @@ def test_every_point_of_the_joint_space_computes_what_the_layer_means(layer: Lay
     note(alternative.key(len(layer.space) + 2))
     kernel = kernel_of(graph, site, alternative)
     assert kernel is not None
+    for name, form in (("data", alternative.source), ("result", alternative.result)):
+        if form.tiles:
+            event(f"{name} in tiles{' that overlap' if form.overlap else ''}")
+    assert_right(graph, site, alternative, kernel, rng)
+
+
+def assert_right(
+    graph: Graph,
+    site: Site,
+    alternative: Alternative,
+    kernel: KernelTask,
+    rng: np.random.Generator,
+) -> None:
+    """A kernel computes with random loops what its site means."""
     variant = variant_of(kernel, TARGET, site.nodes)
     rows = variant.space.sample(rng, 1)
     points = variant.space.points(rows[0]) if len(rows) else {}
@@ -139,9 +154,6 @@ def test_every_point_of_the_joint_space_computes_what_the_layer_means(layer: Lay
     workload = kernel.with_points(points).workload(TARGET)
     assert not_followed(DRAFT.schedule(workload), workload, points) is None
     event(f"{'loops drawn' if points else 'drafted'}")
-    for name, form in (("data", alternative.source), ("result", alternative.result)):
-        if form.tiles:
-            event(f"{name} in tiles{' that overlap' if form.overlap else ''}")
     (x,) = site.data
     shape = [tir.int_value(size) for size in x.shape]
     data = rng.uniform(-1, 1, shape).astype(np.float32)

@@ -119,16 +119,16 @@ class _Writer:
     def _read(self, value: Value, node: Node, site: Site, alternative: Alternative) -> Value:
         if value in self.graph.constants or value not in site.reads:
             return self.new[value, self._form_of(value).plain]
-        form = site.wanted(value, alternative).plain
-        if (value, form) not in self.new:
-            self._convert(value, form, node)
-        return self.new[value, form]
+        form = site.wanted(value, alternative)
+        if (value, form.plain) not in self.new:
+            self._convert(value, form.as_copied, node)
+        return self.new[value, form.plain]
 
     def _convert(self, value: Value, form: Form, node: Node) -> None:
         before = self._form_of(value)
         copy = converted(value, self.new[value, before.plain], form, node.label)
         self.nodes.append(copy)
-        self.new[value, form] = copy.output
+        self.new[value, form.plain] = copy.output
         self.conversions.append(Conversion(value.name, before, form, node.label))
 
     def _by(

@@ -27,9 +27,9 @@ from tilewright.target import MachineModel, Target
 from tilewright.tensor.library.tiles import Tiles
 
 __all__ = [
-    "PRICE_OF_WEIGHTS",
     "ConvShape",
     "Machine",
+    "PRICE_OF_WEIGHTS",
     "Picture",
     "bordered_cycles",
     "bytes_per_store",
@@ -41,6 +41,7 @@ __all__ = [
     "laid_out_cycles",
     "lines_cycles",
     "lines_product",
+    "streamed_cycles",
     "turned_cycles",
     "winograd_cycles",
     "winograd_product",
@@ -405,7 +406,12 @@ def _turned(picture: Picture, rows: int, columns: int, machine: Machine) -> floa
 
 def bordered_cycles(size: float, machine: Machine) -> float:
     """Copying so many bytes into the middle of zeros."""
-    return 2 * size / machine.model.home_of(2 * size).read / machine.threads
+    return streamed_cycles(2 * size, machine)
+
+
+def streamed_cycles(size: float, machine: Machine) -> float:
+    """Reading so many bytes from the level of memory that holds them."""
+    return size / machine.model.home_of(size).read / machine.threads
 
 
 def bytes_per_store(machine: Machine) -> float:

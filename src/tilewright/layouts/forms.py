@@ -76,6 +76,14 @@ class Form:
         return replace(self, halo=()) if self.halo else self
 
     @cached_property
+    def as_copied(self) -> Form:
+        """What a conversion makes of it: borders are for whoever writes a value, or reads it.
+
+        Windows inside of tiles have no other place for theirs.
+        """
+        return self if self.tiles else self.plain
+
+    @cached_property
     def uncut(self) -> Form:
         """The same without tiles."""
         return replace(self, tiles=(), overlap=()) if self.tiles else self

@@ -22,7 +22,7 @@ from tilewright.schedule.measured import Measured, site_key
 __all__ = ["offering", "with_recorded"]
 
 
-def with_recorded(sites: Sequence[Site], measured: Measured, lanes: int) -> list[Site]:
+def with_recorded(sites: Sequence[Site], measured: Measured, machine: Machine) -> list[Site]:
     """The sites with the alternatives that records know, and the forms that come with these.
 
     Offered is what was faster than the reference of its site, and what was not but reads or writes
@@ -30,7 +30,7 @@ def with_recorded(sites: Sequence[Site], measured: Measured, lanes: int) -> list
     """
     if not measured.sites:
         return list(sites)
-    known = {site: _recorded(site, measured, lanes) for site in sites}
+    known = {site: _recorded(site, measured, machine) for site in sites}
     usual = {form.plain for site in sites for a in site.alternatives for form in _forms(a)}
     faster = [a for found in known.values() for a, is_faster in found.items() if is_faster]
     every = dict.fromkeys(f.plain for a in faster for f in _forms(a))
@@ -38,7 +38,7 @@ def with_recorded(sites: Sequence[Site], measured: Measured, lanes: int) -> list
     made = []
     for site, found in known.items():
         own = [a for a, is_faster in found.items() if is_faster or _has_only(a, usual, every)]
-        made.append(_with(site, [*own, *_following(site, forms, lanes)]))
+        made.append(_with(site, [*own, *_following(site, forms, machine)]))
     return made
 
 
@@ -46,12 +46,11 @@ def offering(
     sites: Sequence[Site], number: int, alternatives: Sequence[Alternative], machine: Machine
 ) -> list[Site]:
     """The sites, of which one has more alternatives, and those around it the forms of these."""
-    lanes = machine.target.lanes(4)
     forms = list(dict.fromkeys(f.plain for a in alternatives for f in _forms(a)))
     made = list(sites)
     made[number] = _with(sites[number], alternatives)
     for k in _around(sites, number):
-        found = _following(sites[k], forms, lanes)
+        found = _following(sites[k], forms, machine)
         halo = next((a.result.halo for a in sites[k].alternatives if a.result.halo), ())
         bordered = haloed(sites[k], found, halo, machine) if halo and found else []
         made[k] = _with(sites[k], [*found, *bordered])
@@ -74,12 +73,12 @@ def _around(sites: Sequence[Site], number: int) -> list[int]:
     return sorted(found - {number})
 
 
-def _recorded(site: Site, measured: Measured, lanes: int) -> dict[Alternative, bool]:
+def _recorded(site: Site, measured: Measured, machine: Machine) -> dict[Alternative, bool]:
     """What was measured and is none of a site's alternatives; whether it beat the reference."""
     times = measured.sites.get(site_key(site.workload)) if len(site.alternatives) > 1 else None
     if times is None:
         return {}
-    rank, known = site.results[0].rank, LayoutSpace.of(site, lanes)
+    rank, known = site.results[0].rank, LayoutSpace.of(site, machine)
     own = {a.key(rank) for a in site.alternatives}
     keys: dict[str, bool] = {}
     for key, time_ns in times.times_ns.items():
@@ -100,11 +99,11 @@ def _follows(site: Site) -> bool:
     return len(site.alternatives) > 1 and not is_product  # whose forms have to be measured
 
 
-def _following(site: Site, forms: Sequence[Form], lanes: int) -> list[Alternative]:
+def _following(site: Site, forms: Sequence[Form], machine: Machine) -> list[Alternative]:
     """A site that takes any form, in these as well."""
     if not forms or not _follows(site):
         return []
-    known = LayoutSpace.of(site, lanes)
+    known = LayoutSpace.of(site, machine)
     every = (known.made(a, f, f, halo=False) for a in known.algorithms for f in forms)
     return [alternative for alternative in every if alternative is not None]
 

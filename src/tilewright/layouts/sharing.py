@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tilewright.graph.ir import Value
 from tilewright.graph.sizes import bytes_of
 from tilewright.layouts.costs import Machine, Picture, bordered_cycles, converted_cycles
-from tilewright.layouts.forms import LAST, Form
+from tilewright.layouts.forms import Form
 from tilewright.layouts.timing import Timing
 
 __all__ = ["Price", "Shared", "tabulated"]
@@ -66,13 +66,13 @@ class Price:
         """The conversion alone."""
         if written.plain == wanted.plain:
             return 0.0
-        found = self.known(written.plain, wanted.plain)
+        found = self.known(written.plain, wanted.as_copied)
         return self.converted if found is None else found
 
     def border(self, written: Form, wanted: Form) -> float:
-        """The part of a reader: what is converted comes without zeros around it."""
-        alike = written.plain == wanted.plain
-        return 0.0 if (written if alike else LAST).covers(wanted) else self.bordered
+        """The part of a reader, where what it finds comes without zeros around it."""
+        found = written if written.plain == wanted.plain else wanted.as_copied
+        return 0.0 if found.covers(wanted) else self.bordered
 
 
 def tabulated(price: Callable[[A, B], float], rows: Sequence[A], columns: Sequence[B]) -> Table:

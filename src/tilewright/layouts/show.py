@@ -143,8 +143,8 @@ class _Walk:
         wanted: dict[tuple[Value, Form], list[int]] = {}
         for k, (site, alternative) in enumerate(self.chosen):
             for value in self._read(site):
-                form = site.wanted(value, alternative).plain
-                if form != self._written(value).plain:
+                form = site.wanted(value, alternative).as_copied
+                if form.plain != self._written(value).plain:
                     wanted.setdefault((value, form), []).append(k)
         return tuple(self._conversion(*key, readers) for key, readers in wanted.items())
 
@@ -194,8 +194,8 @@ class _Walk:
 
     def _there(self, value: Value, site: Site, alternative: Alternative) -> Form:
         """The form in which a site finds a value: a halo is there only where it was written."""
-        written, wanted = self._written(value), site.wanted(value, alternative).plain
-        return written if written.plain == wanted else wanted
+        written, wanted = self._written(value), site.wanted(value, alternative)
+        return written if written.plain == wanted.plain else wanted.as_copied
 
     def _site_cycles(self, site: Site, alternative: Alternative) -> float:
         """With the borders that it makes itself."""
@@ -238,7 +238,7 @@ class _Walk:
         names = {k: f"site {k}" if len(readers) > 1 else "it" for k in readers}
         for k, name in names.items():
             site = self.chosen[k][0]
-            if all(site.wanted(value, a).plain == form for a in site.alternatives):
+            if all(site.wanted(value, a).as_copied == form for a in site.alternatives):
                 return f"{name} reads {shown} only"
         if self.settings.fixed is not None:
             return f"{self.settings.fixed} is asked for, wherever there is a choice"
@@ -270,7 +270,7 @@ class _Walk:
         like = [
             a.cycles
             for a in site.alternatives
-            if a.result.plain == form and a.source.plain == alternative.source.plain
+            if a.result.plain == form.plain and a.source.plain == alternative.source.plain
         ]
         return min(like, default=alternative.cycles) - alternative.cycles
 

@@ -75,6 +75,14 @@ class Side:
             found *= -(-places // tile) * (tile + more) / places if tile else 1.0
         return found
 
+    def is_whole(self, form: Form) -> bool:
+        """Whether tiles hold every place once, and nothing else."""
+        return all(
+            not tile or (fixed(size) or 0) % tile == 0
+            for value in self.values
+            for size, tile in zip(value.shape[1:-1], form.tiles, strict=False)
+        )
+
     def fits(self, form: Form) -> bool:
         """Whether all values can be stored so."""
         return all(form.misfit(value.shape) is None for value in self.values)

@@ -55,7 +55,7 @@ def sites_of(graph: Graph, settings: Settings) -> list[Site]:
     consumers = graph.consumers()
     found = [_site(graph, g, g.outputs(graph, consumers), settings) for g in groups]
     found += [_view(graph, node, consumers, settings) for node in graph.nodes if is_view(node)]
-    found = with_recorded(found, settings.times, machine.target.lanes(4))
+    found = with_recorded(found, settings.times, machine)
     found = [with_times(site, settings.times, machine) for site in found]
     timing = Timing.of(settings.times, found, machine)
     found = [timing.priced(site) for site in found]

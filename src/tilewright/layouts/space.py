@@ -84,7 +84,7 @@ class Space:
     @cached_property
     def layouts(self) -> LayoutSpace:
         """All algorithms and layouts, by number."""
-        return LayoutSpace.of(self.site, self.settings.machine.target.lanes(4))
+        return LayoutSpace.of(self.site, self.settings.machine)
 
     @property
     def size(self) -> int:

@@ -164,15 +164,15 @@ def conversions_in(
 ) -> Iterator[tuple[Value, Form, Form]]:
     """The copies that a choice needs, each once: of which value, from which form into which.
 
-    Forms are without zeros around them: a border is made by whoever reads what was converted.
+    What was converted has a border only inside of tiles (`Form.as_copied`).
     """
     written = {value: a.result.plain for site, a in chosen for value in site.results}
     found: dict[tuple[Value, Form, Form], None] = {}
     for site, alternative in chosen:
         for value in site.reads:
-            before, after = written.get(value, LAST), site.wanted(value, alternative).plain
-            if before != after and value not in graph.constants:
-                found[value, before, after] = None
+            before, after = written.get(value, LAST), site.wanted(value, alternative)
+            if before != after.plain and value not in graph.constants:
+                found[value, before, after.as_copied] = None
     yield from found
 
 

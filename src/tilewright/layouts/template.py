@@ -6,7 +6,8 @@
 Blocks are divisors of the channels, tiles of any size. Where a site reads and writes alike, or one
 side has a form of its own, there is one such part only. What a number stands for is found without
 any program. Its predicted cost is that of the next of kin among the forms that the untuned choice
-is made of, which is a first opinion at most: tuners measure.
+is made of, and of what tiles move beside that: elements that they hold twice, and a copy where
+windows are read across them. That is a first opinion at most: tuners measure.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.graph.ops.window import Conv
+from tilewright.graph.sizes import bytes_of
 from tilewright.layouts.algorithms import Algorithm
+from tilewright.layouts.costs import Machine, bordered_cycles, streamed_cycles
 from tilewright.layouts.forms import LAST, Form, blocked
 from tilewright.layouts.sides import Side
 from tilewright.layouts.site import Alternative, Site, cuts_blocks, is_small
@@ -39,14 +42,16 @@ class LayoutSpace:
     """
 
     site: Site
+    machine: Machine
     algorithms: tuple[Algorithm, ...]
     source: Side | None
     result: Side | None
     alike: bool
 
     @classmethod
-    def of(cls, site: Site, lanes: int) -> LayoutSpace:
-        """The space of a site on a machine with vectors of so many lanes."""
+    def of(cls, site: Site, machine: Machine) -> LayoutSpace:
+        """The space of a site on a machine."""
+        lanes = machine.target.lanes(4)
         plain = [a for a in site.alternatives if not a.result.halo]
         sources, results = ({f.plain for f in side} for side in _sides(plain))
         algorithms = tuple(dict.fromkeys(a.algorithm for a in plain))
@@ -54,13 +59,13 @@ class LayoutSpace:
         if alike:
             inner = [v for n in site.nodes for v in n.outputs if not is_small(v)]
             every = tuple(dict.fromkeys((*site.data, *site.beside, *site.results, *inner)))
-            return cls(site, algorithms, Side.of(every, lanes), None, alike)
+            return cls(site, machine, algorithms, Side.of(every, lanes), None, alike)
         source = result = None
         if len(sources) > 1:
             source = Side.of(site.data, lanes, _overlap(site))
         if len(results) > 1:
             result = Side.of((*site.results, *site.beside), lanes)
-        return cls(site, algorithms, source, result, alike)
+        return cls(site, machine, algorithms, source, result, alike)
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
@@ -127,17 +132,39 @@ class LayoutSpace:
         kin = self._kin(algorithm, source, result, halo=halo)
         if kin is None or not self._fits(source, result):
             return None
-        pairs = ((self.source, source), (self.result, result))
-        waste = prod(side.waste(form) for side, form in pairs if side and form)
         source, result = source or kin.source, result or kin.result
-        # Windows over tiles that do not overlap read a copy, which has the border by itself.
-        is_copied = bool(source.tiles) and not source.overlap
+        copies = self._copies_windows(algorithm, source)
         return replace(
             kin,
-            source=replace(source, halo=() if is_copied else kin.source.halo),
+            # A copy has the border by itself.
+            source=replace(source, halo=() if copies else kin.source.halo),
             result=replace(result, halo=kin.result.halo),
-            cycles=kin.cycles * waste,
+            cycles=kin.cycles + self._moved(source, result, copies=copies),
         )
+
+    def _copies_windows(self, algorithm: Algorithm, source: Form) -> bool:
+        """Whether windows are read across tiles, and so from a copy of the image."""
+        if not source.tiles or (self.site.conv is None and self.site.window is None):
+            return False
+        is_product = algorithm.tiles is None and not algorithm.lines
+        return not is_product or not _holds_windows(self.site, source)
+
+    def _moved(self, source: Form, result: Form, *, copies: bool) -> float:
+        """Cycles for what tiles hold beyond the elements, and for stages that only move data.
+
+        A result in tiles that space is no multiple of is written by a stage of its own.
+        """
+        found = 0.0
+        written = self.source if self.alike else self.result
+        for side, form, is_read in ((self.source, source, True), (written, result, False)):
+            if side is not None and form.tiles:
+                size, waste = bytes_of(side.values[0]), side.waste(form)
+                found += streamed_cycles((waste - 1) * size, self.machine)
+                if copies if is_read else not side.is_whole(form):
+                    found += self.machine.model.copies.on_the_way * bordered_cycles(
+                        waste * size, self.machine
+                    )
+        return found
 
     def named(self, key: str) -> Alternative | None:
         """The alternative of a key without loops; None if the site has none such."""
@@ -229,8 +256,22 @@ def _sides(alternatives: Iterable[Alternative]) -> tuple[list[Form], list[Form]]
 
 def _overlap(site: Site) -> tuple[int, ...]:
     """How far windows reach beyond the tile of the data that they begin in."""
+    return tuple(max(0, reach - stride) for reach, stride in _windows(site))
+
+
+def _holds_windows(site: Site, source: Form) -> bool:
+    """Whether every window lies in the tile that it begins in: tiles begin where windows do."""
+    windows, more = _windows(site), source.overlap or (0,) * len(source.tiles)
+    return bool(windows) and all(
+        not tile or reach == 1 or (tile % stride == 0 and further >= reach - stride)
+        for (reach, stride), tile, further in zip(windows, source.tiles, more, strict=True)
+    )
+
+
+def _windows(site: Site) -> list[tuple[int, int]]:
+    """How many elements a window of a convolution spans, and its step, along each dimension."""
     op = next((node.op for node in site.nodes if isinstance(node.op, Conv)), None)
     if op is None or site.conv is None:
-        return ()
-    windows = zip(site.conv.taps, op.strides, op.dilations, strict=True)
-    return tuple(max(0, (taps - 1) * dilation + 1 - stride) for taps, stride, dilation in windows)
+        return []
+    each = zip(site.conv.taps, op.strides, op.dilations, strict=True)
+    return [((taps - 1) * dilation + 1, stride) for taps, stride, dilation in each]

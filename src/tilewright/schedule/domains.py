@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.schedule.footprints import Span, is_single, is_whole, terms
+from tilewright.schedule.footprints import Span, is_single, is_whole
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.node import Node
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import children, free_vars
 
 __all__ = ["Box", "Part", "iterations", "matched", "solved"]

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.arith.sweep import region_bounds
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import free_vars
 
-__all__ = ["Span", "hull", "is_single", "is_stepping", "is_whole", "swept", "swept_region", "terms"]
+__all__ = ["Span", "hull", "is_single", "is_stepping", "is_whole", "swept", "swept_region"]
 
 ZERO, ONE = tir.Const(0), tir.Const(1)
 
@@ -93,15 +94,3 @@ def is_whole(span: Span, size: tir.Expr, analyzer: Analyzer) -> bool:
 def is_single(span: Span) -> bool:
     """Does the span hold exactly one number?"""
     return span.length == ONE
-
-
-def terms(expr: tir.Expr, factor: int = 1) -> list[tuple[int, tir.Expr]]:
-    """The summands of an expression, each with its constant factor."""
-    match expr:
-        case tir.Add(a=a, b=b):
-            return terms(a, factor) + terms(b, factor)
-        case tir.Sub(a=a, b=b):
-            return terms(a, factor) + terms(b, -factor)
-        case tir.Mul(a=a, b=tir.Const(value=value)) | tir.Mul(a=tir.Const(value=value), b=a):
-            return terms(a, factor * int(value))
-    return [(factor, expr)]

@@ -13,6 +13,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.layout import Fuse, LayoutStep, Pad, Reorder, Split, Unfold
 from tilewright.tensor.printer import print_node
+from tilewright.tensor.unfolded import window_in_tile
 
 __all__ = [
     "Layout",
@@ -39,12 +40,28 @@ def stored_shape(shape: Sequence[tir.Expr], layout: Sequence[LayoutStep]) -> Exp
     return tuple(_tidy(tir.as_index(d)) for d in dims)  # type: ignore[arg-type]
 
 
-def stored_index(indices: Sequence[tir.Expr], layout: Sequence[LayoutStep]) -> Exprs:
-    """Where an element is found in memory; not simplified."""
+def stored_index(
+    indices: Sequence[tir.Expr], layout: Sequence[LayoutStep], analyzer: Analyzer | None = None
+) -> Exprs:
+    """Where an element is found in memory; not simplified.
+
+    Of the copies in tiles that overlap it is the one in the tile of the whole window, if ranges of
+    variables are given and prove that there is one.
+    """
     at: tuple[object, ...] = tuple(indices)
     for step in layout:
-        at = step.index(at)
+        whole = _window(at, step, analyzer)
+        at = step.index(at) if whole is None else whole
     return tuple(tir.as_index(i) for i in at)  # type: ignore[arg-type]
+
+
+def _window(
+    at: tuple[object, ...], step: LayoutStep, analyzer: Analyzer | None
+) -> tuple[object, ...] | None:
+    if analyzer is None or not isinstance(step, Unfold):
+        return None
+    found = window_in_tile(tir.as_index(at[step.dim]), step, analyzer)  # type: ignore[arg-type]
+    return None if found is None else (*at[: step.dim], *found, *at[step.dim + 1 :])
 
 
 def is_bijective(layout: Sequence[LayoutStep]) -> bool:

@@ -127,7 +127,7 @@ class JointSites:
 
     def layouts(self, own: OpenSite) -> LayoutSpace:
         """All layouts of a site by number."""
-        return LayoutSpace.of(own.site, self.made.settings.machine.target.lanes(4))
+        return LayoutSpace.of(own.site, self.made.settings.machine)
 
     def points(self, own: OpenSite) -> int:
         """Algorithms × layouts of the template × loops, of which a task has a few variants."""

@@ -3,8 +3,8 @@
 There are billions, and no program is made to look at them. Candidates are drawn at random, made of
 the best ones so far by changing a digit (an order or a block, a tile, overlap, halo) or crossing
 two, and of forms that are fast at other sites, since what two neighbours share is not converted.
-They are ranked by what their next of kin is predicted to take, times the places that their tiles
-waste; for a few of them the solver says what the rest of the graph would cost. ALT has a learned
+They are ranked by what their next of kin is predicted to take, and by what their tiles move beside
+that; for a few of them the solver says what the rest of the graph would cost. ALT has a learned
 actor for this; here as there, what was measured decides which layouts the next ones are made of.
 """
 

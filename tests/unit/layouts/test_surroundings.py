@@ -20,7 +20,7 @@ from tilewright.layouts.timing import converted_kind
 from tilewright.schedule.measured import Measured, SiteTimes, conversion_key, site_key
 from tilewright.tensor import ir as tir
 
-LANES = SETTINGS.machine.target.lanes(4)
+MACHINE = SETTINGS.machine
 CUT = Form(first=True, block=4, tiles=(4, 8))
 
 
@@ -46,7 +46,7 @@ def first_product(around: Surroundings) -> int:
 def written_as(around: Surroundings, form: Form) -> Alternative:
     """The first convolution, with a result in a form of the template."""
     number = first_product(around)
-    space = LayoutSpace.of(around.sites[number], LANES)
+    space = LayoutSpace.of(around.sites[number], MACHINE)
     found = space.made(space.algorithms[0], LAST, form, halo=False)
     assert found is not None
     return found

@@ -17,7 +17,7 @@ from tilewright.layouts.template import LayoutSpace
 from tilewright.schedule.measured import Measured, SiteTimes, site_key
 from tilewright.tensor import ir as tir
 
-LANES = SETTINGS.machine.target.lanes(4)
+MACHINE = SETTINGS.machine
 CUT = Form(first=True, block=4, tiles=(4, 8))
 
 
@@ -30,7 +30,7 @@ def pooled() -> Graph:
 
 
 def space_of(graph: Graph, kind: type) -> LayoutSpace:
-    return LayoutSpace.of(site_with(graph, kind), LANES)
+    return LayoutSpace.of(site_with(graph, kind), MACHINE)
 
 
 @pytest.mark.parametrize("kind", [Conv, Pool])
@@ -63,7 +63,7 @@ def test_data_and_results_have_every_block_and_tile():
 
 def test_windows_of_data_may_overlap():
     site = next(s for s in reversed(sites_of(pooled(), SETTINGS)) if s.conv is not None)
-    space = LayoutSpace.of(site, LANES)
+    space = LayoutSpace.of(site, MACHINE)
     assert space.source is not None
     assert space.source.overlap == (2, 2)
     assert space.source.form((0, 3, 0, 1)) == Form(tiles=(4, 0), overlap=(2, 0))
@@ -107,7 +107,7 @@ def test_a_recorded_layout_is_offered_and_followed():
     """A layer that is fast in tiles writes them, and the window behind it reads them."""
     graph = pooled()
     site = site_with(graph, Conv)
-    space = LayoutSpace.of(site, LANES)
+    space = LayoutSpace.of(site, MACHINE)
     fast = space.made(space.algorithms[0], LAST, CUT, halo=False)
     assert fast is not None
     settings = replace(SETTINGS, times=with_record(site, fast.key(4), 1e-6))
@@ -119,10 +119,45 @@ def test_a_recorded_layout_is_offered_and_followed():
     same_results(graph, choose(graph, settings).graph)
 
 
+def test_tiles_that_overlap_are_converted_with_their_border():
+    """The convolution reads its windows inside of them, in a model as where it was measured."""
+    graph = pooled()
+    site = next(s for s in reversed(sites_of(graph, SETTINGS)) if s.conv is not None)
+    space = LayoutSpace.of(site, MACHINE)
+    direct = next(a for a in space.algorithms if a.tiles is None)
+    fast = space.made(direct, Form(tiles=(4, 4), overlap=(2, 2)), LAST, halo=False)
+    assert fast is not None
+    made = choose(graph, replace(SETTINGS, times=with_record(site, fast.key(4), 1e-6)))
+    (copy,) = (c for c in made.conversions if c.after.overlap)
+    assert copy.after == fast.source
+    assert copy.after.halo == ((1, 1), (1, 1))
+    same_results(graph, made.graph)
+
+
+def test_tiles_are_priced_by_what_they_move():
+    site = next(s for s in reversed(sites_of(pooled(), SETTINGS)) if s.conv is not None)
+    space = LayoutSpace.of(site, MACHINE)
+    direct = next(a for a in space.algorithms if a.tiles is None)
+
+    def source_and_ratio(*overlap: int) -> tuple[Form, float]:
+        made = space.made(direct, Form(tiles=(4, 4), overlap=overlap), LAST, halo=False)
+        kin = space.made(direct, LAST, LAST, halo=False)
+        assert made is not None
+        assert kin is not None
+        return made.source, made.cycles / kin.cycles
+
+    inside, held_twice = source_and_ratio(2, 2)
+    across, copied = source_and_ratio()
+    assert inside.halo
+    assert not across.halo, "the copy has the border"
+    assert 1 < held_twice < 1.2, "these tiles hold more than twice the places"
+    assert 1 < copied < 1.2
+
+
 def test_slower_layouts_are_not_offered():
     graph = residual()
     site = site_with(graph, Conv)
-    fast = LayoutSpace.of(site, LANES).made(site.alternatives[0].algorithm, LAST, CUT, halo=False)
+    fast = LayoutSpace.of(site, MACHINE).made(site.alternatives[0].algorithm, LAST, CUT, halo=False)
     assert fast is not None
     settings = replace(SETTINGS, times=with_record(site, fast.key(4), 1.5))
     assert not any(a.result.tiles for s in sites_of(graph, settings) for a in s.alternatives)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tilewright.graph import Builder, Graph, interpret
 from tilewright.graph.grouping import group_nodes
 from tilewright.graph.groups import is_view
 from tilewright.graph.ops.window import Conv
+from tilewright.layouts.forms import Form
 from tilewright.model.kernels import task_of
 from tilewright.model.sizing import SizeTable
 from tilewright.model.stored import stored_program
@@ -19,7 +22,7 @@ from tilewright.tensor import ir as tir
 from tilewright.tensor.build import compute, func, placeholder
 from tilewright.tensor.layout import Fuse, Pad, Split
 from tilewright.tensor.library.convolve import convolve
-from tilewright.tensor.visit import walk
+from tilewright.tensor.visit import find, walk
 
 SHAPE = (1, 6, 5, 16)
 
@@ -102,3 +105,56 @@ def test_zeros_are_written_before_everything_else():
     made = stored_program(func("f", [x], [last]), {"Y": (Pad(1, 1, 2),)})
     names = [part.name for part in walk(made) if isinstance(part, tir.Block)]
     assert names == ["Y_lead1", "Y_tail1", "M", "Y"]
+
+
+def tiled_convolution(taps: int, stride: int, source: Form, result: Form) -> tir.Func:
+    """A convolution of 16×16 places, and a map behind it, stored in these forms."""
+    pad = taps // 2
+    x = placeholder("X", (1, 16, 16, 16))
+    w = placeholder("W", (16, 16, taps, taps))
+    y = convolve(x, w, (stride,) * 2, pads=(pad,) * 4)
+    z = compute("Z", y.shape, lambda *at: y[at] * 2.0)
+    if taps > 1 and source.overlap:
+        source = replace(source, halo=((pad, pad),) * 2)
+    program = func("conv", [x, w], [z])
+    return stored_program(program, {"X": source.steps(x.shape), "Z": result.steps(z.shape)})
+
+
+def block_names(program: tir.Func) -> list[str]:
+    return [part.name for part in walk(program) if isinstance(part, tir.Block)]
+
+
+@pytest.mark.parametrize("order", [Form(), Form(first=True, block=8)], ids=["nhwc", "nchw8c"])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(
+    ("taps", "overlaps"), [(3, True), (1, False), (1, True)], ids=["3x3", "1x1", "1x1 overlapping"]
+)
+def test_windows_inside_of_tiles_need_no_copy(taps, overlaps, stride, order):
+    more = max(taps - stride, 1) if overlaps else 0
+    source = replace(order, tiles=(4 * stride,) * 2, overlap=(more,) * 2 if more else ())
+    made = tiled_convolution(taps, stride, source, replace(order, tiles=(4, 4)))
+    assert block_names(made) == ["Y", "Z"]
+    reads = [load for load in find(made, tir.Load) if load.buffer.name == "X"]
+    assert reads
+    assert not any(isinstance(p, tir.FloorDiv | tir.FloorMod) for n in reads for p in walk(n))
+
+
+def test_windows_across_tiles_read_a_copy():
+    cut = Form(tiles=(8, 8))
+    assert block_names(tiled_convolution(3, 1, cut, cut)) == ["Y_border", "Y", "Z"]
+    narrow = Form(tiles=(8, 8), overlap=(1, 1))
+    assert block_names(tiled_convolution(3, 1, narrow, cut)) == ["Y_border", "Y", "Z"]
+
+
+def test_tiles_of_the_result_may_be_others():
+    made = tiled_convolution(3, 1, Form(tiles=(8, 8), overlap=(2, 2)), Form())
+    assert block_names(made) == ["Y", "Z"]
+
+
+def test_a_border_may_lie_in_tiles_that_do_not_overlap():
+    x = placeholder("X", (1, 10, 16))
+    w = placeholder("W", (16, 16, 2))
+    y = convolve(x, w, (2,), pads=(1, 1))
+    program = func("conv", [x, w], [compute("Z", y.shape, lambda *at: y[at] * 2.0)])
+    source = Form(halo=((1, 1),), tiles=(6,)).steps(x.shape)
+    assert block_names(stored_program(program, {"X": source})) == ["Y", "Z"]

@@ -110,7 +110,7 @@ def test_the_next_choice_pays_what_was_measured(tmp_path, ratio, time_ns, is_pai
     graph = convolutions()
     sites = sites_of(graph, SETTINGS)
     number, site = [(k, s) for k, s in enumerate(sites) if s.conv is not None][1]
-    space = LayoutSpace.of(site, TARGET.lanes(4))
+    space = LayoutSpace.of(site, SETTINGS.machine)
     drafted = next(a for s, a in decide(graph, SETTINGS)[0] if s.nodes == site.nodes)
     cut = space.made(drafted.algorithm, CUT, CUT, halo=False)
     assert cut is not None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tuning.test_model_tuner import network
+from tilewright.layouts.costs import Machine
 from tilewright.layouts.template import LayoutSpace
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.pipeline import ModelPipeline
@@ -126,7 +127,7 @@ def test_what_was_measured_is_known_of_sites(rounds):
 
 def test_what_a_database_knows_is_in_the_first_round(chosen, rounds):
     task = convolution(rounds.tasks())
-    space = LayoutSpace.of(task.site, TARGET.lanes(4))
+    space = LayoutSpace.of(task.site, Machine(TARGET, 1))
     rows = space.sample(np.random.default_rng(5), 40)
     cut = next(
         a for row in rows if (a := space.at(row.tolist())) and a.result.tiles and a.source.tiles

@@ -14,14 +14,14 @@ from tilewright.layouts.sites import Alternative, sites_of
 from tilewright.layouts.template import LayoutSpace
 from tilewright.tuning.proposals import SHORT, Proposals
 
-LANES = SETTINGS.machine.target.lanes(4)
+MACHINE = SETTINGS.machine
 CUT = Form(first=True, block=4, tiles=(4, 8))
 
 
 @pytest.fixture
 def proposals() -> Proposals:
     site = next(s for s in sites_of(chain(), SETTINGS) if s.conv is not None)
-    made = Proposals(LayoutSpace.of(site, LANES), np.random.default_rng(3))
+    made = Proposals(LayoutSpace.of(site, MACHINE), np.random.default_rng(3))
     made.see(drafted(made))
     return made
 
@@ -88,7 +88,7 @@ def test_forms_that_do_not_fit_are_passed_over(proposals):
 
 def test_a_seed_says_what_is_drawn():
     site = next(s for s in sites_of(chain(), SETTINGS) if s.conv is not None)
-    space = LayoutSpace.of(site, LANES)
+    space = LayoutSpace.of(site, MACHINE)
     names = [
         [a.key(4) for a in islice(Proposals(space, np.random.default_rng(seed)).drawn(), 30)]
         for seed in (1, 1, 2)

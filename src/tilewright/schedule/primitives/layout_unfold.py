@@ -5,13 +5,13 @@ from __future__ import annotations
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.accesses import Ranges, redirected, tidied
 from tilewright.schedule.dataflow import Outline, Place, edited
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.handles import fresh, names_of
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.relayout import require_dim, stored_as, with_change
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import make_block
 from tilewright.tensor.layout import Unfold
+from tilewright.tensor.unfolded import window_in_tile
 from tilewright.tensor.visit import free_vars, substitute
 
 __all__ = ["layout_unfold", "own_loop", "require_copies"]
@@ -59,28 +59,10 @@ def layout_unfold(func: tir.Func, buffer: tir.Buffer, dim: int, tile: int, strid
 def _at(indices: tuple[tir.Expr, ...], step: Unfold, ranges: Ranges) -> tuple[tir.Expr, ...]:
     """Where a reader finds its element: as a window if it is one, else in any tile that has it."""
     at = indices[step.dim]
-    window = _window(at, step, ranges)
-    if window is None:
-        tile, inside = step.index(indices)[step.dim : step.dim + 2]
-        window = ranges.simplify(tile), ranges.simplify(inside)
-    return (*indices[: step.dim], *window, *indices[step.dim + 1 :])
-
-
-def _window(at: tir.Expr, step: Unfold, ranges: Ranges) -> tuple[tir.Expr, tir.Expr] | None:
-    """(tile, position) of `i * V + rest`, if the rest stays in the tile that `i` begins in."""
-    analyzer = ranges.analyzer
-    for factor, var in sorted(terms(at), key=lambda term: -term[0]):
-        if not isinstance(var, tir.Var) or factor < 1 or step.stride % factor:
-            continue
-        steps = step.stride // factor
-        rest = analyzer.bounds(at - var * factor)
-        tile, inside = var // steps, (var % steps) * factor + (at - var * factor)
-        last = analyzer.bounds(tile).hi
-        if rest.within(0, step.tile - 1 - factor * (steps - 1)) and (
-            last is not None and last < step.tiles
-        ):
-            return ranges.simplify(tile), ranges.simplify(inside)
-    return None
+    window = window_in_tile(at, step, ranges.analyzer)
+    tile, inside = window or step.index(indices)[step.dim : step.dim + 2]
+    found = ranges.simplify(tile), ranges.simplify(inside)
+    return (*indices[: step.dim], *found, *indices[step.dim + 1 :])
 
 
 def require_copies(

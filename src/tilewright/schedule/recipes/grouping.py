@@ -10,7 +10,6 @@ from math import inf, prod
 
 from tilewright.dtypes import index
 from tilewright.errors import UserError
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.handles import names_of
 from tilewright.schedule.recipes.access_order import across_lines
 from tilewright.schedule.recipes.choices import choices_of
@@ -24,6 +23,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
 from tilewright.tensor.functions import is_function
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import walk
 
 __all__ = ["Group", "groups_of", "inline_producers", "is_shifted"]

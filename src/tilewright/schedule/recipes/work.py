@@ -7,11 +7,11 @@ from math import prod
 
 from tilewright.dtypes import index
 from tilewright.intrin.functions import EXPANSIONS
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.access_order import reads_data
 from tilewright.schedule.recipes.instructions import Arithmetic, arithmetic_of
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import find, free_vars, walk
 
 __all__ = ["ASSUMED_EXTENT", "Work", "extent_or_assumed", "work_in"]

@@ -1,7 +1,8 @@
 """How buffers inside of a program are stored, so that they suit what reads them.
 
 Layouts spread from the results backwards: a buffer gets the one that its first reader with a wish
-would like, unless the block that computes it keeps its rows (`rows`).
+would like, unless the block that computes it keeps its rows (`rows`). A product that does goes
+through them tile by tile where its result is stored in tiles.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection
 
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, is_in_order, kind_of
-from tilewright.tensor.layout import Reorder, Split
+from tilewright.tensor.layout import LayoutStep, Reorder, Split
 from tilewright.tensor.relaid.flow import Flow, Layouts
 from tilewright.tensor.relaid.rows import keeps_rows
 from tilewright.tensor.stored import Layout, is_turned, misfit
@@ -32,9 +33,35 @@ def spread(
         readers = [reader for reader in flow.readers(buffer) if reader is not block]
         wishes = (_wish(reader, block, buffer, found, bordered) for reader in readers)
         chosen = next((layout for layout in wishes if layout), ())
-        if chosen and not keeps_rows(flow, buffer, {**found, buffer: chosen}):
+        if chosen and keeps_rows(flow, buffer, {**found, buffer: chosen}):
+            chosen = _tiles_of_rows(block, chosen)
+        if chosen:
             found[buffer] = chosen
     return found
+
+
+def _tiles_of_rows(product: tir.Block, layout: Layout) -> Layout:
+    """The tiles of a layout in their order, with columns whole and innermost; () if it has none."""
+    plain = all(isinstance(step, Split | Reorder) for step in layout)
+    if not plain or kind_of(product) is not Kind.CONTRACTION:
+        return ()
+    assert isinstance(product.body, tir.Store)
+    own = [str(d) for d in range(len(product.body.indices))]
+    column, dims, found = own[-1], list(own), list[LayoutStep]()
+    for step in layout:
+        match step:
+            case Reorder(order=order):
+                dims = [dims[d] for d in order]
+            case Split(dim=dim, factor=factor):
+                name = dims[dim]
+                parts = [name, name] if name == column else [f"{name}_0", f"{name}_1"]
+                dims[dim : dim + 1] = parts
+                if name != column:
+                    place = own.index(name)
+                    own[place : place + 1] = parts
+                    found.append(Split(place, factor))
+    order = tuple(own.index(name) for name in (*(n for n in dims if n != column), column))
+    return (*found, Reorder(order)) if found else ()
 
 
 def _wish(

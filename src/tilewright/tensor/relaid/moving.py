@@ -162,7 +162,7 @@ class Relaying:
 
         def moved(part: Node) -> Node | None:
             if isinstance(part, tir.Load | tir.Store):
-                at = stored_index(part.indices, self.layouts.get(part.buffer, ()))
+                at = stored_index(part.indices, self.layouts.get(part.buffer, ()), analyzer)
                 buffer = self.buffers.get(part.buffer, part.buffer)
                 return part.with_fields(buffer=buffer, indices=tuple(map(tidy, at)))
             if isinstance(part, tir.Compare) and part.a.dtype == index_type:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from math import gcd, prod
 
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
 from tilewright.tensor.arith import Analyzer
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import free_vars, walk
 
 __all__ = [

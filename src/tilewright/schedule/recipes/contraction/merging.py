@@ -14,11 +14,11 @@ from itertools import pairwise, takewhile
 from math import prod
 
 from tilewright.errors import UserError
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, iter_loop
 from tilewright.schedule.recipes.contraction.digits import block_width
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Contraction, contraction, hidden_group, loads_of
+from tilewright.tensor.terms import terms
 
 __all__ = [
     "adjacent_columns",

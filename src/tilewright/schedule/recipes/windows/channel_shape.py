@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, lanes_of
 from tilewright.schedule.recipes.elementwise import across_lines, has_border
 from tilewright.schedule.recipes.windows.channel_space import ChannelShape
 from tilewright.schedule.recipes.windows.moves import UNKNOWN_SIZE, Move
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import Kind, kind_of, loads_of
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import free_vars
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ time, to where they lie densely.
 
 from __future__ import annotations
 
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.context import Context, extent_of, iter_loop, share_loop
 from tilewright.schedule.recipes.contraction.digits import split_constants
 from tilewright.schedule.recipes.contraction.roles import names_of
@@ -34,6 +33,7 @@ from tilewright.target import MachineModel, Target
 from tilewright.tensor import cover as covers
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import loads_of
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["CHANNEL_WINDOWS"]

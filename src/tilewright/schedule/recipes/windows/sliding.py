@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.schedule.footprints import terms
 from tilewright.schedule.recipes.elementwise import has_border
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import ir as tir
 from tilewright.tensor.analysis.structure import folding, is_in_order, loads_of
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import free_vars
 
 __all__ = ["Lines", "Slide", "puts_border", "runs_along_lines"]
