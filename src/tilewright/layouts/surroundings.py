@@ -95,7 +95,7 @@ class Surroundings:
             return Found()
         data = [v for v in self.sites[number].data if v not in self.graph.constants]
         written = self._written(data, number, alternative)
-        forms = {v: f if f.plain == wanted.plain else wanted.plain for v, f in written.items()}
+        forms = {v: f if f.plain == wanted.plain else wanted.as_copied for v, f in written.items()}
         prices = (Price.of(v, self.settings.machine).border(f, wanted) for v, f in written.items())
         return Found(forms, sum(prices))
 

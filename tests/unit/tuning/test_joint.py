@@ -25,6 +25,7 @@ from tilewright.tuning.history import History
 from tilewright.tuning.joint import LEAST_PART, JointSites, best_costs, site_records, site_tasks
 from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tuning.measure.trial import OK, Outcome
+from tilewright.tuning.proposals import Proposals
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,23 @@ def test_variants_are_the_kernels_of_a_model_that_chose_them(chosen, tag):
             assert variant.workload in kernels_in(chosen, choice), variant.name
             found += 1
     assert found > 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variants_that_read_tiles_are_the_kernels_of_a_model(chosen, seed):
+    """Conversions into tiles bring the border along. What is written is as chosen, since a kernel
+    that converts its own result is another one."""
+    sites = JointSites(chosen, 1)
+    around = sites.surroundings()
+    own = next(o for o in sites.open if o.site.conv is not None)
+    space, result = sites.layouts(own), own.chosen.result.plain
+    drawn = Proposals(space, np.random.default_rng(seed)).drawn()
+    made = (space.made(a.algorithm, a.source.plain, result, halo=False) for a in drawn)
+    task = sites.task(own, (a for a in made if a is not None and a.source.tiles), around, most=7)
+    assert len(task.alternatives) == 7
+    for alternative, variant in zip(task.alternatives, task.task.variants, strict=True):
+        choice = around.choice(own.number, alternative)
+        assert variant.workload in kernels_in(chosen, choice), variant.name
 
 
 def test_a_kernel_that_makes_a_border_pays_for_it(chosen):
