@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from hashlib import blake2b
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.kinds import with_file
 from benchmarks.report import Row
 from benchmarks.tuner import comparisons, faults, joint, models, overhead, rivals
 from benchmarks.tuner.contest import Entrant, contest, with_database
@@ -20,6 +22,7 @@ from benchmarks.turns import Outcome as Turns
 from benchmarks.workloads import Workload
 from scripts.tuner_page import charts, page
 from tests.tuning import STATE
+from tilewright.calibration import with_machine_model
 from tilewright.records import Database
 from tilewright.schedule.points import data_of
 from tilewright.target import Target
@@ -129,11 +132,21 @@ def test_transfer_counts_trials_with_and_without_a_history(run, monkeypatch):
     assert "(tuning-curves-transfer.svg)" in shown(found)
 
 
-def test_models_are_tuned_from_an_empty_database(run):
+def test_models_are_tuned_from_an_empty_database(run, monkeypatch, tmp_path):
+    """A layer stands for each network, whose files are not made for tests."""
+    monkeypatch.setattr(models, "default_folder", lambda: tmp_path)
+    for name in ("resnet18", "mobilenet-v2"):
+        layer = with_file(workload_named("C12"), tmp_path)
+        Path(layer.path).rename(tmp_path / f"{name}.onnx")
     found = run("models", "resnet18", "mobilenet-v2", "--budget", "5")
     assert [row["model"] for row in found["models"]] == ["resnet18", "mobilenet-v2"]
     assert found["summary"] == {"geomean": 1.25, "least": 1.25}
     assert "| resnet18 | 2.00 | 1.60 | 1.250 |" in shown(found)
+    products = 512 * 49 * (512 * 9)
+    peak = with_machine_model(Target.host(), None).peak_gflops()
+    floor = found["models"][0]["floor_ms"]
+    assert floor <= 2 * products / peak / 1e6 * 1.01
+    assert floor > 0.1 * 2 * products / peak / 1e6  # of a minimal filter, and of conversions
 
 
 def test_joint_is_compared_with_loops_alone(run):
