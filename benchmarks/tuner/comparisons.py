@@ -1,7 +1,7 @@
 """`search` and `transfer`: curves of many searches of the same tasks, and what they say.
 
 python -m benchmarks tuner search [--tasks C1,C2] [--ways random,evolution] [--trials 200]
-python -m benchmarks tuner transfer [--trials 100]
+python -m benchmarks tuner transfer [--tasks C7,C8] [--trials 100] [--history FILE]
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.tuner.at_once import each_apart
 from benchmarks.tuner.everywhere import EVERYWHERE, everywhere
 from benchmarks.tuner.searches import WAYS, Curve, by_way, geomean, searched, trials_to
-from benchmarks.tuner.tasks import FRESH, HISTORY, task_named
+from benchmarks.tuner.tasks import HISTORY, task_named
 from tilewright.calibration import with_machine_model
 from tilewright.target import Target
 from tilewright.tuning.measure.runners import runner_named
@@ -37,25 +38,45 @@ SOON: Final = 60
 
 def search(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     """The best of so many trials, by strategy, model and batches; the first way is the baseline."""
-    target = with_machine_model(Target.host(), None)
     curves, tasks = list[Curve](), dict[str, Any]()
     found: dict[str, Any] = {}
+    parts = _apart(options) if options.at_once > 1 else _search_each(options)
+    for part_of_tasks, part in parts:
+        tasks |= part_of_tasks
+        curves = _in_order([*curves, *part], options.tasks)
+        about = {name: tasks[name] for name in options.tasks if name in tasks}
+        found = {"tasks": about, **_curves(curves), "summary": compared(curves)}
+        keep(found)
+    return found
+
+
+def _search_each(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], list[Curve]]]:
+    """One task after another: what is said of it, and its curves."""
+    target = with_machine_model(Target.host(), None)
     runner = runner_named("local")
     try:
         for name in options.tasks:
             task = task_named(name, target, options.threads, options.layouts)
-            tasks[name] = {"points": task.size, "variants": len(task.variants)}
+            about = {"points": task.size, "variants": len(task.variants)}
             points = f"{task.space.size:.2e} of {task.size:.2e} points"
             print(f"{name}: {points}, {len(task.variants)} variants")
+            curves: list[Curve] = []
             for seed in range(options.seeds):
                 for way in options.ways:
                     curves.append(_searched(name, task, way, seed, options, runner))
                     _say(curves[-1])
-            found = {"tasks": tasks, **_curves(curves), "summary": compared(curves)}
-            keep(found)
+            yield {name: about}, curves
     finally:
         runner.close()
-    return found
+
+
+def _apart(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], list[Curve]]]:
+    """The same with several tasks at once."""
+    ways = ",".join(options.ways)
+    numbers = f"--trials {options.trials} --seeds {options.seeds} --layouts {options.layouts}"
+    arguments = [*numbers.split(), "--ways", ways]
+    for part in each_apart("search", options.tasks, arguments, options.at_once):
+        yield part["tasks"], [Curve.from_dict(curve) for curve in part["curves"]]
 
 
 def _searched(
@@ -94,17 +115,31 @@ def transfer(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     """Trials to nearly the best, with and without the history of other layers."""
     curves: list[Curve] = []
     found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        history = options.history or Path(folder, "history.sqlite")
+        if not history.exists():
+            _make_history(history, options)
+        for part in _transfer_each(history, options):
+            curves = _in_order([*curves, *part], options.tasks)
+            found = {**_curves(curves), "summary": transferred(curves)}
+            keep(found)
+    return found
+
+
+def _transfer_each(history: Path, options: argparse.Namespace) -> Iterator[list[Curve]]:
+    """The curves of each task, one after another or several at once."""
+    if options.at_once > 1:
+        numbers = f"--trials {options.trials} --seeds {options.seeds}"
+        arguments = [*numbers.split(), "--history", str(history)]
+        for found in each_apart("transfer", options.tasks, arguments, options.at_once):
+            yield [Curve.from_dict(curve) for curve in found["curves"]]
+        return
     runner = runner_named("local")
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            history = _history(Path(folder), options, runner)
-            for name, task in _tasks(FRESH, options.threads):
-                curves += _with_and_without(name, task, history, options, runner)
-                found = {**_curves(curves), "summary": transferred(curves)}
-                keep(found)
+        for name, task in _tasks(options.tasks, options.threads):
+            yield _with_and_without(name, task, history, options, runner)
     finally:
         runner.close()
-    return found
 
 
 def transferred(curves: Sequence[Curve]) -> dict[str, Any]:
@@ -121,13 +156,15 @@ def transferred(curves: Sequence[Curve]) -> dict[str, Any]:
     return {"tasks": rows, "fewer": geomean(row["fewer"] for row in rows.values())}
 
 
-def _history(folder: Path, options: argparse.Namespace, runner: Runner) -> Path:
+def _make_history(path: Path, options: argparse.Namespace) -> None:
     """A database with searches of other layers."""
-    path = folder / "history.sqlite"
-    for name, task in _tasks(HISTORY, options.threads):
-        about = name, task, "history", 0, options.trials, runner, options.threads
-        _say(searched(*about, path, WAYS["evolution"]))
-    return path
+    runner = runner_named("local")
+    try:
+        for name, task in _tasks(HISTORY, options.threads):
+            about = name, task, "history", 0, options.trials, runner, options.threads
+            _say(searched(*about, path, WAYS["evolution"]))
+    finally:
+        runner.close()
 
 
 def _with_and_without(
@@ -152,6 +189,11 @@ def _with_and_without(
 def _tasks(names: Sequence[str], threads: int) -> Iterator[tuple[str, Task]]:
     target = with_machine_model(Target.host(), None)
     return ((name, task_named(name, target, threads)) for name in names)
+
+
+def _in_order(curves: Sequence[Curve], tasks: Sequence[str]) -> list[Curve]:
+    """By task, where several at once have come as they were ready."""
+    return sorted(curves, key=lambda curve: tasks.index(curve.task))
 
 
 def _curves(curves: Sequence[Curve]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from benchmarks.tuner.models import models
 from benchmarks.tuner.overhead import overhead
 from benchmarks.tuner.rivals import TASKS, rivals
 from benchmarks.tuner.searches import WAYS
-from benchmarks.tuner.tasks import LAYERS, NAMES, TAGGED
+from benchmarks.tuner.tasks import FRESH, LAYERS, NAMES, TAGGED
 
 __all__ = ["SUBCOMMANDS", "main"]
 
@@ -38,6 +38,7 @@ SUBCOMMANDS: Final[dict[str, Callable[[argparse.Namespace, Keep], dict[str, Any]
     "overhead": overhead,
     "faults": faults,
 }
+DEFAULT_TASKS: Final = {"rivals": TASKS, "transfer": FRESH}
 SECONDS: Final = {"models": 600.0, "joint": 240.0, "rivals": 240.0}
 
 
@@ -87,15 +88,21 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--loops-only", action="store_true", help="for models: layouts stay")
     parser.add_argument("--layouts", type=int, default=16, help="of the template, for search")
+    parser.add_argument("--history", type=Path, help="for transfer: kept here, or taken from here")
+    parser.add_argument(
+        "--at-once", type=int, default=1, metavar="N", help="tasks of search and transfer at once"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all figures as JSON")
     options = parser.parse_intermixed_args(arguments)
     if options.budget is None:
         options.budget = SECONDS.get(options.what, 0.0)
     if options.tasks is None:
-        options.tasks = list(TASKS if options.what == "rivals" else LAYERS)
+        options.tasks = list(DEFAULT_TASKS.get(options.what, LAYERS))
     known = {"models": MODELS.keys(), "joint": {*TAGGED, *MODELS}}.get(options.what, set())
     if unknown := set(options.names) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    if options.at_once > 1 and options.threads > 1:
+        parser.error("--at-once is for one thread: each task has a processor of its own")
     if options.what == "models" and not options.names:
         parser.error("which models?")
     if options.what == "joint" and not options.names:

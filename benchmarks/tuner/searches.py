@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -73,6 +74,12 @@ class Curve:
         """For JSON; with four digits, and null for what is infinite."""
         best = [round(x, 4) if np.isfinite(x) else None for x in self.best]
         return asdict(self) | {"best": best}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        best = tuple(inf if cost is None else cost for cost in data["best"])
+        return cls(**(dict(data) | {"best": best}))
 
 
 def searched(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from hashlib import blake2b
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from benchmarks.kinds import with_file
 from benchmarks.report import Row
-from benchmarks.tuner import comparisons, faults, joint, models, overhead, rivals
+from benchmarks.tuner import at_once, comparisons, faults, joint, models, overhead, rivals
 from benchmarks.tuner.contest import Entrant, contest, with_database
 from benchmarks.tuner.main import SUBCOMMANDS, main
 from benchmarks.tuner.metaschedule.found import Found
@@ -122,10 +123,42 @@ def test_search_compares_ways(run):
     assert "(tuning-curves.svg)" in text
 
 
+def test_tasks_at_once_are_put_in_order(run, monkeypatch):
+    asked = []
+
+    def apart(what, names, arguments, at_once):
+        asked.append((what, arguments, at_once))
+        for name in reversed(names):
+            yield run(what, "--tasks", name, *arguments)
+
+    monkeypatch.setattr(comparisons, "each_apart", apart)
+    few = ("--trials", "6", "--seeds", "1", "--layouts", "3")
+    found = run("search", "--tasks", "C2,C12", *few, "--at-once", "2")
+    (about,) = asked
+    assert about == ("search", [*few, "--ways", "random,evolution"], 2)
+    assert [curve["task"] for curve in found["curves"]] == ["C2", "C2", "C12", "C12"]
+    alone = run("search", "--tasks", "C2,C12", *few)
+    assert found["summary"] == alone["summary"]
+    assert list(found["tasks"]) == list(alone["tasks"]) == ["C2", "C12"]
+
+
+def test_a_process_has_a_processor_of_its_own(monkeypatch):
+    """Of each task: what the process that searches it may use."""
+    code = (
+        "import os, sys, json, pathlib; own = sorted(os.sched_getaffinity(0));"
+        "name, out = sys.argv[sys.argv.index('--tasks') + 1], sys.argv[-1];"
+        "pathlib.Path(out).write_text(json.dumps({'task': name, 'own': own}))"
+    )
+    monkeypatch.setattr(at_once, "PROGRAM", ["-c", code])
+    usable = sorted(os.sched_getaffinity(0))[:2]
+    found = list(at_once.each_apart("search", ["a", "b", "c"], [], 2))
+    assert {each["task"] for each in found} == {"a", "b", "c"}
+    assert all(each["own"] in [[n] for n in usable] for each in found)
+
+
 def test_transfer_counts_trials_with_and_without_a_history(run, monkeypatch):
     monkeypatch.setattr(comparisons, "HISTORY", ("C1", "1x1x1"))
-    monkeypatch.setattr(comparisons, "FRESH", ("C10",))
-    found = run("transfer", "--trials", "10", "--seeds", "1")
+    found = run("transfer", "--tasks", "C10", "--trials", "10", "--seeds", "1")
     assert [curve["way"] for curve in found["curves"]] == ["alone", "history"]
     row = found["summary"]["tasks"]["C10"]
     assert row["fewer"] == pytest.approx(row["alone"] / row["history"])
