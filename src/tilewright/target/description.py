@@ -163,14 +163,14 @@ class Target:
         return math.ceil(self.fma_per_cycle * self.core.fma_latency)
 
     def peak_gflops(self, element_bytes: int = 4, cores: int = 1) -> float:
-        """Peak of float multiply-adds: measured where that is known, else from the data sheet."""
+        """Peak of float multiply-adds: as a loop of them ran, else by the machine model."""
         if self.measured is not None:
             rate = self.measured.fma_gflops
             gflops = rate.one * cores if cores < self.cores else rate.all * cores / self.cores
             return gflops * 4 / element_bytes
         # Without FMA a multiply and an add share the ports.
-        flops = (2 if self.fma else 1) * self.lanes(element_bytes) * self.fma_per_cycle
-        return flops * self.frequency_ghz * cores
+        flops = (2 if self.fma else 1) * self.lanes(element_bytes) * self.machine.fma_per_cycle
+        return flops * self.machine.ghz * cores
 
     def with_measured(self, measured: Measured | None) -> Target:
         """The same machine with calibrated numbers."""

@@ -98,8 +98,7 @@ class Variant:
         """The time that no schedule can beat: its multiply-adds at the peak, or its bytes."""
         machine = self.target.machine
         computing = self.flops / self.target.peak_gflops(cores=threads)
-        home = machine.home_of(self.moved_bytes)
-        return max(computing, self.moved_bytes / (home.read * machine.ghz * threads))
+        return max(computing, machine.least_stream_cycles(self.moved_bytes, threads) / machine.ghz)
 
 
 @dataclass(frozen=True)

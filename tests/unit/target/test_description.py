@@ -84,6 +84,8 @@ def test_peak_is_computed_until_it_is_measured():
     target = replace(Target.named("x86-64-v3"), frequency_ghz=3.0, cores=2)
     assert target.peak_gflops() == 2 * 8 * 2 * 3.0
     assert target.peak_gflops(element_bytes=8, cores=2) == 2 * 4 * 2 * 3.0 * 2
+    model = replace(target.machine, ghz=4.0, fma_per_cycle=1.5)
+    assert replace(target, model=model).peak_gflops(cores=2) == 2 * 8 * 1.5 * 4.0 * 2
     assert target.with_measured(MEASURED).peak_gflops() == 90.0
     assert target.with_measured(MEASURED).peak_gflops(cores=2) == 170.0
     assert target.with_measured(MEASURED).peak_gflops(element_bytes=8) == 45.0
