@@ -139,6 +139,34 @@ def test_every_point_of_the_joint_space_computes_what_the_layer_means(layer: Lay
     assert_right(graph, site, alternative, kernel, rng)
 
 
+@st.composite
+def large_layers(draw: st.DrawFn) -> Layer:
+    """As networks have them: schedules differ from those of small ones, costs decide."""
+    taps, stride = draw(st.sampled_from([1, 3, 5, 7])), draw(st.integers(1, 2))
+    size = draw(st.sampled_from([14, 28, 56, 112])) * stride
+    channels = draw(st.sampled_from([3, 32, 64]))
+    kind = draw(st.sampled_from(["dense", "dense", "depthwise", "pool"]))
+    groups = {"dense": 1, "depthwise": channels, "pool": 0}[kind]
+    filters = channels if groups != 1 else draw(st.sampled_from([16, 64]))
+    event(f"{kind} {taps}x{taps} by {stride}")
+    return Layer(
+        (size, size), channels, filters, (taps,) * 2, (stride,) * 2, (1, 1), groups, taps // 2
+    )
+
+
+@given(layer=large_layers(), seed=st.integers(0, 1 << 30))
+@examples(8)
+def test_every_layout_of_large_layers_has_a_schedule(layer: Layer, seed: int):
+    graph, site = layer.site()
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        alternative = drawn(site, rng)
+        note(alternative.key(4))
+        kernel = kernel_of(graph, site, alternative)
+        assert kernel is not None
+        assert variant_of(kernel, TARGET, site.nodes).decisions
+
+
 def assert_right(
     graph: Graph,
     site: Site,

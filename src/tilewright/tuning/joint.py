@@ -9,6 +9,7 @@ layouts with this database pays what was measured.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tilewright.errors import TilewrightWarning
 from tilewright.layouts.sites import Alternative, Site, sites_of
 from tilewright.layouts.space import Space
 from tilewright.layouts.surroundings import Found, Surroundings
@@ -149,11 +151,16 @@ class JointSites:
 
     def _planned(self, own: OpenSite, alternative: Alternative, found: Found) -> Variant | None:
         plain = replace(alternative, loops=None)
-        kernel = kernel_of(self.made.graph, own.site, plain, given=found.forms)
-        if kernel is None:
-            return None
         name, target = own.key(alternative), self.made.settings.machine.target
-        made = variant_of(kernel, target, own.site.nodes, name)
+        try:
+            kernel = kernel_of(self.made.graph, own.site, plain, given=found.forms)
+            if kernel is None:
+                return None
+            made = variant_of(kernel, target, own.site.nodes, name)
+        except Exception as problem:  # noqa: BLE001  (a layout that breaks the compiler costs itself)
+            text = f"`{name}` is left out, the compiler fails on it: {problem!r}"
+            warnings.warn(TilewrightWarning(text), stacklevel=2)
+            return None
         cycles, margin = alternative.cycles + found.border, alternative.algorithm.margin
         made = replace(made, chosen_cycles=cycles, margin=margin)
         return made if made.decisions else None

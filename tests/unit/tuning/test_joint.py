@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tuning.test_model_tuner import network
+from tilewright.errors import TilewrightWarning
 from tilewright.graph.grouping import group_nodes
 from tilewright.layouts.apply import apply
 from tilewright.layouts.choose import decide
@@ -15,12 +16,14 @@ from tilewright.layouts.flatten import flatten_as_stored
 from tilewright.layouts.surroundings import Surroundings
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.model.kernel_plan import plan_kernels
+from tilewright.model.site_kernels import kernel_of
 from tilewright.pipeline import ModelPipeline
 from tilewright.records import workload_key
 from tilewright.records.kinds import site_times
 from tilewright.schedule.measured import site_key
 from tilewright.schedule.recipes.context import NOMINAL_THREADS
 from tilewright.target import Target
+from tilewright.tuning import joint
 from tilewright.tuning.history import History
 from tilewright.tuning.joint import LEAST_PART, JointSites, best_costs, site_records, site_tasks
 from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
@@ -168,3 +171,21 @@ def test_kernels_are_planned_for_what_is_asked_for_alone(chosen):
     task = sites.task(own, asked, sites.surroundings(), most=3)
     assert len(task.alternatives) == 3
     assert len(list(asked)) >= len(own.site.alternatives) - 5
+
+
+def test_an_alternative_that_the_compiler_fails_on_is_left_out(chosen, monkeypatch):
+    sites = JointSites(chosen, 1)
+    own, around = sites.open[0], sites.surroundings()
+    broken = next(a for a in own.site.alternatives if own.key(a) != own.key(own.chosen))
+
+    def fails(graph, site, alternative, **about):
+        if own.key(alternative) == own.key(broken):
+            raise ZeroDivisionError
+        return kernel_of(graph, site, alternative, **about)
+
+    monkeypatch.setattr(joint, "kernel_of", fails)
+    with pytest.warns(TilewrightWarning, match="left out, the compiler fails on it: ZeroDivision"):
+        found = sites.task(own, own.site.alternatives, around)
+    assert found is not None
+    assert own.key(broken) not in {own.key(a) for a in found.alternatives}
+    assert len(found.alternatives) > 1

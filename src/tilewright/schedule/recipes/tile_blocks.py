@@ -58,8 +58,7 @@ def _is_chain(context: Context, before: Group, product: Group, after: Group) -> 
     roles = contraction(product_node)
     if roles is None or roles.left.buffer is not made.writes[0].buffer:
         return False
-    reads = {region.buffer for region in s.block(after.blocks[0]).reads}
-    return product_node.writes[0].buffer in reads
+    return _tile_iters(s.block(after.blocks[0]), roles) is not None
 
 
 class TileBlocksRecipe:
@@ -171,18 +170,31 @@ def _tile_loops(context: Context, first: str, second: str, roles: Contraction) -
     The first block reads products: by which of its iterators tells which loops these are.
     """
     s = context.schedule
-    node, written = s.block(first), roles.block.writes[0]
+    node = s.block(first)
     shared = [loop for loop in s.loops(first) if loop in s.loops(second)]
-    read = next(load for load in loads_of(node) if load.buffer is written.buffer)
-    starts = [part.start for part in written.ranges]
     tiles: list[str] = []
-    for row in roles.rows[-2:]:
-        index = read.indices[starts.index(roles.block.iters[row].var)]
-        position = next(p for p, it in enumerate(node.iters) if it.var is index)
+    for position in _tile_iters(node, roles) or ():
         used = free_vars(node.bindings[position])
         tiles += [loop for loop in shared if s.loop(loop).var in used]
     inner = shared[-1]  # over vectors: it stays where it is
     return [*(loop for loop in shared if loop not in (*tiles, inner)), *tiles]
+
+
+def _tile_iters(node: tir.Block, roles: Contraction) -> list[int] | None:
+    """Which iterators of a block are the lines and columns of the tiles whose products it reads.
+
+    None if it reads no products, or finds them otherwise: a result that is stored in tiles of
+    another size may ask for a part of a tile of products.
+    """
+    written = roles.block.writes[0]
+    read = next((load for load in loads_of(node) if load.buffer is written.buffer), None)
+    if read is None:
+        return None
+    starts = [part.start for part in written.ranges]
+    indices = [read.indices[starts.index(roles.block.iters[row].var)] for row in roles.rows[-2:]]
+    own = {it.var: position for position, it in enumerate(node.iters)}
+    found = [own[index] for index in indices if isinstance(index, tir.Var) and index in own]
+    return found if len(found) == len(indices) else None
 
 
 def _bytes(buffer: tir.Buffer) -> int:
