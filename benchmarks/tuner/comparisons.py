@@ -117,9 +117,8 @@ def transfer(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         history = options.history or Path(folder, "history.sqlite")
-        if not history.exists():
-            _make_history(history, options)
-        for part in _transfer_each(history, options):
+        parts = _transfer_apart if options.at_once > 1 else _transfer_each
+        for part in parts(history, options):
             curves = _in_order([*curves, *part], options.tasks)
             found = {**_curves(curves), "summary": transferred(curves)}
             keep(found)
@@ -127,19 +126,28 @@ def transfer(options: argparse.Namespace, keep: Keep) -> dict[str, Any]:
 
 
 def _transfer_each(history: Path, options: argparse.Namespace) -> Iterator[list[Curve]]:
-    """The curves of each task, one after another or several at once."""
-    if options.at_once > 1:
-        numbers = f"--trials {options.trials} --seeds {options.seeds}"
-        arguments = [*numbers.split(), "--history", str(history)]
-        for found in each_apart("transfer", options.tasks, arguments, options.at_once):
-            yield [Curve.from_dict(curve) for curve in found["curves"]]
-        return
+    """The curves of each task, one after another."""
+    if not history.exists():
+        _make_history(history, options)
     runner = runner_named("local")
     try:
         for name, task in _tasks(options.tasks, options.threads):
             yield _with_and_without(name, task, history, options, runner)
     finally:
         runner.close()
+
+
+def _transfer_apart(history: Path, options: argparse.Namespace) -> Iterator[list[Curve]]:
+    """The same with several tasks at once; the first of them makes the history.
+
+    Records belong to a number of processors: whoever has one could not use those of all.
+    """
+    numbers = f"--trials {options.trials} --seeds {options.seeds}"
+    arguments = [*numbers.split(), "--history", str(history)]
+    first, others = options.tasks[:1], options.tasks[1:]
+    for names, at_once in ((first, 1), (others, options.at_once)):
+        for found in each_apart("transfer", names, arguments, at_once):
+            yield [Curve.from_dict(curve) for curve in found["curves"]]
 
 
 def transferred(curves: Sequence[Curve]) -> dict[str, Any]:

@@ -142,6 +142,22 @@ def test_tasks_at_once_are_put_in_order(run, monkeypatch):
     assert list(found["tasks"]) == list(alone["tasks"]) == ["C2", "C12"]
 
 
+def test_the_first_of_tasks_at_once_makes_the_history(run, monkeypatch, tmp_path):
+    asked, own = [], tmp_path / "history.sqlite"
+
+    def apart(what, names, arguments, at_once):
+        asked.append((list(names), at_once, own.exists()))
+        for name in reversed(names):
+            yield run(what, "--tasks", name, *arguments)
+
+    monkeypatch.setattr(comparisons, "each_apart", apart)
+    monkeypatch.setattr(comparisons, "HISTORY", ("C1",))
+    few = ("--trials", "6", "--seeds", "1", "--history", str(own))
+    found = run("transfer", "--tasks", "C2,C10,C12", *few, "--at-once", "2")
+    assert asked == [(["C2"], 1, False), (["C10", "C12"], 2, True)]
+    assert list(found["summary"]["tasks"]) == ["C2", "C10", "C12"]
+
+
 def test_a_process_has_a_processor_of_its_own(monkeypatch):
     """Of each task: what the process that searches it may use."""
     code = (
