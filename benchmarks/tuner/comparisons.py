@@ -213,5 +213,7 @@ def _say(curve: Curve) -> None:
     print(
         f"  {curve.way:<12} seed {curve.seed}: {1 / curve.final:.3f} of the draft, "
         f"{len(curve.best)} trials, {rate:.1f} a second, {curve.failures} failures",
+        *curve.reasons,
+        sep="\n    ",
         flush=True,
     )

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.tuner.searches import Curve, searched
+from benchmarks.tuner.searches import Curve, reasons_in, searched
 from benchmarks.tuner.tasks import OWN_SHARE, anywhere, layer_model
 from tilewright.records import Database
 from tilewright.records.record import target_key
@@ -74,8 +74,9 @@ def _in_rounds(
         begin = time.perf_counter()
         JointStage(rounds, search, Budget(trials), how).run()
         seconds = time.perf_counter() - begin
+        reasons = reasons_in(records)
     tuners = [(known, made.tuned[0].tuner) for known, made in begun]
     costs = [cost for known, tuner in tuners for cost in tuner.costs[known:]]
     failures = sum(not np.isfinite(cost) for cost in costs)
     best = tuple(np.minimum.accumulate(costs).tolist())
-    return Curve(name, ROUNDS, seed, best, seconds, failures)
+    return Curve(name, ROUNDS, seed, best, seconds, failures, reasons)

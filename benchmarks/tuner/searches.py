@@ -28,7 +28,7 @@ from tilewright.tuning.measure.trial import Runner
 from tilewright.tuning.task import Task
 from tilewright.tuning.tuner import Search
 
-__all__ = ["WAYS", "Curve", "by_way", "geomean", "searched", "trials_to"]
+__all__ = ["WAYS", "Curve", "by_way", "geomean", "reasons_in", "searched", "trials_to"]
 
 _ALONE: Final = SearchOptions(transfers=False, starts_at_draft=False, patience=None)
 WAYS: Final = {
@@ -64,6 +64,8 @@ class Curve:
     best: tuple[float, ...]
     seconds: float
     failures: int
+    reasons: tuple[str, ...] = ()
+    """Of its failures."""
 
     @property
     def final(self) -> float:
@@ -79,7 +81,7 @@ class Curve:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         best = tuple(inf if cost is None else cost for cost in data["best"])
-        return cls(**(dict(data) | {"best": best}))
+        return cls(**(dict(data) | {"best": best, "reasons": tuple(data["reasons"])}))
 
 
 def searched(
@@ -103,10 +105,17 @@ def searched(
             known = len(search.tuned[0].tuner.costs)
             search.run()
             seconds = time.perf_counter() - begin
+            reasons = reasons_in(records)
     tuner = search.tuned[0].tuner
     costs = np.array(tuner.costs[known:] or [np.inf])
     best = tuple(np.minimum.accumulate(costs).tolist())
-    return Curve(name, way, seed, best, seconds, tuner.failures)
+    return Curve(name, way, seed, best, seconds, tuner.failures, reasons)
+
+
+def reasons_in(records: Database) -> tuple[str, ...]:
+    """Why trials failed, by what is recorded of them."""
+    found = (f"{record.outcome}: {record.detail}" for record in records if not record.is_ok)
+    return tuple(dict.fromkeys(found))
 
 
 def trials_to(curve: Curve, goal: float) -> int | None:

@@ -114,6 +114,8 @@ def test_search_compares_ways(run):
     assert len(found["curves"]) == 2 * 2 * 4
     assert {len(curve["best"]) for curve in found["curves"]} == {12}
     summary = found["summary"]
+    reasons = {tuple(curve["reasons"]) for curve in found["curves"] if curve["failures"]}
+    assert reasons == {("crash: SIGILL",)}
     assert summary["baseline"] == "random"
     assert summary["ways"]["random"]["of_baseline"] == pytest.approx(1)
     assert summary["ways"]["evolution"]["by_task"].keys() == {"C2", "C12"}
