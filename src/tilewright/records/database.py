@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,8 @@ from tilewright.records.queries import (
     WINNERS,
     WITHDRAWN,
 )
-from tilewright.records.record import FORMAT, SLOWER, Record, RecordError, text_of
+from tilewright.records.record import FORMAT, SLOWER, Record, RecordError
+from tilewright.records.withdrawn import NOTHING_WITHDRAWN, Withdrawn, withdrawn_in
 from tilewright.schedule.measured import KERNEL, kind_of_key
 
 __all__ = ["Database", "Row", "Task"]
@@ -141,13 +142,13 @@ class Database:
         about = {"target": target, "threads": threads, "format": FORMAT}
         with self._asking() as connection:
             found = connection.execute(WINNERS, about).fetchall()
-        withdrawn = self._withdrawn(target, threads)
+        withdrawn = self.withdrawn(target, threads)
         winners: dict[str, Record] = {}
         for row in map(_row, found):
             if kind_of_key(str(row.columns[0])) != KERNEL:
                 continue
-            record, without = _usable(row), withdrawn.get(row.columns[0], set())
-            if record is None or text_of(record.points) in without:
+            record, without = _usable(row), withdrawn.get(row.columns[0], NOTHING_WITHDRAWN)
+            if record is None or record in without:
                 # A damaged one must not hide those behind it, and nor must one that was withdrawn.
                 best = self._best_without(row.columns[0], target, threads, without)
                 record = best[0] if best else None
@@ -155,34 +156,32 @@ class Database:
                 winners.setdefault(record.workload, record)
         return winners
 
-    def _withdrawn(self, target: str, threads: int) -> dict[str, set[str]]:
-        """Points of each workload that are not to be used, as text."""
+    def withdrawn(self, target: str, threads: int) -> dict[str, Withdrawn]:
+        """What is not to be used of each workload."""
         about = {"target": target, "threads": threads, "format": FORMAT, "outcome": SLOWER}
         with self._asking() as connection:
             rows = connection.execute(WITHDRAWN, about).fetchall()
-        found: dict[str, set[str]] = {}
+        found: list[Record] = []
         for row in map(_row, rows):
-            record = _usable(row)
-            if record is not None:
-                found.setdefault(record.workload, set()).add(text_of(record.points))
-        return found
+            with suppress(RecordError):
+                found.append(row.record())
+        return withdrawn_in(found)
 
     def usable(self, workload: str, target: str, threads: int, count: int = 1) -> list[Record]:
         """The best records of different points that are faster than the draft, none withdrawn."""
-        without = self._withdrawn(target, threads).get(workload, set())
+        without = self.withdrawn(target, threads).get(workload, NOTHING_WITHDRAWN)
         return self._best_without(workload, target, threads, without, count)
 
     def _best_without(
-        self, workload: str, target: str, threads: int, without: Container[str], count: int = 1
+        self, workload: str, target: str, threads: int, without: Withdrawn, count: int = 1
     ) -> list[Record]:
         most = 4 * count
         while True:
             best = self.best(workload, target, threads, most)
             found: dict[str, Record] = {}
             for record in best:
-                points = text_of(record.points)
-                if points not in without and record.pays:
-                    found.setdefault(points, record)
+                if record.pays and record not in without:
+                    found.setdefault(record.points_key, record)
             if len(found) >= count or len(best) < most:
                 return list(found.values())[:count]
             most *= 4

@@ -161,6 +161,17 @@ class Record:
         renamed = dict(zip(self.blocks, blocks_of(program), strict=True))
         return {renamed.get(block, block): p for block, p in points_of(self.points).items()}
 
+    @cached_property
+    def points_key(self) -> str:
+        """What equal points have in common, whatever their blocks are called, and whichever
+        decisions their recipes had when they were written.
+
+        ValueError if they are no points of today's recipes.
+        """
+        places = {block: str(number) for number, block in enumerate(self.blocks)}
+        points = {places.get(b, b): data_of(p) for b, p in points_of(self.points).items()}
+        return text_of([points, self.trace])
+
     def is_readable(self) -> bool:
         """Whether its points are points of today's recipes."""
         try:

@@ -43,8 +43,7 @@ class Records:
 
     def with_measured(self, records: Iterable[Record]) -> Records:
         """The same with more records of sites and conversions, which no database has yet."""
-        more, found = copy.copy(self), list(records)
-        more.__dict__.pop("digest", None)
+        more, found = self.unjudged(), list(records)
         sites = {**self.measured.sites, **site_times(found)}
         conversions = {**self.measured.conversions, **conversion_times(found)}
         more.measured = Measured(sites, conversions)
@@ -52,9 +51,15 @@ class Records:
 
     def with_winners(self, winners: Mapping[str, Record]) -> Records:
         """The same with other records of kernels: for comparing them."""
+        other = self.unjudged()
+        other.winners = winners
+        return other
+
+    def unjudged(self) -> Records:
+        """The same, whatever earlier comparisons of whole models have said: for another one."""
         other = copy.copy(self)
         other.__dict__.pop("digest", None)
-        other.winners = winners
+        other.verdicts = {}
         return other
 
     @property

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.records.record import OK
+from tilewright.records.withdrawn import NOTHING_WITHDRAWN, withdrawn_in
 from tilewright.tuning.cost_model.boosted import Boosted, Settings, make_model
 from tilewright.tuning.cost_model.joined import Joined
 from tilewright.tuning.cost_model.model import Analytic, Samples
@@ -64,6 +65,8 @@ class KernelTuner:
         self.rows: list[Digits] = []
         self.ratios: list[float] = []
         self.references: list[list[float]] = [[] for _ in task.variants]
+        self.lessons: list[tuple[Digits, int, float]] = []
+        """Rows, variants and ratios of what was withdrawn: alone they took so long."""
         self.seen: set[bytes] = set()
         self.failures = 0
         self.is_exhausted = not task.has_choice
@@ -151,7 +154,8 @@ class KernelTuner:
 
     def learn(self) -> None:
         """Fit the model to all that is known."""
-        costs = np.array(self.costs)
+        more = [self._cost(number, ratio) for _, number, ratio in self.lessons]
+        costs = np.array([*self.costs, *more])
         if self._is_blind or len(costs) < FEWEST or not np.isfinite(costs).any():
             return
         settings = self.options.model
@@ -191,7 +195,8 @@ class KernelTuner:
         return self.space.part(row)[0] == variant
 
     def _known(self) -> Digits:
-        return np.array(self.rows, np.int64).reshape(-1, len(self.space.lengths))
+        rows = [*self.rows, *(row for row, *_ in self.lessons)]
+        return np.array(rows, np.int64).reshape(-1, len(self.space.lengths))
 
     def _seeds(self) -> Digits:
         """Drafts, and the best points of relatives.
@@ -208,9 +213,16 @@ class KernelTuner:
         return np.array(found, np.int64).reshape(-1, len(self.space.lengths))
 
     def _remember(self) -> None:
-        """Trials of earlier searches: none of them is made again."""
+        """Trials of earlier searches: none of them is made again.
+
+        Points that were withdrawn are known, and neither results of this search nor failures.
+        """
         for number, variant in enumerate(self.task.variants):
-            for record in self.history.trials(variant.workload):
+            records = self.history.trials(variant.workload)
+            without = withdrawn_in(records).get(variant.workload, NOTHING_WITHDRAWN)
+            for record in records:
+                if not record.points:
+                    continue
                 try:
                     points = record.points_for(variant.kernel.program)
                 except ValueError:
@@ -218,11 +230,16 @@ class KernelTuner:
                 own = variant.space.digits_of(points)
                 if own is None:
                     continue
+                row = self.space.row_of(number, own)
                 is_ok = record.outcome == OK and record.ratio is not None
                 ratio = record.ratio if is_ok and record.ratio is not None else np.inf
+                if record in without:
+                    self.seen.add(key_of(row))
+                    self.lessons += [(row, number, ratio)] if is_ok else []
+                    continue
                 if is_ok:
                     self.references[number].append(record.reference_ns)
-                self._note(self.space.row_of(number, own), number, ratio)
+                self._note(row, number, ratio)
         tried = {self.space.part(row)[0] for row in self.rows}
         if len(tried) < len(self.task.variants):  # what is new deserves patience of its own
             self.stopping = Stopping(self.options.patience, start=self.best)

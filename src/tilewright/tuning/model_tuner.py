@@ -54,6 +54,8 @@ U020 = Code("U020", "there is nothing to tune in `{model}`")
 
 VERIFYING: Final = 4.0
 """Comparing candidates inside of the model takes about so many times as long as drafting it."""
+LEAST_VERIFYING: Final = 0.1
+"""Of the budget's seconds: what is believed has to be seen."""
 JOINT_SHARE: Final = 0.35
 """Of the budget, for the joint stage."""
 LEAST_JOINT: Final = 5.0
@@ -94,7 +96,8 @@ class ModelTuner:
         planned = self._planned(DRAFT)
         self.drafted = self._compiled(DRAFT)
         drafting_s = time.perf_counter() - begin
-        self._verifying_s = self.budget.reserve(VERIFYING * drafting_s)
+        least_s = LEAST_VERIFYING * (self.budget.seconds or 0.0)  # kernels may come from the cache
+        self._verifying_s = self.budget.reserve(max(VERIFYING * drafting_s, least_s))
         self.feeds = made_up_feeds(self.drafted, self.sizes)
         before = compared(self.drafted, self.drafted, self.feeds)
         self.state = replace(self.state, before_ms=before.drafted_ms, peers_ms=self._peers())
@@ -185,7 +188,8 @@ class ModelTuner:
             self.on_event(event)
 
     def _records(self) -> Records:
-        return Records(self.database, self.how.target, self.threads)
+        """What the database knows, also if an earlier search found the model slower with it."""
+        return Records(self.database, self.how.target, self.threads).unjudged()
 
     def _planned(self, source: ScheduleSource) -> PlannedModel:
         """The kernels of the model, with the layouts that a source leads to."""

@@ -36,7 +36,7 @@ PROFILE_SECONDS: Final = 0.02
 """Of one turn of a model for the times of its kernels."""
 LEAST_RUNS: Final = 2
 """Of such a turn."""
-LEAST_TURNS, MOST_TURNS = 2, 40
+LEAST_TURNS, MOST_TURNS = 4, 40
 UNDISTURBED: Final = 0.25
 """Neighbours make runs longer and never shorter."""
 LIMIT_SECONDS: Final = 20.0

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tilewright.records import Database, Record, Records
+from tilewright.records import Database, Record, Records, model_record
 from tilewright.records.record import target_key
 from tilewright.schedule.points import data_of
 from tilewright.target import Target
 from tilewright.tensor import library
 from tilewright.tuning import verification
-from tilewright.tuning.task import task_of_func
-from tilewright.tuning.verification import LEAST, MOST, Verification
+from tilewright.tuning.history import History
+from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
+from tilewright.tuning.task import Task, task_of_func
+from tilewright.tuning.verification import AT_ONCE, MOST, Verification
 
 TARGET = Target.named("x86-64-v3")
 KERNEL = task_of_func(library.matmul(96, 96, 96), TARGET, ["B"], 1).drafted
@@ -77,8 +81,11 @@ def test_the_fastest_inside_of_the_model_stays(database, monkeypatch):
     model = Model(monkeypatch, database, {names[0]: 990.0, names[1]: 950.0, names[2]: 940.0})
     model.verification.run([KERNEL], 60.0)
     assert winner(database) == names[2]
-    assert model.compared[0] == [DRAFTED, *names]
-    assert model.compared[1] == [DRAFTED, names[2]]
+    assert model.compared == [
+        [DRAFTED, *names[:AT_ONCE]],
+        [DRAFTED, *names[AT_ONCE:]],
+        [DRAFTED, names[2]],
+    ]
 
 
 def test_what_is_as_fast_as_the_fastest_stays(database, monkeypatch):
@@ -104,18 +111,91 @@ def test_what_was_fast_by_chance_is_withdrawn(database, monkeypatch):
     assert winner(database) is None
 
 
+def test_what_is_slower_than_the_draft_is_withdrawn_although_it_is_near_the_fastest(
+    database, monkeypatch
+):
+    names = searched(database, 2)
+    both = {names[0]: 999.5, names[1]: 997.5}
+    model = Model(monkeypatch, database, both)
+    model.verification.run([KERNEL], 60.0)
+    assert winner(database) == names[1]
+
+
 def test_candidates_are_as_many_as_there_is_time_for(database, monkeypatch):
-    searched(database, MOST + 5)
-    few = Model(monkeypatch, database, {})
+    names = searched(database, MOST + 5)
+    few = Model(monkeypatch, database, {names[0]: 900.0})
     few.verification.run([KERNEL], 0.0)
-    assert len(few.compared[0]) == 1 + LEAST
+    assert few.compared == [[DRAFTED, *names[:AT_ONCE]], [DRAFTED, names[0]]]
 
 
 def test_there_are_never_more_than_some(database, monkeypatch):
-    searched(database, MOST + 5)
+    """And few of them at once: each has the weights of the model."""
+    names = searched(database, MOST + 5)
+    model = Model(monkeypatch, database, {names[0]: 900.0})
+    model.verification.run([KERNEL], 60.0)
+    *compared, last = model.compared
+    assert [name for modules in compared for name in modules if name != DRAFTED] == names[:MOST]
+    assert all(len(modules) <= 1 + AT_ONCE for modules in compared)
+    assert last == [DRAFTED, names[0]]
+
+
+def test_times_of_one_comparison_are_by_its_own_draft(database, monkeypatch):
+    """The machine may be slower during another one."""
+    names = searched(database, AT_ONCE + 1)
+    fast = dict.fromkeys([DRAFTED, *names], 1000.0) | {names[0]: 950.0}
+    slow = dict.fromkeys([DRAFTED, *names], 2000.0) | {names[AT_ONCE]: 1800.0}
+    model = Model(monkeypatch, database, fast, slow)
+    model.verification.run([KERNEL], 60.0)
+    assert winner(database) == names[AT_ONCE]
+
+
+def test_an_earlier_verdict_on_the_model_is_no_draft_now(database, monkeypatch):
+    names = searched(database, 2)
+    slower = model_record("model", TARGET, 1, label="m", time_ns=1200.0, reference_ns=1000.0)
+    database.add(slower)
+    model = Model(monkeypatch, database, {names[0]: 900.0})
+    model.verification.run([KERNEL], 60.0)
+    assert model.compared[0] == [DRAFTED, *names]
+    assert winner(database) == names[0]
+
+
+def test_points_that_know_fewer_decisions_can_be_withdrawn(database, monkeypatch):
+    """Records that an older version wrote: they are found by what they mean."""
+    names = searched(database, 2)
+    (best,) = database.best(KERNEL.workload, target_key(TARGET), 1)
+    ((block, (path, decisions)),) = best.points.items()
+    assert decisions.pop("bias_in_panels") == 0
+    old = replace(best, points={block: [path, decisions]}, time_ns=700.0)
+    database.add(old)
+    model = Model(monkeypatch, database, {names[1]: 900.0})
+    model.verification.run([KERNEL], 60.0)
+    assert winner(database) == names[1]
+
+
+def test_what_is_measured_behind_a_withdrawal_may_be_used(database, monkeypatch):
+    searched(database, 3)
     model = Model(monkeypatch, database, {})
     model.verification.run([KERNEL], 60.0)
-    assert len(model.compared[0]) == 1 + MOST
+    assert winner(database) is None
+    fresh = points(4)[3]
+    workload = KERNEL.kernel.workload(TARGET)
+    database.add(Record.of(workload, 1, fresh, time_ns=900.0, reference_ns=1000.0))
+    assert winner(database) == name_of(fresh)
+
+
+def test_a_search_goes_on_behind_withdrawals(database, monkeypatch):
+    """Points that were withdrawn are not tried again, and neither its best nor its failures."""
+    searched(database, 5)
+    model = Model(monkeypatch, database, {})
+    model.verification.run([KERNEL], 60.0)
+    history = History.of(database, target_key(TARGET), 1)
+    tuner = KernelTuner(
+        Task((KERNEL,), "product"), SearchOptions(), history, np.random.default_rng(0)
+    )
+    assert (tuner.costs, tuner.failures, tuner.is_done) == ([], 0, False)
+    assert len(tuner.lessons) == 5
+    tried = {name_of(each) for each in points(5)}
+    assert tried.isdisjoint(name_of(KERNEL.space.points(row)) for row in tuner.propose(64))
 
 
 def test_without_candidates_nothing_runs(database, monkeypatch):
