@@ -78,5 +78,5 @@ def _in_rounds(
     tuners = [(known, made.tuned[0].tuner) for known, made in begun]
     costs = [cost for known, tuner in tuners for cost in tuner.costs[known:]]
     failures = sum(not np.isfinite(cost) for cost in costs)
-    best = tuple(np.minimum.accumulate(costs).tolist())
+    best = tuple(np.minimum.accumulate(costs or [np.inf]).tolist())
     return Curve(name, ROUNDS, seed, best, seconds, failures, reasons)

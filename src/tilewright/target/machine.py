@@ -157,15 +157,18 @@ class MachineModel:
         held = self.kept_share * 0.5 * caches[-1].size_bytes
         return memory.beside(caches[-1], held / size_bytes) if held else memory
 
-    def least_stream_cycles(self, moved_bytes: float, threads: int = 1) -> float:
-        """Below what so many bytes take: the nearest caches are full of them, all threads read.
+    def least_stream_cycles(
+        self, moved_bytes: float, threads: int = 1, *, all_read: bool = False
+    ) -> float:
+        """Below what so many bytes take: the nearest caches are full of them.
 
-        What a kernel reads was most often written just before. `home_of` is what it has to expect.
+        `all_read`: these threads are all that the machine has. What a kernel reads was most often
+        written just before. `home_of` is what it has to expect.
         """
         left, held, cycles = moved_bytes / threads, 0.0, 0.0
         for level in self.levels:
             part = left if level is self.memory else min(left, max(0.0, level.size_bytes - held))
-            cycles += part / (level.read if threads == 1 else level.read_all)
+            cycles += part / (level.read_all if all_read else level.read)
             left, held = left - part, max(held, level.size_bytes)
         return cycles
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tilewright.tuning.tuner import Tuned
 
 __all__ = ["LEAST_PART", "LEAST_SHARE", "MOST", "JointSites", "OpenSite", "SiteTask"]
-__all__ += ["best_costs", "near_the_chosen", "site_records", "site_tasks"]
+__all__ += ["best_times_ns", "near_the_chosen", "site_records", "site_tasks"]
 
 NEAR: Final = 1.35
 """Alternatives that are predicted to take no more than this by the chosen one are variants."""
@@ -157,6 +157,8 @@ class JointSites:
             if kernel is None:
                 return None
             made = variant_of(kernel, target, own.site.nodes, name)
+        except MemoryError:
+            raise
         except Exception as problem:  # noqa: BLE001  (a layout that breaks the compiler costs itself)
             text = f"`{name}` is left out, the compiler fails on it: {problem!r}"
             warnings.warn(TilewrightWarning(text), stacklevel=2)
@@ -230,11 +232,10 @@ def near_the_chosen(own: OpenSite, near: float = NEAR, most: int = MOST) -> list
     return [each for each in ordered if distinct.get(_what(each)) is each][:most]
 
 
-def best_costs(task: SiteTask, tuned: Tuned) -> dict[str, float]:
+def best_times_ns(task: SiteTask, tuned: Tuned) -> dict[str, float]:
     """The time of the best point of each alternative that was measured, by its key.
 
-    That of the kernel alone, without a border that others could have made, by the time of the
-    chosen alternative's draft.
+    That of the kernel alone, without a border that others could have made.
     """
     found = {}
     for k, (alternative, border_ns) in enumerate(
@@ -243,29 +244,27 @@ def best_costs(task: SiteTask, tuned: Tuned) -> dict[str, float]:
         cost = tuned.tuner.best_of(k)
         if cost is not None:
             without = cost - border_ns / tuned.known_ns
-            found[task.own.key(alternative)] = max(LEAST_PART * cost, without)
+            found[task.own.key(alternative)] = max(LEAST_PART * cost, without) * tuned.known_ns
     return found
 
 
-def site_records(
-    task: SiteTask, costs: Mapping[str, float], drafted_ns: float, threads: int
-) -> list[Record]:
+def site_records(task: SiteTask, times_ns: Mapping[str, float], threads: int) -> list[Record]:
     """What alternatives took, beside the one that is chosen without a measurement."""
     reference = task.own.key(task.own.chosen)
-    if reference not in costs:
+    if reference not in times_ns:
         return []
     about = reference, task.task.target, threads
-    reference_ns, label = costs[reference] * drafted_ns, task.task.label
+    label = task.task.label
     return [
         site_record(
             task.site.workload,
             key,
             *about,
-            time_ns=cost * drafted_ns,
-            reference_ns=reference_ns,
+            time_ns=time_ns,
+            reference_ns=times_ns[reference],
             label=label,
         )
-        for key, cost in costs.items()
+        for key, time_ns in times_ns.items()
     ]
 
 

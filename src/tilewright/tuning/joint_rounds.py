@@ -32,7 +32,7 @@ from tilewright.tuning.joint import (
     JointSites,
     OpenSite,
     SiteTask,
-    best_costs,
+    best_times_ns,
     near_the_chosen,
     site_records,
 )
@@ -51,17 +51,19 @@ SURVIVORS: Final = 2
 class _Course:
     """What is known of one site, by keys of alternatives.
 
-    `costs` are in all: of the kernel, of others around it, and by rounding. `alone` are those of
-    kernels. Both are by the time of the chosen alternative's draft, `drafted_ns`.
+    `costs_ns` are in all: of the kernel, of others around it, and by rounding. `alone_ns` are those
+    of kernels. What a round compares with may change with what others offer: ratios of two rounds
+    cannot be compared.
     """
 
     own: OpenSite
     proposals: Proposals
     alternatives: dict[str, Alternative] = field(default_factory=dict)
-    costs: dict[str, float] = field(default_factory=dict)
-    alone: dict[str, float] = field(default_factory=dict)
-    drafted_ns: float = 0.0
+    costs_ns: dict[str, float] = field(default_factory=dict)
+    alone_ns: dict[str, float] = field(default_factory=dict)
     task: SiteTask | None = None
+    is_prepared: bool = False
+    """Whether it had a first round: there may have been no time for it in that of others."""
 
     @property
     def reference(self) -> str:
@@ -69,23 +71,25 @@ class _Course:
 
     def survivors(self, count: int = SURVIVORS) -> list[Alternative]:
         """The best so far, without the chosen one."""
-        others = sorted((k for k in self.costs if k != self.reference), key=self.costs.__getitem__)
+        others = sorted(
+            (k for k in self.costs_ns if k != self.reference), key=self.costs_ns.__getitem__
+        )
         return [self.alternatives[key] for key in others[:count]]
 
     def tell(self, task: SiteTask, tuned: Tuned) -> None:
         """What a round has found: of an alternative that was tried before the best of all."""
-        self.task, self.drafted_ns = task, tuned.known_ns
+        self.task = task
         for number, alternative in enumerate(task.alternatives):
             cost, key = tuned.tuner.cost_of(number), self.own.key(alternative)
             if cost is not None:
-                self.alternatives[key], self.costs[key] = alternative, cost
-        for key, cost in best_costs(task, tuned).items():
-            self.alone[key] = min(cost, self.alone.get(key, cost))
+                self.alternatives[key], self.costs_ns[key] = alternative, cost * tuned.known_ns
+        for key, time_ns in best_times_ns(task, tuned).items():
+            self.alone_ns[key] = min(time_ns, self.alone_ns.get(key, time_ns))
 
     @property
     def best(self) -> Alternative:
         """The best of all."""
-        key = min(self.costs, key=self.costs.__getitem__, default=self.reference)
+        key = min(self.costs_ns, key=self.costs_ns.__getitem__, default=self.reference)
         return self.alternatives.get(key, self.own.chosen)
 
 
@@ -114,7 +118,7 @@ class JointRounds:
     def records(self) -> list[Record]:
         """What was measured of alternatives, and of conversions."""
         sites = (
-            site_records(c.task, c.alone, c.drafted_ns, self.threads)
+            site_records(c.task, c.alone_ns, self.threads)
             for c in self._courses
             if c.task is not None
         )
@@ -168,14 +172,14 @@ class JointRounds:
                 yield from conversions_in(graph, around.choice(course.own.number, course.best))
 
     def _task(self, course: _Course, around: Surroundings) -> SiteTask | None:
-        first = not self.round
+        first, course.is_prepared = not course.is_prepared, True
         variants = self._first(course) if first else self._later(course, around)
         task = self.sites.task(course.own, variants, around)
         for alternative in task.alternatives if task else ():
             course.proposals.see(alternative)
         if task is None or first:
             return task
-        fresh = [a for a in task.alternatives if course.own.key(a) not in course.costs]
+        fresh = [a for a in task.alternatives if course.own.key(a) not in course.costs_ns]
         return task if fresh else None
 
     def _first(self, course: _Course) -> list[Alternative]:

@@ -98,7 +98,9 @@ class Variant:
         """The time that no schedule can beat: its multiply-adds at the peak, or its bytes."""
         machine = self.target.machine
         computing = self.flops / self.target.peak_gflops(cores=threads)
-        return max(computing, machine.least_stream_cycles(self.moved_bytes, threads) / machine.ghz)
+        all_read = threads >= self.target.cores
+        moving = machine.least_stream_cycles(self.moved_bytes, threads, all_read=all_read)
+        return max(computing, moving / machine.ghz)
 
 
 @dataclass(frozen=True)

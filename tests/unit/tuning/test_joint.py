@@ -25,7 +25,7 @@ from tilewright.schedule.recipes.context import NOMINAL_THREADS
 from tilewright.target import Target
 from tilewright.tuning import joint
 from tilewright.tuning.history import History
-from tilewright.tuning.joint import LEAST_PART, JointSites, best_costs, site_records, site_tasks
+from tilewright.tuning.joint import LEAST_PART, JointSites, best_times_ns, site_records, site_tasks
 from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tuning.measure.trial import OK, Outcome
 from tilewright.tuning.proposals import Proposals
@@ -88,8 +88,8 @@ def test_what_variants_took_is_known_of_the_site(tasks):
     tuner = KernelTuner(own.task, SearchOptions(), History(), np.random.default_rng(0))
     for number, row in enumerate(own.task.space.drafts()):
         tuner.tell(row, Outcome(OK, 1000.0 + 100 * number, 1000.0 + 100 * number))
-    costs = best_costs(own, SimpleNamespace(tuner=tuner, known_ns=1000.0))
-    records = site_records(own, costs, 1000.0, 1)
+    times = best_times_ns(own, SimpleNamespace(tuner=tuner, known_ns=1000.0))
+    records = site_records(own, times, 1)
     assert len(records) == len(own.alternatives)
     known = site_times(records)[site_key(own.site.workload)]
     whole = [1000.0 + 100 * number for number in range(len(records))]

@@ -191,7 +191,10 @@ def _tile_iters(node: tir.Block, roles: Contraction) -> list[int] | None:
     if read is None:
         return None
     starts = [part.start for part in written.ranges]
-    indices = [read.indices[starts.index(roles.block.iters[row].var)] for row in roles.rows[-2:]]
+    rows = [roles.block.iters[row].var for row in roles.rows[-2:]]
+    if any(row not in starts for row in rows):
+        return None
+    indices = [read.indices[starts.index(row)] for row in rows]
     own = {it.var: position for position, it in enumerate(node.iters)}
     found = [own[index] for index in indices if isinstance(index, tir.Var) and index in own]
     return found if len(found) == len(indices) else None

@@ -193,11 +193,9 @@ def test_models_are_tuned_from_an_empty_database(run, monkeypatch, tmp_path):
     assert [row["model"] for row in found["models"]] == ["resnet18", "mobilenet-v2"]
     assert found["summary"] == {"geomean": 1.25, "least": 1.25}
     assert "| resnet18 | 2.00 | 1.60 | 1.250 |" in shown(found)
-    products = 512 * 49 * (512 * 9)
-    peak = with_machine_model(Target.host(), None).peak_gflops()
-    floor = found["models"][0]["floor_ms"]
-    assert floor <= 2 * products / peak / 1e6 * 1.01
-    assert floor > 0.1 * 2 * products / peak / 1e6  # of a minimal filter, and of conversions
+    target = with_machine_model(Target.host(), None)
+    least = 2 * 512 * 49 * (512 * 9) / 6 / target.peak_gflops() / 1e6  # by filters of 6 × 6
+    assert found["models"][0]["floor_ms"] > least
 
 
 def test_joint_is_compared_with_loops_alone(run):

@@ -22,6 +22,7 @@ from tilewright.schedule.recipes.contraction.space import (
     contraction_space,
 )
 from tilewright.schedule.recipes.table import Table
+from tilewright.schedule.source import DRAFT, Workload, not_followed
 from tilewright.target import Target
 from tilewright.tensor import ir as tir
 from tilewright.tensor.build import Tensor, compute, func, placeholder, reduce_axis, sum_over
@@ -155,3 +156,13 @@ def test_what_is_fetched_ahead_is_not_waited_for():
     none = replace(SHAPE, biases=0)
     np.testing.assert_array_equal(apart, contraction_cycles(none, TARGET.machine, Table.of(points)))
     np.testing.assert_allclose(together[1:], apart[1:])
+
+
+def test_a_point_that_asks_for_a_bias_where_there_is_none_is_not_followed():
+    """What was measured would not be what was asked for."""
+    a, w, y = sums()
+    plain = func("plain", [a, w], [y])
+    (decision,) = draft(plain, TARGET, 1, ("W",)).decisions
+    asked = {decision.block: replace(decision.point, bias_in_panels=1)}
+    workload = Workload(plain, TARGET, 1, frozenset({"W"}), points=asked)
+    assert not_followed(DRAFT.schedule(workload), workload, asked) is not None

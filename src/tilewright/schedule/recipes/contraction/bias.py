@@ -106,7 +106,10 @@ def _read_by(
         return None
     (indices,) = places
     starts = [part.start for part in result.ranges]
-    found = [indices[starts.index(it.var)] for it in columns if _size(it.extent) != 1]
+    walked = [it.var for it in columns if _size(it.extent) != 1]
+    if any(var not in starts for var in walked):
+        return None  # it is stored by other indices than plain iterators
+    found = [indices[starts.index(var)] for var in walked]
     own = {it.var for it in reader.iters}
     variables = tuple(index for index in found if isinstance(index, tir.Var) and index in own)
     return variables if len(variables) == len(found) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tilewright.errors import ScheduleError
+from tilewright.schedule.primitives.layout_store_at import S310
 from tilewright.schedule.recipes.context import Context, extent_of
 from tilewright.schedule.recipes.contraction.bias import biases_of, store_biases
 from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
@@ -104,6 +106,10 @@ def _arrange(context: Context, block: str, epilogue: str | None, point: Contract
     assert roles is not None
     is_constant = roles.right.buffer.name in context.constants
     biases = biases_of(context, roles, epilogue) if point.bias_in_panels else ()
+    if point.bias_in_panels and not biases:
+        facts = {"buffer": roles.right.buffer.name, "other": "a bias"}
+        hint = "no constant that is read once for each column stands behind the product"
+        raise ScheduleError(S310, facts, program=s.func, marks={"block": roles.block}, hint=hint)
     packed: str | None = None
     if point.packs and not is_constant:
         epilogue, packed = merge_columns(context, block, epilogue)
