@@ -129,7 +129,7 @@ def models(run: Run) -> str:
         f"{threads_of(run['threads']).capitalize()}, from an empty database"
         f"{'' if joint_too else ', loops alone'}. The limit is what would be gained if all "
         "kernels took no longer than their multiply-adds at the FMA peak, or their bytes from the "
-        f"memory that holds them.\n\n{table(head, lines)}"
+        f"nearest caches that hold them.\n\n{table(head, lines)}"
     )
 
 

@@ -29,11 +29,11 @@ from tilewright.layouts.sites import Alternative, Settings, Site, sites_of
 from tilewright.layouts.solve import Problem, solve
 from tilewright.target import Target
 
-HALO = ((1, 1), (1, 1))
+HALO, WIDE = ((1, 1), (1, 1)), ((2, 2), (2, 2))
 FORMS = [
     dataclasses.replace(form, halo=halo)
-    for form in (LAST, FIRST, blocked(8), blocked(16))
-    for halo in ((), HALO)
+    for form in (LAST, FIRST, blocked(8), blocked(16), Form(tiles=(4, 4), overlap=(2, 2)))
+    for halo in ((), HALO, WIDE)
 ]
 MANY = 3000
 
@@ -45,7 +45,7 @@ def ways(rng: random.Random) -> list[tuple[Form, float]]:
 
 def paid(price: Price, written: Form, wanted: list[Form]) -> float:
     """What readers of a value cost: a conversion for each form that is not there, and borders."""
-    made = {form.plain for form in wanted} - {written.plain}
+    made = {form.as_copied for form in wanted if form.plain != written.plain}
     return price.converted * len(made) + sum(price.border(written, form) for form in wanted)
 
 

@@ -120,15 +120,18 @@ class _Writer:
         if value in self.graph.constants or value not in site.reads:
             return self.new[value, self._form_of(value).plain]
         form = site.wanted(value, alternative)
-        if (value, form.plain) not in self.new:
+        written = self._form_of(value).plain
+        if form.plain == written:
+            return self.new[value, written]
+        if (value, form.as_copied) not in self.new:  # tiles have the border of those who read them
             self._convert(value, form.as_copied, node)
-        return self.new[value, form.plain]
+        return self.new[value, form.as_copied]
 
     def _convert(self, value: Value, form: Form, node: Node) -> None:
         before = self._form_of(value)
         copy = converted(value, self.new[value, before.plain], form, node.label)
         self.nodes.append(copy)
-        self.new[value, form.plain] = copy.output
+        self.new[value, form] = copy.output
         self.conversions.append(Conversion(value.name, before, form, node.label))
 
     def _by(

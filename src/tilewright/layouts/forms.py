@@ -67,6 +67,13 @@ class Form:
         further = f"~{'x'.join(map(str, self.overlap))}" if self.overlap else ""
         return f"{order}{inner}{tiles}{further}{'+halo' if any(map(any, self.halo)) else ''}"
 
+    def exact_name(self, rank: int) -> str:
+        """The name with the sizes of its halo: what a conversion into it is measured under."""
+        name = self.name(rank)
+        if not name.endswith("+halo"):
+            return name
+        return name + ",".join(f"{before}.{after}" for before, after in self.halo)
+
     def __str__(self) -> str:
         return self.name(4)
 

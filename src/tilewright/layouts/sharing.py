@@ -94,13 +94,13 @@ class Shared:
     @classmethod
     def by(cls, price: Price, written: Iterable[Form], readers: Sequence[Sequence[Form]]) -> Shared:
         """For a writer of such forms, and readers that each want one of several."""
-        wanted = Counter(form for forms in readers for form in {f.plain for f in forms})
+        wanted = Counter(form for forms in readers for form in {f.as_copied for f in forms})
         common = [form for form, times in wanted.items() if times > 1]
         states = [
             (w, frozenset(made))
             for w in dict.fromkeys(written)
             for size in range(len(readers) // 2 + 1)  # each is for two readers at least
-            for made in combinations([f for f in common if f != w.plain], size)
+            for made in combinations([f for f in common if f.plain != w.plain], size)
         ]
         return cls(price, len(readers), tuple(states))
 
@@ -127,5 +127,5 @@ class Shared:
         return tabulated(lambda state, form: self._paid(*state, form), self.states, forms)
 
     def _paid(self, written: Form, made: frozenset[Form], wanted: Form) -> float:
-        there = wanted.plain in made
+        there = wanted.as_copied in made
         return self.price.border(written, wanted) if there else self.price(written, wanted)

@@ -81,7 +81,7 @@ class Timing:
         """Cycles of a conversion; None if it was not measured."""
         if not self.measured.conversions:
             return None
-        names = before.plain.name(value.rank), after.as_copied.name(value.rank)
+        names = before.plain.name(value.rank), after.as_copied.exact_name(value.rank)
         time_ns = self.measured.conversions.get(conversion_key(converted_kind(value), *names))
         return None if time_ns is None else self.rate * time_ns
 

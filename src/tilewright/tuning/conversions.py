@@ -55,7 +55,8 @@ def conversion_tasks(
     """The tasks of copies, each distinct one once; without those whose keys are `known`."""
     seen = set(known)
     for value, before, after in copies:
-        kind, names = converted_kind(value), (before.name(value.rank), after.name(value.rank))
+        kind = converted_kind(value)
+        names = before.plain.name(value.rank), after.exact_name(value.rank)
         kernel = None
         if (key := conversion_key(kind, *names)) not in seen:
             kernel = conversion_kernel(value, before, after)
