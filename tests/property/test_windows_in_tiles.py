@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.property.test_joint_points import SETTINGS, Layer, assert_right
+from tilewright.dtypes import f32
+from tilewright.graph import Builder, interpret
+from tilewright.graph.ops.window import Conv
+from tilewright.layouts.apply import apply
 from tilewright.layouts.forms import FIRST, LAST, Form, blocked
+from tilewright.layouts.sites import sites_of
 from tilewright.layouts.template import LayoutSpace
 from tilewright.model.site_kernels import kernel_of
 from tilewright.tensor import ir as tir
@@ -70,3 +75,25 @@ def test_tiles_that_match_compute_what_the_layer_means(
         blocks = [stmt for stmt in walk_stmts(kernel.program) if isinstance(stmt, tir.Block)]
         assert not any("border" in block.name for block in blocks)
     assert_right(graph, site, alternative, kernel, np.random.default_rng(seed))
+
+
+def test_readers_with_other_borders_have_copies_of_their_own():
+    """Of the same tiles: zeros are where the windows of each reader want them."""
+    b = Builder("two")
+    x = b.map(lambda v: v * 2.0, b.input("x", f32, (1, 12, 12, 8)))
+    weights = np.random.default_rng(0).uniform(-1, 1, (8, 8, 3, 3)).astype(np.float32)
+    w = b.constant(weights, "w")
+    graph = b.graph([b.add(Conv((1, 1), (1, 1), (pad,) * 4, 1, f32), x, w) for pad in (1, 0)])
+    tiles = Form(tiles=(4, 4), overlap=(2, 2))
+    chosen = []
+    for site in sites_of(graph, SETTINGS):
+        space = LayoutSpace.of(site, SETTINGS.machine)
+        plain = next((a for a in space.algorithms if a.tiles is None and not a.lines), None)
+        cut = space.made(plain, tiles, LAST, halo=False) if plain and site.conv else None
+        chosen.append((site, cut or site.alternatives[0]))
+    applied = apply(graph, chosen)
+    halos = {conversion.after.halo for conversion in applied.conversions if conversion.after.tiles}
+    assert len(halos) == 2
+    feeds = {"x": np.random.default_rng(1).uniform(-1, 1, (1, 12, 12, 8)).astype(np.float32)}
+    for found, wanted in zip(interpret(applied.graph, feeds), interpret(graph, feeds), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
