@@ -156,7 +156,8 @@ def large_layers(draw: st.DrawFn) -> Layer:
 
 @given(layer=large_layers(), seed=st.integers(0, 1 << 30))
 @examples(8)
-def test_every_layout_of_large_layers_has_a_schedule(layer: Layer, seed: int):
+def test_every_point_of_large_layers_is_followed(layer: Layer, seed: int):
+    """Whether it computes the right thing is for small ones, which do not take long."""
     graph, site = layer.site()
     rng = np.random.default_rng(seed)
     for _ in range(10):
@@ -164,7 +165,13 @@ def test_every_layout_of_large_layers_has_a_schedule(layer: Layer, seed: int):
         note(alternative.key(4))
         kernel = kernel_of(graph, site, alternative)
         assert kernel is not None
-        assert variant_of(kernel, TARGET, site.nodes).decisions
+        variant = variant_of(kernel, TARGET, site.nodes)
+        assert variant.decisions
+        for row in variant.space.sample(rng, 2):
+            points = variant.space.points(row)
+            note(str(points))
+            workload = kernel.with_points(points).workload(TARGET)
+            assert not_followed(DRAFT.schedule(workload), workload, points) is None
 
 
 def assert_right(

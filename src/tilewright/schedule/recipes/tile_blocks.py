@@ -13,6 +13,7 @@ block reads all weights, and rows of register tiles end with those of a block.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.schedule.recipes.choices import schedule_choices
@@ -58,7 +59,9 @@ def _is_chain(context: Context, before: Group, product: Group, after: Group) -> 
     roles = contraction(product_node)
     if roles is None or roles.left.buffer is not made.writes[0].buffer:
         return False
-    return _tile_iters(s.block(after.blocks[0]), roles) is not None
+    first, second = (s.block(name) for name in after.blocks)
+    tiles = _tile_iters(first, roles)
+    return tiles is not None and _walks(second, first, tiles)
 
 
 class TileBlocksRecipe:
@@ -198,6 +201,20 @@ def _tile_iters(node: tir.Block, roles: Contraction) -> list[int] | None:
     own = {it.var: position for position, it in enumerate(node.iters)}
     found = [own[index] for index in indices if isinstance(index, tir.Var) and index in own]
     return found if len(found) == len(indices) else None
+
+
+def _walks(reader: tir.Block, block: tir.Block, positions: Sequence[int]) -> bool:
+    """Whether a block goes through some iterators of another one by one of its own for each.
+
+    A result that is stored in tiles of places has two for each line of tiles of products.
+    """
+    written = block.writes[0]
+    starts = [part.start for part in written.ranges]
+    read = next((load for load in loads_of(reader) if load.buffer is written.buffer), None)
+    walked = [block.iters[position].var for position in positions]
+    if read is None or any(var not in starts for var in walked):
+        return False
+    return all(len(free_vars(read.indices[starts.index(var)])) == 1 for var in walked)
 
 
 def _bytes(buffer: tir.Buffer) -> int:
