@@ -141,6 +141,7 @@ FAULTS = about("faults") | {
     "task": "128x3072x768",
     "speed_of_undisturbed": 0.98,
     "records_behind_each_kill": [1] * 10,
+    "kills_in_the_middle": 10,
     "outcomes": {"ok": 75, "crash": 25},
     "problems": [],
 }
