@@ -198,10 +198,12 @@ def faults(run: Run) -> str:
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(run["outcomes"].items()))
     problems = "; ".join(run["problems"]) or "none"
     kills, middle = len(run["records_behind_each_kill"]), run["kills_in_the_middle"]
+    speed = run["speed_of_undisturbed"]
     return (
         f"{run['task']}: one candidate in four crashes, hangs, eats memory or lies, and the tuner "
-        f"was killed {kills} times, {middle} of them before it was done. Its best has "
-        f"{run['speed_of_undisturbed']:.3f} of the speed of an undisturbed search's. Outcomes: {outcomes}. Problems of the database: {problems}.\n"
+        f"was killed {kills} times, {middle} of them before it was done. Its best has {speed:.3f} "
+        f"of the speed of an undisturbed search's. Outcomes: {outcomes}. Problems of the database: "
+        f"{problems}.\n"
     )
 
 
