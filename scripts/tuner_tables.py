@@ -10,6 +10,13 @@ import numpy as np
 from scripts.pages import MISSING, SUBJECT, Run, table, threads_of
 
 
+EVERYWHERE = {
+    "anywhere": "`anywhere` draws algorithm, layouts and loops of each trial at random.",
+    "rounds": "`rounds` is the joint stage of the tuner, led by the analytic and a learned model.",
+}
+"""What ways are that choose among all algorithms and layouts."""
+
+
 def search(run: Run) -> str:
     """Each way beside the baseline, and all ways by task."""
     summary, curves = run["summary"], run["curves"]
@@ -27,9 +34,10 @@ def search(run: Run) -> str:
         for way, own in ways.items()
     ]
     head = ["search", "of the draft", f"of {baseline}", f"{baseline}'s result in {soon} trials"]
+    every = " ".join(text for way, text in EVERYWHERE.items() if way in ways)
     return (
         f"{trials} trials, {_means(seeds)}; {threads_of(run['threads'])}. Searches have an "
-        f"empty database and begin without the draft's point.\n\n{table(head, lines)}\n"
+        f"empty database and begin without the draft's point. {every}\n\n{table(head, lines)}\n"
         "By task: the best by the speed of the draft, and in brackets trials to the result of "
         f"{baseline}, where that was reached.\n\n{_search_tasks(run, trials)}"
     )
