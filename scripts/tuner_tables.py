@@ -9,7 +9,6 @@ import numpy as np
 
 from scripts.pages import MISSING, SUBJECT, Run, table, threads_of
 
-
 EVERYWHERE = {
     "anywhere": "`anywhere` draws algorithm, layouts and loops of each trial at random.",
     "rounds": "`rounds` is the joint stage of the tuner, led by the analytic and a learned model.",
