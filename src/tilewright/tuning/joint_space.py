@@ -125,7 +125,9 @@ class JointSpace:
             places = np.array([names[name] for name in found.names])
             table[np.ix_(rows, places)] = found.rows
             # Each space compares with its own draft; together they compare with the first.
-            table[rows, names[SHARED[0]]] = np.log2(self.cycles(digits[rows]) / first)
+            by_draft = found.rows[:, found.names.index(SHARED[0])]
+            cycles = np.exp2(by_draft) * space.drafted_cycles * self.scales[k] + self.around[k]
+            table[rows, names[SHARED[0]]] = np.log2(np.maximum(1.0, cycles) / first)
             table[rows, names["variant"]] = k
         return Features(tuple(names), table)
 
