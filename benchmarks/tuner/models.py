@@ -10,11 +10,12 @@ from typing import Any
 
 from benchmarks.models.make import default_folder
 from benchmarks.tuner.comparisons import Keep
-from benchmarks.tuner.searches import geomean
+from benchmarks.tuner.searches import geomean, reasons_in
 from tilewright.calibration import with_machine_model
 from tilewright.model.compiler import AUTO, Compiling
 from tilewright.pipeline import ModelPipeline
 from tilewright.pipeline.model import PlannedModel
+from tilewright.records import Database
 from tilewright.target import Target
 from tilewright.tuning.api import tune
 from tilewright.tuning.task import tasks_of
@@ -44,6 +45,8 @@ def tuned_models(
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "records.sqlite")
             report = tune(str(model), budget_s=seconds, database=path, threads=threads, joint=joint)
+            with Database(path) as records:
+                reasons = reasons_in(records)
         state = report.state
         best = sorted(state.tasks, key=lambda t: -t.share * (1 - 1 / t.gain))[:5]
         row = {
@@ -55,6 +58,7 @@ def tuned_models(
             "gain": report.gain,
             "trials": state.trials,
             "failures": state.failures,
+            "reasons": reasons,
             "seconds": state.seconds,
             "tasks": len(state.tasks),
             "floor_ms": floor_ms(model, threads),
@@ -63,6 +67,8 @@ def tuned_models(
         print(
             f"{name}: {state.before_ms:.2f} → {state.now_ms:.2f} ms, {report.gain:.3f}, "
             f"{state.trials} trials ({state.failures} failed) in {state.seconds:.0f} s",
+            *reasons,
+            sep="\n    ",
             flush=True,
         )
         yield row

@@ -24,7 +24,7 @@ from tilewright.records import Database
 from tilewright.tuning.budget import Budget
 from tilewright.tuning.cost_model.boosted import Settings
 from tilewright.tuning.kernel_tuner import SearchOptions
-from tilewright.tuning.measure.trial import Runner
+from tilewright.tuning.measure.trial import FAILURES, Runner
 from tilewright.tuning.task import Task
 from tilewright.tuning.tuner import Search
 
@@ -114,7 +114,8 @@ def searched(
 
 def reasons_in(records: Database) -> tuple[str, ...]:
     """Why trials failed, by what is recorded of them."""
-    found = (f"{record.outcome}: {record.detail}" for record in records if not record.is_ok)
+    failed = (record for record in records if record.outcome in FAILURES)
+    found = (f"{record.outcome}: {record.detail}" for record in failed)
     return tuple(dict.fromkeys(found))
 
 
