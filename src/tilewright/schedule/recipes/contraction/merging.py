@@ -10,7 +10,7 @@ reduction that are neighbours in the left operand become one walk, which is left
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from math import prod
 
 from tilewright.errors import UserError
@@ -205,7 +205,10 @@ def merge_reduction(context: Context, block: str) -> None:
     single = {it.var for it in iters if tir.int_value(it.extent) == 1}  # outside, whatever follows
     pairs = zip(weights, iters, strict=True)
     ordered = sorted(pairs, key=lambda pair: (pair[1].var not in single, -pair[0]))
-    s.reorder(*(iter_loop(context, block, roles.block.iters.index(it)) for _, it in ordered))
+    steps = [iter_loop(context, block, roles.block.iters.index(it)) for _, it in ordered]
+    inside = dropwhile(lambda loop: loop not in steps, s.loops(block))
+    between = [loop for loop in inside if loop not in steps]  # that of a part of a split sum
+    s.reorder(*between, *steps)
     packed = roles.right.indices  # those that are iterators can be stored in any order
     runs: list[list[tir.Iter]] = [[ordered[0][1]]]
     for (outer, last), (inner, it) in pairwise(ordered):
