@@ -189,15 +189,10 @@ def _tile_iters(node: tir.Block, roles: Contraction) -> list[int] | None:
     None if it reads no products, or finds them otherwise: a result that is stored in tiles of
     another size may ask for a part of a tile of products.
     """
-    written = roles.block.writes[0]
-    read = next((load for load in loads_of(node) if load.buffer is written.buffer), None)
-    if read is None:
-        return None
-    starts = [part.start for part in written.ranges]
     rows = [roles.block.iters[row].var for row in roles.rows[-2:]]
-    if any(row not in starts for row in rows):
+    indices = _read_at(node, roles.block, rows)
+    if indices is None:
         return None
-    indices = [read.indices[starts.index(row)] for row in rows]
     own = {it.var: position for position, it in enumerate(node.iters)}
     found = [own[index] for index in indices if isinstance(index, tir.Var) and index in own]
     return found if len(found) == len(indices) else None
@@ -208,13 +203,23 @@ def _walks(reader: tir.Block, block: tir.Block, positions: Sequence[int]) -> boo
 
     A result that is stored in tiles of places has two for each line of tiles of products.
     """
+    indices = _read_at(reader, block, [block.iters[position].var for position in positions])
+    return indices is not None and all(len(free_vars(index)) == 1 for index in indices)
+
+
+def _read_at(
+    reader: tir.Block, block: tir.Block, variables: Sequence[tir.Var]
+) -> list[tir.Expr] | None:
+    """The indices by which a block reads what another one has written at some of its iterators.
+
+    None if it does not read that, or if those are no indices of their own.
+    """
     written = block.writes[0]
     starts = [part.start for part in written.ranges]
     read = next((load for load in loads_of(reader) if load.buffer is written.buffer), None)
-    walked = [block.iters[position].var for position in positions]
-    if read is None or any(var not in starts for var in walked):
-        return False
-    return all(len(free_vars(read.indices[starts.index(var)])) == 1 for var in walked)
+    if read is None or any(variable not in starts for variable in variables):
+        return None
+    return [read.indices[starts.index(variable)] for variable in variables]
 
 
 def _bytes(buffer: tir.Buffer) -> int:
