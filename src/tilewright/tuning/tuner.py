@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,6 +67,11 @@ class Tuned:
     tuner: KernelTuner
     jobs: tuple[Job, ...]
     drafted_ns: float = 0.0
+
+    @cached_property
+    def drafts(self) -> frozenset[bytes]:
+        """The rows of the drafts of its variants."""
+        return frozenset(key_of(row) for row in self.task.space.drafts())
 
     @property
     def known_ns(self) -> float:
@@ -212,7 +218,8 @@ class Search:
                 yield from self._doubtful()
                 asked += 1
                 number, own = tuned.task.space.part(row)
-                points = tuned.task.variants[number].space.points(own)
+                space = tuned.task.variants[number].space
+                points = {} if key_of(row) in tuned.drafts else space.points(own)
                 yield Trial(tuned.jobs[number], points, (chosen, row))
 
     def _doubtful(self) -> Iterator[Trial]:
@@ -257,20 +264,20 @@ class Search:
             tuned.drafted_ns = outcome.reference_ns
         for budget in {id(b): b for b in (self.budget, self.whole)}.values():
             budget.spend(1)
-        self._record(tuned, row, trial, outcome)
+        self._record(tuned, row, outcome)
         seconds = outcome.build_s + outcome.measure_s
         self.scheduler.tell(number, tuned.best_ns, 1, seconds)
         if tuned.tuner.is_done:
             self.scheduler.stop(number)
         self.tell("trial", task=number, outcome=outcome.status, detail=outcome.detail)
 
-    def _record(self, tuned: Tuned, row: Digits, trial: Trial, outcome: Outcome) -> None:
+    def _record(self, tuned: Tuned, row: Digits, outcome: Outcome) -> None:
         number, own = tuned.task.space.part(row)
         variant = tuned.task.variants[number]
         record = Record.of(
             variant.kernel.workload(variant.target),
             self.threads,
-            trial.points,
+            variant.space.points(own),
             label=f"{tuned.task.label} {variant.name}".strip(),
             outcome=outcome.status,
             time_ns=outcome.time_ns,

@@ -42,7 +42,8 @@ class _Prepared:
 
     key: str
     question: dict[str, Any] = field(default_factory=dict)
-    data: bytes = b""
+    drafted: bytes = b""
+    plain: bytes = b""
     failure: Outcome | None = None
 
 
@@ -79,7 +80,7 @@ class LocalRunner:
 
     def run(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Outcome]]:
         """Answer trials in their order; `2 * builders + 1` are asked for ahead."""
-        coming, source = deque[tuple[Trial, Future[Built]]](), iter(trials)
+        coming, source = deque[tuple[Trial, Future[Built] | None]](), iter(trials)
         is_over = False
         try:
             while True:
@@ -88,14 +89,15 @@ class LocalRunner:
                     is_over = trial is None
                     if trial is not None:
                         self._prepared(trial.job)
-                        coming.append((trial, self._builds.submit(self._build, trial)))
+                        coming.append((trial, self._building(trial)))
                 if not coming:
                     return
                 trial, built = coming.popleft()
-                yield trial, self._outcome(trial, built.result())
+                yield trial, self._outcome(trial, built)
         finally:
             for _, future in coming:
-                future.cancel()
+                if future is not None:
+                    future.cancel()
 
     def close(self) -> None:
         """End all processes, also in the middle of something."""
@@ -110,10 +112,15 @@ class LocalRunner:
     def _started(self, module: str) -> Process:
         return self._starter.submit(Process, module, self.limits).result()
 
-    def _build(self, trial: Trial) -> Built:
-        return self._builder.build(trial.job.task.with_points(trial.points), trial.job.target)
+    def _building(self, trial: Trial) -> Future[Built] | None:
+        """Its kernel; the draft is the reference of its job, and is not built again."""
+        if not trial.points:
+            return None
+        task = trial.job.task.with_points(trial.points)
+        return self._builds.submit(self._builder.build, task, trial.job.target)
 
-    def _outcome(self, trial: Trial, built: Built) -> Outcome:
+    def _outcome(self, trial: Trial, building: Future[Built] | None) -> Outcome:
+        built = Built() if building is None else building.result()
         if built.status != OK:
             return Outcome(built.status, detail=built.detail, build_s=built.seconds)
         job = self._prepared(trial.job).result()
@@ -121,7 +128,7 @@ class LocalRunner:
             return job.failure
         with self._gate.measuring(max(0, usable_cpus() - trial.job.threads)):
             begin = time.perf_counter()
-            answer = self._measured(job, built.data)
+            answer = self._measured(job, job.drafted if building is None else built.data)
         return Outcome(
             answer["status"],
             answer.get("time_ns", 0.0),
@@ -156,7 +163,7 @@ class LocalRunner:
             "setup": setup_of(job).to_data(),
             "drafted_bytes": len(drafted.data),
         }
-        return _Prepared(key, question, drafted.data + plain)
+        return _Prepared(key, question, drafted.data, plain)
 
     def _measured(self, job: _Prepared, data: bytes) -> dict[str, Any]:
         """The answer to a trial, of a process that can be trusted."""
@@ -189,7 +196,8 @@ class LocalRunner:
         status, detail = OK, ""
         for _ in range(ATTEMPTS):
             try:
-                answer, _ = self._fit_worker().ask(job.question, job.data, self.limits.setup_s)
+                data = job.drafted + job.plain
+                answer, _ = self._fit_worker().ask(job.question, data, self.limits.setup_s)
                 status, detail = answer["status"], answer["detail"]
             except GoneError as gone:
                 status, detail = gone.status, gone.detail

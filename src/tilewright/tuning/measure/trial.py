@@ -51,7 +51,8 @@ class Job:
 class Trial:
     """Points of recipes by the last blocks of their groups; what they leave out is drafted.
 
-    `tag` belongs to whoever asks.
+    Without any it is the draft, which is measured as it was built for the others to be compared
+    with. `tag` belongs to whoever asks.
     """
 
     job: Job

@@ -27,6 +27,7 @@ from tests.unit.tuning.measure.jobs import (
     tasks_of,
     trial,
 )
+from tilewright.model.kernels import compile_task, name_of
 from tilewright.schedule.draft import draft
 from tilewright.schedule.source import DRAFT
 from tilewright.target import Target
@@ -165,7 +166,21 @@ def test_equal_jobs_are_set_up_once(runner, product):
     built.clear()
     equal = [Job(product.task, HOST, 1, {}, cold_bytes=777) for _ in range(3)]
     assert all(outcome.is_ok for _, outcome in runner.run(map(trial, equal)))
-    assert sorted(schedule for _, schedule in built) == ["draft"] * 4 + ["none"]
+    assert sorted(schedule for _, schedule in built) == ["draft", "none"]
+
+
+def test_the_draft_is_the_reference_and_points_are_built(runner, product):
+    (decision,) = draft(product.task.program, HOST, 1, product.task.constants).decisions
+    job, builder = Job(product.task, HOST, 1, {}, cold_bytes=778), runner._gate.builder
+    builder.built.clear()
+    written = Trial(job, {decision.block: decision.point})
+    outcomes = [outcome for _, outcome in runner.run([trial(job), written])]
+    assert all(outcome.is_ok for outcome in outcomes), outcomes
+    assert sorted(schedule for _, schedule in builder.built) == ["draft", "draft", "none"]
+    assert outcomes[0].build_s == 0 < outcomes[1].build_s
+    tasks = product.task, product.task.with_points(written.points)
+    codes = {compile_task(t, HOST).code.replace(name_of(t).encode(), b"") for t in tasks}
+    assert len(codes) == 1, "the draft's points, written down, are the draft"
 
 
 def test_real_builders_build_and_refuse(product):
