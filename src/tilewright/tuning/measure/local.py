@@ -38,7 +38,10 @@ DEFAULT: Final = Limits()
 
 @dataclass
 class _Prepared:
-    """A job as the measuring process is told it, or why it cannot be measured at all."""
+    """A job as the measuring process is told it, or why it cannot be measured at all.
+
+    `plain` is there as soon as a candidate is to be compared with it.
+    """
 
     key: str
     question: dict[str, Any] = field(default_factory=dict)
@@ -71,6 +74,7 @@ class LocalRunner:
         self._builder = wrap(self._gate)
         self._worker: Process | None = None
         self._jobs: dict[object, Future[_Prepared]] = {}
+        self._plains: dict[object, Future[Built]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -116,6 +120,7 @@ class LocalRunner:
         """Its kernel; the draft is the reference of its job, and is not built again."""
         if not trial.points:
             return None
+        self._build_plain(trial.job)
         task = trial.job.task.with_points(trial.points)
         return self._builds.submit(self._builder.build, task, trial.job.target)
 
@@ -126,6 +131,9 @@ class LocalRunner:
         job = self._prepared(trial.job).result()
         if job.failure is not None:
             return job.failure
+        plain = self._plains.get(_key(trial.job))
+        if plain is not None:
+            job.plain = plain.result().data
         with self._gate.measuring(max(0, usable_cpus() - trial.job.threads)):
             begin = time.perf_counter()
             answer = self._measured(job, job.drafted if building is None else built.data)
@@ -141,29 +149,34 @@ class LocalRunner:
 
     def _prepared(self, job: Job) -> Future[_Prepared]:
         """The reference of a job, built before its first candidate."""
-        about = job.task.key, job.target, job.threads, tuple(sorted(job.sizes.items()))
-        known = self._jobs.get((*about, job.cold_bytes))
+        known = self._jobs.get(_key(job))
         if known is None:
             known = self._builds.submit(self._prepare, job, f"job {len(self._jobs)}")
-            self._jobs[(*about, job.cold_bytes)] = known
+            self._jobs[_key(job)] = known
         return known
+
+    def _build_plain(self, job: Job) -> None:
+        """What candidates are compared with, where a program as it is written is quick enough.
+
+        A variant of which only the draft is measured needs none. Where it cannot be built or kept,
+        the draft says what is right.
+        """
+        if _key(job) not in self._plains and wants_plain(job):
+            asked = self._builds.submit(self._builder.build, job.task, job.target, "none")
+            self._plains[_key(job)] = asked
 
     def _prepare(self, job: Job, key: str) -> _Prepared:
         job.target.require_runs_on(Target.host())
         drafted = self._builder.build(job.task, job.target)
         if drafted.status != OK:
             return _Prepared(key, failure=_of_reference(drafted.status, drafted.detail))
-        plain = b""
-        if wants_plain(job):
-            # Where the program itself cannot be built or kept, the draft says what is right.
-            plain = self._builder.build(job.task, job.target, "none").data
         question = {
             "do": "job",
             "job": key,
             "setup": setup_of(job).to_data(),
             "drafted_bytes": len(drafted.data),
         }
-        return _Prepared(key, question, drafted.data, plain)
+        return _Prepared(key, question, drafted.data)
 
     def _measured(self, job: _Prepared, data: bytes) -> dict[str, Any]:
         """The answer to a trial, of a process that can be trusted."""
@@ -179,7 +192,7 @@ class LocalRunner:
 
     def _asked(self, worker: Process, job: _Prepared, data: bytes) -> dict[str, Any]:
         """One trial, after its job if the process does not have that."""
-        question = {"do": "trial", "job": job.key}
+        question = {"do": "trial", "job": job.key, "checked": bool(job.plain)}
         try:
             answer, _ = worker.ask(question, data, self.limits.run_s)
             if "unknown" in answer:
@@ -212,6 +225,12 @@ class LocalRunner:
                 self._worker.close()
             self._worker = self._started(MODULE)
         return self._worker
+
+
+def _key(job: Job) -> object:
+    """What equal jobs have in common."""
+    sizes = tuple(sorted(job.sizes.items()))
+    return job.task.key, job.target, job.threads, sizes, job.cold_bytes
 
 
 def _of_reference(status: str, detail: str) -> Outcome:

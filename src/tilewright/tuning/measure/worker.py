@@ -2,10 +2,10 @@
 
     python -m tilewright.tuning.measure.worker PARENT MEMORY_BYTES
 
-A job brings its drafted kernel, the same program unscheduled where that is quick enough to say what
-is right, and its arrays in numbers. A candidate is run on the same arrays, compared, and then timed
+A job brings its drafted kernel, and its arrays in numbers; where candidates are to come, also the
+same program unscheduled, if that is quick enough to say what is right. A candidate is run on the same arrays, compared, and then timed
 by turns with the draft. Jobs stay until memory is needed for others: a search goes back and forth
-between its tasks. Whoever asks for a job that is not here is told so, and sends it again.
+between its tasks. Whoever asks for a job that is not here, or without what is right, sends it (again).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class JobHere:
         once = replace(setup, cold_bytes=0)
         draft = Subject(kernel, once, self.arrays, room)
         first = _copies(draft.computed())
-        self.expected = first
+        self.expected, self.is_checked = first, bool(plain)
         if plain:
             alone = Subject(decode(plain), once, self.arrays, Room())
             self.expected = _copies(alone.computed())
@@ -116,7 +116,7 @@ class Measuring:
 
     def _trial(self, question: dict[str, Any], data: bytes) -> dict[str, Any]:
         job = self._jobs.get(question["job"])
-        if job is None:
+        if job is None or (question["checked"] and not job.is_checked):
             return {"unknown": True}
         self._jobs.move_to_end(question["job"])
         candidate = Subject(decode(data), job.setup, job.arrays, self._room, job.calls)

@@ -14,6 +14,7 @@ from tilewright.model.compiler import Compiling
 from tilewright.model.kernel_store import encode
 from tilewright.model.kernels import KernelTask, compile_task
 from tilewright.pipeline import ModelPipeline
+from tilewright.schedule.draft import draft
 from tilewright.schedule.source import source_of
 from tilewright.target import Target
 from tilewright.tuning.measure.build import Built
@@ -101,3 +102,9 @@ def faulty_runner(run_s: float = 1.5) -> LocalRunner:
 
 def trial(job, fault=None, tag=None) -> Trial:
     return Trial(job, {} if fault is None else {FAULT: fault}, tag)
+
+
+def drafted_points(job: Job) -> dict[str, object]:
+    """The points of the draft, written down."""
+    made = draft(job.task.program, HOST, 1, job.task.constants)
+    return {decision.block: decision.point for decision in made.decisions}

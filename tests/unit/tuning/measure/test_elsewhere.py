@@ -6,13 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.tuning.measure.jobs import HOST, HereBuilder, job_of, product_model, trial
+from tests.unit.tuning.measure.jobs import (
+    HOST,
+    HereBuilder,
+    drafted_points,
+    job_of,
+    product_model,
+    trial,
+)
 from tilewright.tuning.measure import build_worker
 from tilewright.tuning.measure.build import Built, build_request
 from tilewright.tuning.measure.elsewhere import REST_S, Elsewhere, made
 from tilewright.tuning.measure.gate import Gate
 from tilewright.tuning.measure.local import LocalRunner
-from tilewright.tuning.measure.trial import BUILD, OK
+from tilewright.tuning.measure.trial import BUILD, OK, Trial
 
 
 def built_there(request) -> Built:
@@ -115,6 +122,7 @@ def test_a_runner_measures_what_was_built_elsewhere(product):
     here, other = HereBuilder(), Other()
     about = {"builder": here, "wrap": lambda own: Elsewhere(own, other), "elsewhere": 2}
     with LocalRunner(1, **about) as runner:
-        found = [outcome for _, outcome in runner.run([trial(product), trial(product)])]
+        written = Trial(product, drafted_points(product))
+        found = [outcome for _, outcome in runner.run([trial(product), written])]
     assert [outcome.status for outcome in found] == [OK, OK], found
-    assert (other.asked, here.built) == (2, [])  # the draft, which both are; the plain program
+    assert (other.asked, here.built) == (3, [])  # the draft, its points, the plain program

@@ -20,6 +20,7 @@ from tests.unit.tuning.measure.jobs import (
     HereBuilder,
     biased_model,
     convolution_model,
+    drafted_points,
     elementwise_model,
     faulty_runner,
     job_of,
@@ -166,14 +167,13 @@ def test_equal_jobs_are_set_up_once(runner, product):
     built.clear()
     equal = [Job(product.task, HOST, 1, {}, cold_bytes=777) for _ in range(3)]
     assert all(outcome.is_ok for _, outcome in runner.run(map(trial, equal)))
-    assert sorted(schedule for _, schedule in built) == ["draft", "none"]
+    assert built == [(product.task.key, "draft")]
 
 
 def test_the_draft_is_the_reference_and_points_are_built(runner, product):
-    (decision,) = draft(product.task.program, HOST, 1, product.task.constants).decisions
     job, builder = Job(product.task, HOST, 1, {}, cold_bytes=778), runner._gate.builder
     builder.built.clear()
-    written = Trial(job, {decision.block: decision.point})
+    written = Trial(job, drafted_points(job))
     outcomes = [outcome for _, outcome in runner.run([trial(job), written])]
     assert all(outcome.is_ok for outcome in outcomes), outcomes
     assert sorted(schedule for _, schedule in builder.built) == ["draft", "draft", "none"]
@@ -181,6 +181,27 @@ def test_the_draft_is_the_reference_and_points_are_built(runner, product):
     tasks = product.task, product.task.with_points(written.points)
     codes = {compile_task(t, HOST).code.replace(name_of(t).encode(), b"") for t in tasks}
     assert len(codes) == 1, "the draft's points, written down, are the draft"
+
+
+class Differing(HereBuilder):
+    """Programs as they are written add, and their drafts subtract."""
+
+    def build(self, task, target, schedule="draft"):
+        (added,) = tasks_of(elementwise_model("Add"))
+        return super().build(added if schedule == "none" else task, target, schedule)
+
+
+def test_candidates_of_a_wrong_draft_fail():
+    """The draft alone is what the compiler makes anyway: no candidate is believed beside it."""
+    job = job_of(elementwise_model("Sub"))
+    with LocalRunner(1, builder=Differing()) as runner:
+        alone, other = (
+            outcome_of(runner, Trial(job, points)) for points in ({}, drafted_points(job))
+        )
+        later = outcome_of(runner, trial(job))
+    assert alone.status == OK, alone.detail
+    assert {other.status, later.status} == {WRONG}
+    assert "the drafted kernel" in other.detail
 
 
 def test_real_builders_build_and_refuse(product):
