@@ -2,10 +2,11 @@
 
     python -m tilewright.tuning.measure.worker PARENT MEMORY_BYTES
 
-A job brings its drafted kernel, and its arrays in numbers; where candidates are to come, also the
-same program unscheduled, if that is quick enough to say what is right. A candidate is run on the same arrays, compared, and then timed
-by turns with the draft. Jobs stay until memory is needed for others: a search goes back and forth
-between its tasks. Whoever asks for a job that is not here, or without what is right, sends it (again).
+A job brings its drafted kernel and its arrays in numbers; where candidates are to come, also the
+same program unscheduled, if that is quick enough to say what is right. A candidate is run on the
+same arrays, compared, and then timed by turns with the draft. Jobs stay until memory is needed for
+others: a search goes back and forth between its tasks. Whoever asks for a job that is not here, or
+not with what is right, is told so, and sends it (again).
 """
 
 from __future__ import annotations
