@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import log2
 from typing import Any, Final
 
 import numpy as np
@@ -34,12 +35,21 @@ RELATIVES: Final = 4
 BEST_OF_EACH: Final = 3
 RELEARN: Final = 256
 """Trials after which the model of all workloads is learnt anew."""
+NEAR: Final = 8.0
+"""Distance between shapes at which one says half as much of the other: eight sizes, each twice as
+large."""
 LONGEST: Final = 512
 """Trials of one workload that others learn from: of a long search the last ones."""
 
 
-def about_of(space: KernelSpace, row: Digits) -> dict[str, Any]:
-    """What a record says of a point beside the point itself."""
+def about_of(
+    space: KernelSpace, row: Digits, variant: str = "", drafted_ns: float = 0.0
+) -> dict[str, Any]:
+    """What a record says of a point beside the point itself.
+
+    `variant` names algorithm and layouts where these are open, and `drafted_ns` is what the machine
+    model predicts for the draft of it.
+    """
     main = space.decisions[0]
     shared = space.features(row[None]).only(SHARED).rows[0]
     return {
@@ -47,6 +57,8 @@ def about_of(space: KernelSpace, row: Digits) -> dict[str, Any]:
         "sizes": {name: round(value, 4) for name, value in sizes_of(main.shape)},
         "columns": COLUMNS,
         "features": [None if np.isnan(x) else round(float(x), 4) for x in shared],
+        "variant": variant,
+        "drafted_ns": round(drafted_ns, 1),
     }
 
 
@@ -56,7 +68,18 @@ class _Workload:
 
     recipe: str
     sizes: Mapping[str, float]
+    variant: str = ""
+    drafted_ns: float = 0.0
     records: list[Record] = field(default_factory=list)
+
+    @property
+    def error(self) -> float | None:
+        """Of what was predicted for the draft, as a logarithm: above zero it took longer.
+
+        What it can be tuned to counts, if somebody has tried.
+        """
+        times = [r.time_ns for r in self.records if r.is_ok]
+        return log2(min(times) / self.drafted_ns) if times and self.drafted_ns else None
 
     def samples(self) -> Samples:
         """Shared features and costs of its trials; a failure costs more than anything."""
@@ -101,7 +124,8 @@ class History:
         about = record.about
         if about.get("columns") != COLUMNS or len(about.get("features", ())) != len(SHARED):
             return
-        fresh = _Workload(str(about["recipe"]), dict(about["sizes"]))
+        named = str(about.get("variant", "")), float(about.get("drafted_ns", 0.0))
+        fresh = _Workload(str(about["recipe"]), dict(about["sizes"]), *named)
         self._workloads.setdefault(record.workload, fresh).records.append(record)
         self._count += 1
 
@@ -119,6 +143,24 @@ class History:
             model.fit([g for g in groups if np.isfinite(g.costs).any()])
             known = self._learnt[own] = stamp, model
         return known[1]
+
+    def error_of(self, variant: str, space: KernelSpace) -> float:
+        """How far the machine model is off for an algorithm with its layouts, as a logarithm.
+
+        The same choice for other shapes says so, the more the nearer these are; where nobody has
+        tried it, the mean of all choices stands in. Only differences between choices mean anything.
+        """
+        errors = [(w, w.error) for w in self._workloads.values() if w.variant]
+        known = [(w, error) for w, error in errors if error is not None]
+        if not known:
+            return 0.0
+        sizes = dict(sizes_of(space.decisions[0].shape))
+        total, weights = float(np.mean([error for _, error in known])), 1.0
+        for relative, error in known:
+            if relative.variant == variant:
+                weight = 1 / (1 + relative.distance(sizes) / NEAR)
+                total, weights = total + weight * error, weights + weight
+        return total / weights
 
     def seeds(self, workload: str, space: KernelSpace) -> Digits:
         """Where to begin: the best points of the nearest relatives, as this space has them."""

@@ -66,9 +66,13 @@ class JointSpace:
         drafted: Sequence[float] = (),
     ) -> None:
         self.spaces = tuple(spaces)
-        self.around = np.array(around or [0.0] * len(spaces))
+        self.around = np.array(around if len(around) else [0.0] * len(spaces))
         own = np.array([space.drafted_cycles for space in spaces])
         self.scales = np.array(drafted) / own if all(drafted) and drafted else np.ones(len(own))
+
+    def with_drafts(self, cycles: Sequence[float]) -> JointSpace:
+        """The same points, where drafts take so long: as measured, or as others have taught."""
+        return JointSpace(self.spaces, tuple(self.around), cycles)
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:

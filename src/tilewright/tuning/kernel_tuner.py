@@ -20,6 +20,7 @@ from tilewright.tuning.cost_model.boosted import Boosted, Settings, make_model
 from tilewright.tuning.cost_model.joined import Joined
 from tilewright.tuning.cost_model.model import Analytic, Samples
 from tilewright.tuning.history import History
+from tilewright.tuning.joint_space import JointSpace
 from tilewright.tuning.measure.trial import Outcome
 from tilewright.tuning.search import BASELINES, Batching, Digits, key_of, strategy_named
 from tilewright.tuning.stopping import Patience, Stopping
@@ -28,7 +29,15 @@ from tilewright.tuning.task import Task
 __all__ = ["KernelTuner", "SearchOptions"]
 
 FEWEST: Final = 8
-"""Samples below which the analytic model alone is asked."""
+"""Samples below which nothing is learnt of a task: the analytic model, or that of others, is asked.
+"""
+SEEDS: Final = 8
+"""Drafts that are measured first, whatever is thought of others: of many variants not all are worth
+a trial."""
+OF_RELATIVES: Final = 4
+"""Best points of relatives that are measured first, too."""
+MEMBERS: Final = 128
+"""Such points that a population begins with."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,12 @@ class KernelTuner:
             return
         diversity = Batching().diversity if options.diverse else 0.0
         batching = Batching(diversity=diversity, epsilon=options.epsilon)
-        seeds = self._seeds()
-        self.strategy = strategy_named(options.strategy, self.space, rng, seeds, batching)
+        self._errors = self._errors_of_others()
+        self._begin_with_others()
+        self._correct()
+        drafts, members = self._ranked(self._drafts(), SEEDS), self._of_relatives()
+        about = np.concatenate([drafts, members[:OF_RELATIVES]]), batching, members
+        self.strategy = strategy_named(options.strategy, self.space, rng, *about)
         self._remember()
 
     @property
@@ -154,6 +167,7 @@ class KernelTuner:
 
     def learn(self) -> None:
         """Fit the model to all that is known."""
+        self._correct()
         more = [self._cost(number, ratio) for _, number, ratio in self.lessons]
         costs = np.array([*self.costs, *more])
         if self._is_blind or len(costs) < FEWEST or not np.isfinite(costs).any():
@@ -198,19 +212,64 @@ class KernelTuner:
         rows = [*self.rows, *(row for row, *_ in self.lessons)]
         return np.array(rows, np.int64).reshape(-1, len(self.space.lengths))
 
-    def _seeds(self) -> Digits:
-        """Drafts, and the best points of relatives.
+    def _drafts(self) -> Digits:
+        """Drafts of the variants.
 
-        The draft of the only variant is measured beside everything else, and no point to propose.
+        That of the only variant is measured beside everything else, and no point to propose.
         """
-        found = list(self.space.drafts()) if self.options.starts_at_draft else []
+        drafts = self.space.drafts()
         if len(self.task.variants) == 1:
-            self.seen.update(key_of(row) for row in self.space.drafts())
-        if self.options.transfers:
-            for number, variant in enumerate(self.task.variants):
-                rows = self.history.seeds(variant.workload, variant.space)
-                found += [self.space.row_of(number, row) for row in rows]
-        return np.array(found, np.int64).reshape(-1, len(self.space.lengths))
+            self.seen.update(key_of(row) for row in drafts)
+        return drafts if self.options.starts_at_draft else drafts[:0]
+
+    def _of_relatives(self) -> Digits:
+        """The best points of relatives, the most promising first."""
+        found = [np.zeros((0, len(self.space.lengths)), np.int64)]
+        for number, variant in enumerate(self.task.variants if self.options.transfers else ()):
+            rows = self.history.seeds(variant.workload, variant.space)
+            found += [self.space.row_of(number, row)[None] for row in rows]
+        return self._ranked(np.concatenate(found), MEMBERS)
+
+    def _ranked(self, rows: Digits, most: int) -> Digits:
+        """The most promising of some points."""
+        return rows[np.argsort(-self.score(rows), kind="stable")[:most]] if len(rows) else rows
+
+    def _errors_of_others(self) -> list[float]:
+        """How far the machine model is off for each variant, by what other tasks have taught."""
+        if self._is_blind or not self.options.transfers:
+            return [0.0] * len(self.task.variants)
+        return [self.history.error_of(v.name, v.space) for v in self.task.variants]
+
+    def _correct(self) -> None:
+        """Let the space go by what drafts of variants take, as soon as it is known.
+
+        Costs are compared with the first variant's draft: where another one has been measured, no
+        model has to guess how the two compare.
+        """
+        space = self.task.space
+        if self._is_blind or not isinstance(space, JointSpace):
+            return
+        first = self.task.drafted.predicted_ns
+        times = []
+        for number, variant in enumerate(self.task.variants):
+            own = self.references[number]
+            if own and self.reference_ns:
+                times.append(
+                    first * float(np.median(own)) / self.reference_ns * self._margin(number)
+                )
+            else:
+                error = 2.0 ** (self._errors[number] - self._errors[0])
+                times.append(variant.predicted_ns * error * self._margin(number))
+        self.space = space.with_drafts([t * self.task.target.machine.ghz for t in times])
+
+    def _begin_with_others(self) -> None:
+        """A model of what other tasks have taught, until there are samples of this one."""
+        if self._is_blind or not self.options.transfers:
+            return
+        settings = self.options.model
+        others = self.history.shared_model([v.workload for v in self.task.variants], settings)
+        if others.booster is not None:
+            self._model = Joined(others, Boosted(replace(settings, from_analytic=False)))
 
     def _remember(self) -> None:
         """Trials of earlier searches: none of them is made again.

@@ -51,17 +51,20 @@ def strategy_named(
     rng: np.random.Generator,
     seeds: Digits | None = None,
     batching: Batching | None = None,
+    members: Digits | None = None,
     **parameters: Any,
 ) -> Strategy:
     """A strategy by its name; U040 if there is none.
 
-    Seeds are points to start from; those that are none of the space are left out. `batching` is for
-    strategies that follow scores, and `parameters` are those of the strategy itself.
+    Seeds are points to start from, which are measured first whatever they score; those that are
+    none of the space are left out. `members` are points that populations and chains begin with, and
+    that have to score; these and `batching` are for strategies that follow scores, and `parameters`
+    are those of the strategy itself.
     """
     if name in BASELINES:
         return BASELINES[name](space, rng, seeds, **parameters)
     if name not in GUIDED:
         known = ", ".join([*GUIDED, *BASELINES])
         raise TuneError(U040, {"name": name, "known": known}, hint="take one of these")
-    guided = GUIDED[name](space, rng, seeds, **parameters)
+    guided = GUIDED[name](space, rng, seeds, members=members, **parameters)
     return BatchedSearch(guided, space, rng, seeds, batching or Batching())

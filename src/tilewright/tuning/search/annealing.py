@@ -39,11 +39,13 @@ class AnnealingSearch:
         rng: np.random.Generator,
         seeds: Digits | None = None,
         *,
+        members: Digits | None = None,
         chains: int = 128,
         steps: int = 500,
         patience: int = 50,
     ) -> None:
         self.space, self.rng, self.seeds = space, rng, sound(space, seeds)
+        self.members = sound(space, members)
         self.steps, self.patience = steps, patience
         self._count = chains
         self._measured = Measured(len(space.lengths))
@@ -65,8 +67,12 @@ class AnnealingSearch:
         self._measured.add(digits, costs)
 
     def _begin(self, sample: Digits) -> Digits:
-        """Seeds and random points; several chains from each in a space that has not so many."""
-        rows = np.concatenate([self.seeds, sample])[: self._count]
+        """Seeds, members and random points; several chains from each where there are not so many.
+
+        Half of the chains begin at random, however many members there are.
+        """
+        given = np.concatenate([self.seeds, self.members])[: self._count // 2]
+        rows = np.concatenate([given, sample])[: self._count]
         return rows[np.arange(self._count) % len(rows)] if len(rows) else rows
 
     def _anneal(self, score: Score, best: Best, sample: Digits) -> None:

@@ -1,7 +1,7 @@
 """Evolutionary search, guided by scores, as in Ansor and MetaSchedule.
 
-Each proposal begins with a new population: the best that was measured, seeds, and random points for
-the most part. Over some generations the better ones of it are crossed and mutated; the best unseen
+Each proposal begins with a new population: the best that was measured, seeds and members that were
+given, and random points for the most part. Over some generations the better ones of it are crossed and mutated; the best unseen
 points of all generations are proposed. Parents are drawn by rank, since scores have no scale.
 """
 
@@ -34,6 +34,7 @@ class EvolutionSearch:
         rng: np.random.Generator,
         seeds: Digits | None = None,
         *,
+        members: Digits | None = None,
         population: int = 512,
         generations: int = 4,
         mutation: float = 0.85,
@@ -42,6 +43,7 @@ class EvolutionSearch:
         elite: float = 0.1,
     ) -> None:
         self.space, self.rng, self.seeds = space, rng, sound(space, seeds)
+        self.members = sound(space, members)
         self.population, self.generations = population, generations
         self.mutation, self.crossover = mutation, crossover
         self.measured, self.elite = measured, elite
@@ -67,7 +69,7 @@ class EvolutionSearch:
     def _begin(self) -> Digits:
         known = self._measured.best(int(self.measured * self.population))
         drawn = self.space.sample(self.rng, self.population)
-        return self._distinct(np.concatenate([known, self.seeds, drawn]))
+        return self._distinct(np.concatenate([known, self.seeds, self.members, drawn]))
 
     def _bred(self, rows: Digits, scores: NDArray[np.float64]) -> Digits:
         """The next generation: the elite, children, and others where children are the same."""
