@@ -8,9 +8,8 @@ of the space at hand, are where the search begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log2
 from typing import Any, Final
 
 import numpy as np
@@ -26,40 +25,43 @@ from tilewright.tuning.features.sizes import sizes_of
 from tilewright.tuning.search.strategy import Digits
 from tilewright.tuning.space import KernelSpace
 
-__all__ = ["History", "about_of"]
+__all__ = ["History", "Told", "about_of"]
 
-COLUMNS: Final = checksum_of(",".join(SHARED))[:8]
+COLUMNS: Final = checksum_of(",".join((*SHARED, "group", "cost")))[:8]
 """Which features records have: those of other versions are not looked at."""
 RELATIVES: Final = 4
 """Workloads whose best points a fresh search begins with."""
 BEST_OF_EACH: Final = 3
 RELEARN: Final = 256
 """Trials after which the model of all workloads is learnt anew."""
-NEAR: Final = 8.0
-"""Distance between shapes at which one says half as much of the other: eight sizes, each twice as
-large."""
 LONGEST: Final = 512
-"""Trials of one workload that others learn from: of a long search the last ones."""
+"""Trials of one task that others learn from: of a long search the last ones."""
 
 
-def about_of(
-    space: KernelSpace, row: Digits, variant: str = "", drafted_ns: float = 0.0
-) -> dict[str, Any]:
-    """What a record says of a point beside the point itself.
-
-    `variant` names algorithm and layouts where these are open, and `drafted_ns` is what the machine
-    model predicts for the draft of it.
-    """
+def about_of(space: KernelSpace, told: Told) -> dict[str, Any]:
+    """What a record says of a point beside the point itself: what others learn from."""
     main = space.decisions[0]
-    shared = space.features(row[None]).only(SHARED).rows[0]
     return {
         "recipe": main.recipe.name,
         "sizes": {name: round(value, 4) for name, value in sizes_of(main.shape)},
         "columns": COLUMNS,
-        "features": [None if np.isnan(x) else round(float(x), 4) for x in shared],
-        "variant": variant,
-        "drafted_ns": round(drafted_ns, 1),
+        "features": [None if np.isnan(x) else round(float(x), 4) for x in told.features],
+        "group": told.group,
+        "cost": round(told.cost, 5) if np.isfinite(told.cost) else None,
     }
+
+
+@dataclass(frozen=True)
+class Told:
+    """A point among those of its task: shared features, and its cost by the task's first draft.
+
+    `group` names the task. Points of its variants can be compared with each other, whatever their
+    kernels are.
+    """
+
+    group: str
+    features: Sequence[float]
+    cost: float
 
 
 @dataclass
@@ -68,25 +70,7 @@ class _Workload:
 
     recipe: str
     sizes: Mapping[str, float]
-    variant: str = ""
-    drafted_ns: float = 0.0
     records: list[Record] = field(default_factory=list)
-
-    @property
-    def error(self) -> float | None:
-        """Of what was predicted for the draft, as a logarithm: above zero it took longer.
-
-        What it can be tuned to counts, if somebody has tried.
-        """
-        times = [r.time_ns for r in self.records if r.is_ok]
-        return log2(min(times) / self.drafted_ns) if times and self.drafted_ns else None
-
-    def samples(self) -> Samples:
-        """Shared features and costs of its trials; a failure costs more than anything."""
-        records = self.records[-LONGEST:]
-        rows = [[np.nan if x is None else x for x in r.about["features"]] for r in records]
-        costs = [r.ratio if r.ratio is not None else np.inf for r in records]
-        return Samples(Features(SHARED, np.array(rows, np.float64)), np.array(costs))
 
     def distance(self, sizes: Mapping[str, float]) -> float:
         """How far apart two shapes are: each size counts by its logarithm."""
@@ -98,6 +82,13 @@ class _Workload:
         return sorted((r for r in self.records if r.is_ok), key=_ratio)[:count]
 
 
+def _samples(records: Sequence[Record]) -> Samples:
+    """Shared features and costs of trials of one task; a failure costs more than anything."""
+    rows = [[np.nan if x is None else x for x in r.about["features"]] for r in records]
+    costs = [np.inf if r.about["cost"] is None else r.about["cost"] for r in records]
+    return Samples(Features(SHARED, np.array(rows, np.float64)), np.array(costs))
+
+
 def _ratio(record: Record) -> float:
     return record.ratio if record.ratio is not None else np.inf
 
@@ -107,6 +98,7 @@ class History:
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._workloads: dict[str, _Workload] = {}
+        self._groups: dict[str, list[Record]] = {}
         self._own: dict[str, list[Record]] = {}
         self._learnt: dict[frozenset[str], tuple[int, Boosted]] = {}
         self._count = 0
@@ -124,9 +116,9 @@ class History:
         about = record.about
         if about.get("columns") != COLUMNS or len(about.get("features", ())) != len(SHARED):
             return
-        named = str(about.get("variant", "")), float(about.get("drafted_ns", 0.0))
-        fresh = _Workload(str(about["recipe"]), dict(about["sizes"]), *named)
+        fresh = _Workload(str(about["recipe"]), dict(about["sizes"]))
         self._workloads.setdefault(record.workload, fresh).records.append(record)
+        self._groups.setdefault(str(about["group"]), []).append(record)
         self._count += 1
 
     def trials(self, workload: str) -> list[Record]:
@@ -139,28 +131,15 @@ class History:
         known = self._learnt.get(own)
         if known is None or known[0] != stamp:
             model = Boosted(settings)
-            groups = [w.samples() for key, w in self._workloads.items() if key not in own]
+            others = (
+                records
+                for records in self._groups.values()
+                if own.isdisjoint(record.workload for record in records)
+            )
+            groups = [_samples(records[-LONGEST:]) for records in others]
             model.fit([g for g in groups if np.isfinite(g.costs).any()])
             known = self._learnt[own] = stamp, model
         return known[1]
-
-    def error_of(self, variant: str, space: KernelSpace) -> float:
-        """How far the machine model is off for an algorithm with its layouts, as a logarithm.
-
-        The same choice for other shapes says so, the more the nearer these are; where nobody has
-        tried it, the mean of all choices stands in. Only differences between choices mean anything.
-        """
-        errors = [(w, w.error) for w in self._workloads.values() if w.variant]
-        known = [(w, error) for w, error in errors if error is not None]
-        if not known:
-            return 0.0
-        sizes = dict(sizes_of(space.decisions[0].shape))
-        total, weights = float(np.mean([error for _, error in known])), 1.0
-        for relative, error in known:
-            if relative.variant == variant:
-                weight = 1 / (1 + relative.distance(sizes) / NEAR)
-                total, weights = total + weight * error, weights + weight
-        return total / weights
 
     def seeds(self, workload: str, space: KernelSpace) -> Digits:
         """Where to begin: the best points of the nearest relatives, as this space has them."""

@@ -8,7 +8,7 @@ which costs one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,8 @@ from tilewright.records.withdrawn import NOTHING_WITHDRAWN, withdrawn_in
 from tilewright.tuning.cost_model.boosted import Boosted, Settings, make_model
 from tilewright.tuning.cost_model.joined import Joined
 from tilewright.tuning.cost_model.model import Analytic, Samples
-from tilewright.tuning.history import History
+from tilewright.tuning.features.points import SHARED
+from tilewright.tuning.history import History, Told
 from tilewright.tuning.joint_space import JointSpace
 from tilewright.tuning.measure.trial import Outcome
 from tilewright.tuning.search import BASELINES, Batching, Digits, key_of, strategy_named
@@ -86,9 +87,7 @@ class KernelTuner:
             return
         diversity = Batching().diversity if options.diverse else 0.0
         batching = Batching(diversity=diversity, epsilon=options.epsilon)
-        self._errors = self._errors_of_others()
         self._begin_with_others()
-        self._correct()
         drafts, members = self._ranked(self._drafts(), SEEDS), self._of_relatives()
         about = np.concatenate([drafts, members[:OF_RELATIVES]]), batching, members
         self.strategy = strategy_named(options.strategy, self.space, rng, *about)
@@ -160,6 +159,13 @@ class KernelTuner:
             self.references[variant].append(outcome.reference_ns)
         self._note(row, variant, outcome.ratio)
 
+    def told(self, row: Digits, ratio: float) -> Told:
+        """What others learn from a point: its place among those of all variants, as predicted."""
+        variant, _ = self.space.part(row)
+        features = self.task.space.features(row[None]).only(SHARED).rows[0]
+        cost = self._cost(variant, ratio)
+        return Told(self.task.drafted.workload, features.tolist(), cost)
+
     def tell_draft(self, outcome: Outcome) -> None:
         """The first variant's draft once more: all others are compared with it."""
         if outcome.is_ok:
@@ -176,8 +182,7 @@ class KernelTuner:
         samples = Samples(self.space.features(self._known()), costs)
         if self.options.transfers:
             others = self.history.shared_model([v.workload for v in self.task.variants], settings)
-            own = Boosted(replace(settings, from_analytic=False))
-            self._model = Joined(others, own)
+            self._model = Joined(others, Boosted(settings))
         else:
             self._model = Boosted(settings)
         self._model.fit([samples])
@@ -234,32 +239,22 @@ class KernelTuner:
         """The most promising of some points."""
         return rows[np.argsort(-self.score(rows), kind="stable")[:most]] if len(rows) else rows
 
-    def _errors_of_others(self) -> list[float]:
-        """How far the machine model is off for each variant, by what other tasks have taught."""
-        if self._is_blind or not self.options.transfers:
-            return [0.0] * len(self.task.variants)
-        return [self.history.error_of(v.name, v.space) for v in self.task.variants]
-
     def _correct(self) -> None:
         """Let the space go by what drafts of variants take, as soon as it is known.
 
-        Costs are compared with the first variant's draft: where another one has been measured, no
-        model has to guess how the two compare.
+        Where the first variant's draft and another one have been measured, no model has to guess
+        how the two compare.
         """
         space = self.task.space
         if self._is_blind or not isinstance(space, JointSpace):
             return
-        first = self.task.drafted.predicted_ns
         times = []
         for number, variant in enumerate(self.task.variants):
-            own = self.references[number]
+            time_ns, own = variant.predicted_ns, self.references[number]
             if own and self.reference_ns:
-                times.append(
-                    first * float(np.median(own)) / self.reference_ns * self._margin(number)
-                )
-            else:
-                error = 2.0 ** (self._errors[number] - self._errors[0])
-                times.append(variant.predicted_ns * error * self._margin(number))
+                measured = float(np.median(own)) / self.reference_ns
+                time_ns = self.task.drafted.predicted_ns * measured
+            times.append(time_ns * self._margin(number))
         self.space = space.with_drafts([t * self.task.target.machine.ghz for t in times])
 
     def _begin_with_others(self) -> None:
@@ -269,7 +264,7 @@ class KernelTuner:
         settings = self.options.model
         others = self.history.shared_model([v.workload for v in self.task.variants], settings)
         if others.booster is not None:
-            self._model = Joined(others, Boosted(replace(settings, from_analytic=False)))
+            self._model = Joined(others, Boosted(settings))
 
     def _remember(self) -> None:
         """Trials of earlier searches: none of them is made again.

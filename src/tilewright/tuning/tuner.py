@@ -284,7 +284,7 @@ class Search:
             reference_ns=outcome.reference_ns,
             spread=outcome.spread,
             detail=outcome.detail or f"by {self.options.strategy}",
-            about=about_of(variant.space, own, variant.name, variant.predicted_ns),
+            about=about_of(variant.space, tuned.tuner.told(row, outcome.ratio)),
         )
         self.history.add(record)
         self._pending.append(record)

@@ -112,16 +112,20 @@ class Boosted:
         self.booster = module.train(_parameters(settings, groups), data, settings.rounds)
 
     def predict(self, features: Features) -> Scores:
-        start = self._start(features)
+        return self._start(features) + self.learnt(features)
+
+    def learnt(self, features: Features) -> Scores:
+        """What samples have taught, without what the scores begin with."""
+        nothing = np.zeros(len(features.rows))
         if self.booster is None:
-            return start
+            return nothing
         rows = features.rows if features.names == self.names else features.only(self.names).rows
         kinds, which = _missing(rows)
         known = np.array([kind in self.kinds for kind in kinds], bool)[which]
         if not known.any():
-            return start
+            return nothing
         found = self.booster.predict(rows, raw_score=True, num_threads=self.settings.threads)
-        return start + np.where(known, found, 0.0)
+        return np.where(known, found, nothing)
 
     def _start(self, features: Features) -> Scores:
         if self.booster is None and not self.names:

@@ -1,15 +1,16 @@
-"""What many tasks have taught, and what the task at hand does: f = f_global · 2^(-n/64) + f_local.
+"""What many tasks have taught, and what the task at hand does: f = f_local + f_global · 2^(-n/64).
 
 The global model has seen other tasks and looks at features that mean the same everywhere. The local
-one learns what is left over from the n samples of its own task, with all of their features. With
-every 64 samples the global one counts half as much (AutoTVM's discount), and below a twentieth it
-is not asked any more.
+one begins with the analytic prediction and learns what is left over from the n samples of its own
+task, with all of their features. With every 64 samples what the global one has learnt counts half
+as much (AutoTVM's discount), and below a twentieth it is not asked any more. The analytic
+prediction counts as ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -52,9 +53,7 @@ class Joined:
         """
         shared = Boosted(settings)
         shared.fit([Samples(g.features.only(columns), g.costs) for g in history])
-        # The analytic prediction is in the global part already.
-        own = Boosted(replace(settings, from_analytic=False))
-        return cls(shared, own, tuple(columns))
+        return cls(shared, Boosted(settings), tuple(columns))
 
     def fit(self, groups: Sequence[Samples]) -> None:
         """Learn from samples of the task at hand."""
@@ -62,11 +61,10 @@ class Joined:
         self.own.fit(groups, [self._global(g.features) for g in groups])
 
     def predict(self, features: Features) -> Scores:
-        scores = self._global(features)
-        return scores + self.own.predict(features) if self.own.booster is not None else scores
+        return self.own.predict(features) + self._global(features)
 
     def _global(self, features: Features) -> Scores:
         weight = discount(self.samples)
         if not weight:
             return np.zeros(len(features.rows))
-        return weight * self.shared.predict(features.only(self.columns))
+        return weight * self.shared.learnt(features.only(self.columns))

@@ -1,8 +1,9 @@
 """Evolutionary search, guided by scores, as in Ansor and MetaSchedule.
 
 Each proposal begins with a new population: the best that was measured, seeds and members that were
-given, and random points for the most part. Over some generations the better ones of it are crossed and mutated; the best unseen
-points of all generations are proposed. Parents are drawn by rank, since scores have no scale.
+given, and random points for the most part. Over some generations the better ones of it are crossed
+and mutated; the best unseen points of all generations are proposed. Parents are drawn by rank,
+since scores have no scale.
 """
 
 from __future__ import annotations
