@@ -169,6 +169,21 @@ def test_a_task_outgrows_a_misleading_history():
     assert _order(model, rest) > 0.9
 
 
+@pytest.mark.usefixtures("learns")
+def test_a_history_that_orders_the_first_samples_wrongly_is_not_asked():
+    wrong = _task(0)
+    model = Joined.of([Samples(wrong.features, 1 / wrong.costs)], Settings(), COLUMNS)
+    few = _task(5, 12)
+    costs = few.costs.copy()
+    costs[0] = np.inf  # a failure is the slowest
+    model.fit([Samples(few.features, costs)])
+    assert not model.is_of_use
+    assert np.array_equal(model.predict(few.features), model.own.predict(few.features))
+    right = Joined.of([_task(k) for k in range(3)], Settings(), COLUMNS)
+    right.fit([few])
+    assert right.is_of_use
+
+
 def test_discount_halves_and_ends():
     assert discount(0) == 1
     assert discount(64) == 0.5

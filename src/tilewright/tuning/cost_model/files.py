@@ -50,7 +50,8 @@ def to_data(model: Model) -> dict[str, Any]:
     """A model as data of JSON."""
     if isinstance(model, Joined):
         parts = {"shared": to_data(model.shared), "own": to_data(model.own)}
-        return {**parts, "columns": list(model.columns), "samples": model.samples}
+        own = {"samples": model.samples, "is_of_use": model.is_of_use}
+        return {**parts, "columns": list(model.columns), **own}
     trees = None if model.booster is None else model.booster.model_to_string()
     about = {"settings": asdict(model.settings), "names": list(model.names)}
     return {**about, "kinds": sorted(model.kinds), "trees": trees}
@@ -60,7 +61,8 @@ def from_data(data: Mapping[str, Any]) -> Model:
     """The inverse of `to_data`; a ValueError, KeyError or TypeError for anything else."""
     if "shared" in data:
         shared, own = _boosted(data["shared"]), _boosted(data["own"])
-        return Joined(shared, own, tuple(map(str, data["columns"])), int(data["samples"]))
+        about = int(data["samples"]), bool(data.get("is_of_use", True))
+        return Joined(shared, own, tuple(map(str, data["columns"])), *about)
     return _boosted(data)
 
 

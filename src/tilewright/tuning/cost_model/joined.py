@@ -3,8 +3,8 @@
 The global model has seen other tasks and looks at features that mean the same everywhere. The local
 one begins with the analytic prediction and learns what is left over from the n samples of its own
 task, with all of their features. With every 64 samples what the global one has learnt counts half
-as much (AutoTVM's discount), and below a twentieth it is not asked any more. The analytic
-prediction counts as ever.
+as much (AutoTVM's discount), and below a twentieth it is not asked any more; nor is it where it
+orders these samples worse than the analytic prediction does, which counts as ever.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from tilewright.tuning.cost_model.boosted import Boosted, Settings
-from tilewright.tuning.cost_model.model import Samples, Scores
+from tilewright.tuning.cost_model.metrics import pairwise_accuracy
+from tilewright.tuning.cost_model.model import Analytic, Samples, Scores
 from tilewright.tuning.features.points import SHARED
 from tilewright.tuning.features.scaling import Features
 
@@ -42,6 +43,8 @@ class Joined:
     own: Boosted = field(default_factory=Boosted)
     columns: tuple[str, ...] = SHARED
     samples: int = 0
+    is_of_use: bool = True
+    """Whether the global model orders the samples of the task better than no model."""
 
     @classmethod
     def of(
@@ -58,13 +61,25 @@ class Joined:
     def fit(self, groups: Sequence[Samples]) -> None:
         """Learn from samples of the task at hand."""
         self.samples = sum(len(g.costs) for g in groups)
+        self.is_of_use = self._orders_better(groups)
         self.own.fit(groups, [self._global(g.features) for g in groups])
 
     def predict(self, features: Features) -> Scores:
         return self.own.predict(features) + self._global(features)
 
     def _global(self, features: Features) -> Scores:
-        weight = discount(self.samples)
+        weight = discount(self.samples) if self.is_of_use else 0.0
         if not weight:
             return np.zeros(len(features.rows))
         return weight * self.shared.learnt(features.only(self.columns))
+
+    def _orders_better(self, groups: Sequence[Samples]) -> bool:
+        """By pairs of samples: what others have taught is worth nothing where it is wrong here."""
+        for group in groups:
+            costs = np.nan_to_num(group.costs, posinf=np.finfo(np.float64).max)
+            plain = Analytic().predict(group.features)
+            more = plain + self.shared.learnt(group.features.only(self.columns))
+            before, after = (pairwise_accuracy(scores, costs) for scores in (plain, more))
+            if not after > before:
+                return False
+        return True
