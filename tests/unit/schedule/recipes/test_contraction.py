@@ -1,6 +1,7 @@
 """The contraction recipe: plans that fit the machine, drafts that ask for nothing impossible."""
 
 import itertools
+import random
 from dataclasses import replace
 
 import pytest
@@ -12,11 +13,14 @@ from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, d
 from tilewright.schedule.recipes.contraction.space import (
     ContractionPoint,
     ContractionShape,
+    contraction_points,
     contraction_space,
 )
 from tilewright.schedule.recipes.table import Table
+from tilewright.schedule.source import DRAFT, Workload, not_followed
 from tilewright.target import Target
 from tilewright.tensor import library
+from tilewright.tensor.build import compute, func, placeholder, reduce_axis, sum_over
 
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64+dotprod")
 SHAPES = [
@@ -122,3 +126,21 @@ def test_copied_rows_do_not_conflict():
     table = Table.of([point, replace(point, copies_left=1)])
     plain, copied = contraction_cycles(shape, target.machine, table)
     assert copied < plain
+
+
+def test_tiles_are_alike_where_the_result_is_stored_in_blocks():
+    """What follows writes blocks of columns: a narrower last tile had no loop for them."""
+    x, w = placeholder("X", (20, 24)), placeholder("W", (256, 24))
+    b, r = placeholder("b", (256,)), reduce_axis(24, "k")
+    y = compute("Y", (20, 256), lambda i, j: sum_over(x[i, r] * w[j, r], r))
+    z = compute("Z", (16, 20, 16), lambda o, i, j: y[i, o * 16 + j] + b[o * 16 + j])
+    program, target = func("blocks", [x, w, b], [z]), Target.named("x86-64-v4")
+    constants = frozenset({"W", "b"})
+    (decision,) = draft(program, target, 1, constants).decisions
+    assert decision.shape.result_block == 16
+    space = contraction_points(decision.shape, target)
+    points = space.sample(random.Random(3), 60)
+    assert {point.tile_vectors for point in points} <= {1, 2, 4, 8, 16}
+    for point in points:
+        given = Workload(program, target, 1, constants, points={decision.block: point})
+        assert not_followed(DRAFT.schedule(given), given, given.points) is None

@@ -24,6 +24,7 @@ __all__ = [
     "digits_of",
     "join_digits",
     "offset_of",
+    "result_block",
     "result_digits",
     "split_constants",
 ]
@@ -121,6 +122,16 @@ def block_width(node: tir.Block, column: tir.Expr) -> int:
                 if isinstance(part, tir.FloorMod | tir.FloorDiv) and part.a is column:
                     width = gcd(width, tir.int_value(part.b) or 1)
     return width
+
+
+def result_block(context: Context, block: str, epilogue: str | None) -> int:
+    """The width of the blocks of columns in which what follows a product stores it; 0 for none."""
+    if epilogue is None:
+        return 0
+    s = context.schedule
+    node, buffer = s.block(epilogue), s.block(block).writes[0].buffer
+    columns = {load.indices[-1] for load in loads_of(node) if load.buffer is buffer}
+    return max((block_width(node, column) for column in columns), default=0)
 
 
 def offset_of(access: tir.Load | tir.Store) -> tir.Expr:

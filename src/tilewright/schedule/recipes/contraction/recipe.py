@@ -11,6 +11,7 @@ from tilewright.schedule.recipes.context import Context, extent_of
 from tilewright.schedule.recipes.contraction.bias import biases_of, store_biases
 from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
 from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, draft_space
+from tilewright.schedule.recipes.contraction.digits import result_block
 from tilewright.schedule.recipes.contraction.merging import merge_columns
 from tilewright.schedule.recipes.contraction.packing import (
     pack_constant,
@@ -63,7 +64,9 @@ class ContractionRecipe:
         roles = contraction(s.block(block))
         assert roles is not None
         biases = biases_of(context, roles, epilogue)
-        shape = replace(shape_of(context, roles, parts), biases=len(biases))
+        stored = result_block(context, block, epilogue)
+        shape = shape_of(context, roles, parts)
+        shape = replace(shape, biases=len(biases), result_block=stored)
         s.restore(before)
         return shape
 

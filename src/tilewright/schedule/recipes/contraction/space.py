@@ -115,6 +115,9 @@ class ContractionShape:
     left_bytes: int = 0
     """Of the whole operand, which several products may share; 0 if each has its own."""
     right_bytes: int = 0
+    result_block: int = 0
+    """Columns side by side in the result, where it is stored in blocks of columns; 0 if it is not.
+    """
     biases: int = 0
     """Constants along the columns that the epilogue reads, and that could lie with the panels."""
 
@@ -315,6 +318,9 @@ def _can_follow_main(shape: ContractionShape, columns: dict[str, Column]) -> NDA
     if shape.may_keep_right:
         one_block = columns["row_tiles_per_block"] >= -(-shape.rows // rows)
         keep &= (order != RIGHT_STAYS) | (one_block & (rows > 1) & (parts == 1))
+    if shape.result_block:  # a tile is copied block by block, and all tiles alike
+        vectors = -(-shape.columns // columns["lanes"])
+        keep &= (vectors % columns["tile_vectors"] == 0) | (parts > 1)
     # A part is walked as a whole.
     columns["reduce_per_block"] = np.where(parts > 1, shape.reduce // parts, cut)
     return keep
