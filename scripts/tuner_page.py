@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from scripts.pages import Run, command_line, origin, read
 from scripts.tuner_curves import chart
-from scripts.tuner_tables import faults, joint, models, overhead, rivals, search, transfer
+from scripts.tuner_tables import EVERYWHERE, faults, joint, models, overhead, rivals, search, transfer
 
 PAGE = "tuning-results.md"
 CURVES = "tuning-curves"
@@ -36,6 +36,7 @@ the slowest to the fastest of them."""
 
 TITLES = {
     "search": "Search",
+    "ways": "Strategies, models and batches",
     "transfer": "Transfer",
     "rivals": "Beside TVM MetaSchedule",
     "models": "Whole models",
@@ -45,6 +46,7 @@ TITLES = {
 }
 TABLES: Mapping[str, Callable[[Run], str]] = {
     "search": search,
+    "ways": search,
     "transfer": transfer,
     "rivals": rivals,
     "models": models,
@@ -59,7 +61,7 @@ def page(runs: Sequence[Run], before: str = "") -> str:
     parts = ["# What tuning finds\n", INTRODUCTION]
     pictures, kept = pictures_of(runs), parts_of(before)
     for what, title in TITLES.items():
-        own = [run for run in runs if run["what"] == what]
+        own = [run for run in runs if kind_of(run) == what]
         if not own and title in kept:
             parts.append(f"## {title}\n{kept[title]}")
         parts += [f"## {title}\n"] * bool(own)
@@ -71,6 +73,14 @@ def page(runs: Sequence[Run], before: str = "") -> str:
             )
             parts.append(TABLES[what](run))
     return "\n".join(parts)
+
+
+def kind_of(run: Run) -> str:
+    """Which part of the page a run is: searches among variants that were chosen ahead compare ways
+    to search, others what is found without."""
+    if run["what"] == "search" and run["summary"]["baseline"] not in EVERYWHERE:
+        return "ways"
+    return str(run["what"])
 
 
 def parts_of(text: str) -> dict[str, str]:
@@ -86,8 +96,9 @@ def pictures_of(runs: Sequence[Run]) -> dict[int, str]:
     counts: dict[str, int] = {}
     for run in runs:
         if run.get("curves"):
-            number = counts[run["what"]] = counts.get(run["what"], 0) + 1
-            kind = [] if run["what"] == "search" else [run["what"]]
+            part = kind_of(run)
+            number = counts[part] = counts.get(part, 0) + 1
+            kind = [] if part == "search" else [part]
             words = [CURVES, *kind, *([str(number)] if number > 1 else [])]
             found[id(run)] = f"{'-'.join(words)}.svg"
     return found
