@@ -36,7 +36,8 @@ SEEDS: Final = 8
 """Drafts that are measured first, whatever is thought of others: of many variants not all are worth
 a trial."""
 OF_RELATIVES: Final = 4
-"""Best points of relatives that are measured first, too."""
+"""Best points of relatives that are measured first, too, where there are many variants that each
+has some."""
 MEMBERS: Final = 128
 """Such points that a population begins with."""
 
@@ -89,7 +90,8 @@ class KernelTuner:
         batching = Batching(diversity=diversity, epsilon=options.epsilon)
         self._begin_with_others()
         drafts, members = self._ranked(self._drafts(), SEEDS), self._of_relatives()
-        about = np.concatenate([drafts, members[:OF_RELATIVES]]), batching, members
+        first = members if len(task.variants) == 1 else members[:OF_RELATIVES]
+        about = np.concatenate([drafts, first]), batching, members
         self.strategy = strategy_named(options.strategy, self.space, rng, *about)
         self._remember()
 
