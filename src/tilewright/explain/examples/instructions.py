@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.explain.example import example
-from tilewright.explain.examples.programs import MATMUL
+from tilewright.explain.examples.programs import MATMUL, MATMUL_RELU
 
 __all__ = ["EXAMPLES"]
 
@@ -16,16 +16,20 @@ EXAMPLES = (
     example(
         "S401",
         """The loops around a tile become iterators of its block, and the domain of an iterator has
-        one size. A loop inside tiles of several sizes has not; put it into the tile, or split by a
-        size that divides.""",
-        given=ADD,
+        one size. A loop inside tiles of several sizes has not; of a tile of one block, iterators
+        are taken instead. Put the loop into the tile, or split by a size that divides.""",
+        given=MATMUL_RELU,
         wrong="""
-        s.split("i", 4)
-        s.blockize("j")
+        s.split("i_1", 3)
+        s.split("j_1", 2)
+        s.compute_at("T", "j_1_0")
+        s.blockize("j_1_0")
         """,
         right="""
-        s.split("i", 5)
-        s.blockize("j")
+        s.split("i_1", 2)
+        s.split("j_1", 2)
+        s.compute_at("T", "j_1_0")
+        s.blockize("j_1_0")
         """,
     ),
     example(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from tilewright.errors import Code, ScheduleError
 from tilewright.schedule.checks import require_blocks
 from tilewright.schedule.handles import fresh, names_of
@@ -9,8 +12,10 @@ from tilewright.schedule.nests import blocks_under, loops_under, vars_by_kind
 from tilewright.schedule.primitive import Edit, primitive
 from tilewright.schedule.reductions import S253, init_nest
 from tilewright.tensor import ir as tir
+from tilewright.tensor.arith import Analyzer
 from tilewright.tensor.build import make_block
 from tilewright.tensor.regions import sizes
+from tilewright.tensor.terms import terms
 from tilewright.tensor.visit import enclosing, free_vars, replace_node, substitute
 
 __all__ = ["blockize", "enclose"]
@@ -39,8 +44,10 @@ def blockize(func: tir.Func, loop: tir.For) -> Edit:
 def enclose(func: tir.Func, loop: tir.For) -> tuple[tir.Func, tir.Block]:
     """The program with `loop` in a block of its own, and this block."""
     require_blocks(func, loop)
+    func, loop, divided = _divided(func, loop)
     blocks = tuple(blocks_under(loop))
     iters, bindings, inside = _outer_iters(func, loop, blocks)
+    iters, bindings = (*divided.iters, *iters), (*divided.bindings, *bindings)
     body: tir.Stmt = loop
     init: tir.Stmt | None = None
     if len(blocks) == 1 and blocks[0].init is not None and _reduces(iters):
@@ -52,6 +59,79 @@ def enclose(func: tir.Func, loop: tir.For) -> tuple[tir.Func, tir.Block]:
     name = fresh(names_of(func), f"{blocks[-1].name}_tile")
     tile = make_block(name, iters, bindings, body, init)
     return replace_node(func, loop, tile), tile
+
+
+@dataclass(frozen=True)
+class _Divided:
+    """Iterators of a tile that count tiles of those of the block inside, with their bindings."""
+
+    iters: tuple[tir.Iter, ...] = ()
+    bindings: tuple[tir.Expr, ...] = ()
+
+
+def _divided(func: tir.Func, loop: tir.For) -> tuple[tir.Func, tir.For, _Divided]:
+    """Iterators of the only block inside by the length of the tile, where loops cannot be ones.
+
+    Loops that are cut into tiles of several sizes have no one extent, and a fused loop moves two
+    iterators. What the loops inside add to an iterator is a range from zero; the rest of it,
+    divided by the length of that, is an iterator of the tile.
+    """
+    blocks, nothing = tuple(blocks_under(loop)), (func, loop, _Divided())
+    if len(blocks) != 1 or _are_iterators(func, loop, blocks[0]):
+        return nothing
+    (block,) = blocks
+    inner = {part.var: part.extent for part in loops_under(loop)}
+    around = {var: extent for var, extent, *_ in _surroundings(func, loop)}
+    simplify = Analyzer({**around, **inner}).simplify
+    first = {var: tir.Const(0) for var in inner}
+    iters: list[tir.Iter] = []
+    bindings: list[tir.Expr] = []
+    within: list[tir.Expr] = []
+    for it, binding in zip(block.iters, block.bindings, strict=True):
+        outside = substitute(binding, first)
+        own = simplify(binding - outside)
+        length, whole = _length(own, inner), tir.int_value(it.extent)
+        if length is None or not free_vars(own) <= inner.keys():
+            return nothing
+        number = outside
+        if length > 1:
+            number = simplify(outside // length)
+            if (
+                whole is None
+                or whole % length
+                or simplify(number * length - outside) != tir.Const(0)
+            ):
+                return nothing
+        var = tir.Var(it.var.name)
+        extent = it.extent if whole is None else tir.Const(whole // length)
+        iters.append(tir.Iter(var, extent, it.kind))
+        bindings.append(number)
+        within.append(simplify(var * length + own))
+    new = replace_node(loop, block, block.with_fields(bindings=tuple(within)))
+    return replace_node(func, loop, new), new, _Divided(tuple(iters), tuple(bindings))
+
+
+def _are_iterators(func: tir.Func, loop: tir.For, block: tir.Block) -> bool:
+    """Whether each loop around has one extent and moves one iterator of the block."""
+    known = set(sizes(func))
+    used = [var for binding in block.bindings for var in free_vars(binding)]
+    return all(
+        var not in used or (free_vars(extent) <= known and used.count(var) == 1)
+        for var, extent, *_ in _surroundings(func, loop)
+    )
+
+
+def _length(own: tir.Expr, inner: Mapping[tir.Var, tir.Expr]) -> int | None:
+    """How many values a sum of loops takes, if it is all of a range from zero."""
+    length = 1
+    for factor, part in sorted(terms(own), key=lambda term: term[0]):
+        extent = tir.int_value(inner.get(part, tir.Const(0))) if isinstance(part, tir.Var) else None
+        if factor == 0 or part == tir.Const(0):
+            continue
+        if not extent or factor != length:
+            return None
+        length *= extent
+    return length
 
 
 def _reduces(iters: tuple[tir.Iter, ...]) -> bool:
