@@ -33,14 +33,31 @@ def _signature(result: DType, *args: DType, requires: str) -> Signature:
 
 _I32X8, _I32X16 = i32.vector(8), i32.vector(16)
 _I16X16 = i16.vector(16)
+_I8X64, _I16X32 = i8.vector(64), i16.vector(32)
+_I32X4, _I8X16 = i32.vector(4), i8.vector(16)
 
 LLVM_CALLS: dict[str, Signature] = {
     # Pairs of products of i16, added: VPMADDWD.
     "llvm.x86.avx2.pmadd.wd": _signature(_I32X8, _I16X16, _I16X16, requires="avx2"),
+    "llvm.x86.avx512.pmaddw.d.512": _signature(_I32X16, _I16X32, _I16X32, requires="avx512bw"),
     # Pairs of products of u8 and i8, added with saturation to i16: VPMADDUBSW.
     "llvm.x86.avx2.pmadd.ub.sw": _signature(_I16X16, i8.vector(32), i8.vector(32), requires="avx2"),
     # Neighbours added within each half: VPHADDD.
     "llvm.x86.avx2.phadd.d": _signature(_I32X8, _I32X8, _I32X8, requires="avx2"),
+    # Quadruples of products of u8 and i8, added to i32: VPDPBUSD.
+    "llvm.x86.avx512.vpdpbusd.512": _signature(
+        _I32X16, _I32X16, _I8X64, _I8X64, requires="avx512vnni"
+    ),
+    # The same of 128 bits, signed, unsigned and mixed: SDOT, UDOT, USDOT.
+    "llvm.aarch64.neon.sdot.v4i32.v16i8": _signature(
+        _I32X4, _I32X4, _I8X16, _I8X16, requires="dotprod"
+    ),
+    "llvm.aarch64.neon.udot.v4i32.v16i8": _signature(
+        _I32X4, _I32X4, _I8X16, _I8X16, requires="dotprod"
+    ),
+    "llvm.aarch64.neon.usdot.v4i32.v16i8": _signature(
+        _I32X4, _I32X4, _I8X16, _I8X16, requires="i8mm"
+    ),
     # Lanes in any order: VPERMD.
     "llvm.x86.avx2.permd": _signature(_I32X8, _I32X8, _I32X8, requires="avx2"),
 }

@@ -111,6 +111,7 @@ class TensorInstruction:
 INSTRUCTIONS: Final = {
     "x86.avx2.dot2": TensorInstruction("x86_64", "avx2", (1, 8, 2), 32, 1.5, 1),
     "x86.avx2.dot4": TensorInstruction("x86_64", "avx2", (1, 8, 4), 32, 4.0, 1),
+    "x86.avx512bw.dot2": TensorInstruction("x86_64", "avx512bw", (1, 16, 2), 64, 1.5, 1),
     # Pairs of products of u8 and i8, added with saturation to i16 (VPMADDUBSW).
     "x86.avx2.dot2_i16": TensorInstruction("x86_64", "avx2", (1, 16, 2), 32, 1.5, 1),
     "x86.avxvnni.dot4": TensorInstruction("x86_64", "avxvnni", (1, 8, 4), 32, latency=5),
@@ -120,7 +121,9 @@ INSTRUCTIONS: Final = {
     "x86.amx.i8": TensorInstruction("x86_64", "amx-int8", (16, 16, 64), 64, 1, 52, 16, 200),
     "x86.amx.bf16": TensorInstruction("x86_64", "amx-bf16", (16, 16, 32), 64, 1, 52, 16, 200),
     "x86.amx.f16": TensorInstruction("x86_64", "amx-fp16", (16, 16, 32), 64, 1, 52, 16, 200),
-    "arm.dotprod.dot4": TensorInstruction("aarch64", "dotprod", (1, 4, 4), 16, latency=3),
+    "arm.dotprod.sdot": TensorInstruction("aarch64", "dotprod", (1, 4, 4), 16, latency=3),
+    "arm.dotprod.udot": TensorInstruction("aarch64", "dotprod", (1, 4, 4), 16, latency=3),
+    "arm.i8mm.usdot": TensorInstruction("aarch64", "i8mm", (1, 4, 4), 16, latency=3),
     "arm.i8mm.mmla": TensorInstruction("aarch64", "i8mm", (2, 2, 8), 16, latency=3),
     "arm.bf16.dot2": TensorInstruction("aarch64", "bf16", (1, 4, 2), 16, latency=5),
     "arm.bf16.mmla": TensorInstruction("aarch64", "bf16", (2, 2, 4), 16, latency=6),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tilewright.schedule.nests import is_bounded
 from tilewright.schedule.recipes.context import Context, extent_of, lanes_of, vector_tail
+from tilewright.schedule.recipes.contraction.instructions import pack_steps
 from tilewright.schedule.recipes.contraction.roles import names_of, vector_iterator
 from tilewright.schedule.recipes.contraction.space import ContractionPoint
 from tilewright.tensor import ir as tir
@@ -69,10 +70,12 @@ def pack_constant(
     point: ContractionPoint,
     dimension: int,
     walked: Sequence[int] = (),
+    steps: int = 1,
 ) -> None:
     """Panels of columns, each one stream in the order in which the tile walks the reduction.
 
-    `walked` names dimensions that the reduction moves along, the slowest first.
+    `walked` names dimensions that the reduction moves along, the slowest first; `steps` of it are
+    taken at once.
     """
     s = context.schedule
     name = roles.right.buffer.name
@@ -90,6 +93,8 @@ def pack_constant(
     placed = (*moved, dimension, dimension + 1, *inside)
     rest = [*(d for d in range(rank + 1) if d not in placed), *inside]
     s.layout_reorder(name, order=[*moved, dimension, *rest, dimension + 1])
+    if steps > 1:
+        pack_steps(context, name, steps)
 
 
 def pack_rows(

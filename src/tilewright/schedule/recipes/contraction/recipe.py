@@ -12,6 +12,7 @@ from tilewright.schedule.recipes.contraction.bias import biases_of, store_biases
 from tilewright.schedule.recipes.contraction.cuts import steps_per_cut, tile_with_cuts
 from tilewright.schedule.recipes.contraction.cycles import contraction_cycles, draft_space
 from tilewright.schedule.recipes.contraction.digits import result_block
+from tilewright.schedule.recipes.contraction.instructions import instruction_of
 from tilewright.schedule.recipes.contraction.merging import merge_columns
 from tilewright.schedule.recipes.contraction.packing import (
     pack_constant,
@@ -91,17 +92,23 @@ class ContractionRecipe:
         block = group.blocks[-1]
         if point.parts > 1:
             partial = split_reduction(context, block, point.parts)
-            _arrange(context, partial, None, point)
+            _arrange(context, partial, None, shape, point)
             schedule_across(context, block, group.epilogue)
             return
         _tell_of_parts(context, block, shape, point)
-        _arrange(context, block, group.epilogue, point)
+        _arrange(context, block, group.epilogue, shape, point)
 
 
 CONTRACTION = ContractionRecipe()
 
 
-def _arrange(context: Context, block: str, epilogue: str | None, point: ContractionPoint) -> None:
+def _arrange(
+    context: Context,
+    block: str,
+    epilogue: str | None,
+    shape: ContractionShape,
+    point: ContractionPoint,
+) -> None:
     """Merge iterators, pack and pad the right operand, and tile."""
     s = context.schedule
     epilogue, walked = as_product(context, block, epilogue)
@@ -134,6 +141,12 @@ def _arrange(context: Context, block: str, epilogue: str | None, point: Contract
     is_cut = packed is None and steps_per_cut(context, loops, point) is not None
     arrange = tile_with_cuts if is_cut else tile
     walk = walk_of(context, roles)
+    instruction = instruction_of(context, block, shape, point)
+    if instruction is not None:
+        assert panels is not None  # or it would not be among those of the shape
+        pack_constant(context, roles, point, panels, walked, instruction.steps)
+        tile(context, block, loops, point, epilogue, operands, instruction)
+        return
     arrange(context, block, loops, point, epilogue, operands)
     if ahead and panels is not None:
         pack_constant(context, roles, point, panels, walked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tilewright.schedule.recipes.context import PLANNED_THREADS, Context, extent_of
+from tilewright.schedule.recipes.contraction.instructions import instructions_of
 from tilewright.schedule.recipes.contraction.merging import adjacent_columns, weight_of
 from tilewright.schedule.recipes.contraction.roles import (
     Loops,
@@ -37,6 +38,7 @@ def shape_of(context: Context, roles: Contraction, parts: tuple[int, ...] = ()) 
     together = [it.var for it in adjacent_columns(context, roles)] if may_pack else []
     merged = {p for p in roles.columns if node.iters[p].var in together and len(together) > 1}
     size = node.writes[0].buffer.dtype.size_bytes
+    right_size = roles.right.buffer.dtype.size_bytes
 
     def extent(positions: tuple[int, ...]) -> int:
         sizes = [tir.int_value(node.iters[p].extent) for p in positions]
@@ -69,14 +71,22 @@ def shape_of(context: Context, roles: Contraction, parts: tuple[int, ...] = ()) 
         ),
         may_pack=may_pack,
         line_columns=line if merged else 0,
-        right_pitch_bytes=abs(weight_of(roles.right, last)) * size,
-        column_pitch_bytes=0 if is_constant else _column_pitch(roles, column) * size,
+        right_pitch_bytes=abs(weight_of(roles.right, last)) * right_size,
+        column_pitch_bytes=0 if is_constant else _column_pitch(roles, column) * right_size,
         group_bytes=_group_bytes(roles, loops),
         may_copy_left=is_known and _is_in_rows(context, roles, loops),
         panel_density=panel_density_of(roles),
         left_bytes=bytes_of(roles.left),
         right_bytes=bytes_of(roles.right),
+        operand_bytes=_operand_bytes(roles, size),
+        instructions=instructions_of(context, roles, loops),
     )
+
+
+def _operand_bytes(roles: Contraction, size: int) -> tuple[int, int]:
+    """Of elements of both operands; zeros where these are as wide as the sums."""
+    found = roles.left.buffer.dtype.size_bytes, roles.right.buffer.dtype.size_bytes
+    return (0, 0) if found == (size, size) else found
 
 
 def _is_in_rows(context: Context, roles: Contraction, loops: Loops) -> bool:

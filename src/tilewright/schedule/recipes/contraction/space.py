@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.intrin.products import ProductInstruction
 from tilewright.schedule.recipes.contraction.values import (
     BLOCK_COUNTS,
     lengths,
@@ -120,6 +121,20 @@ class ContractionShape:
     """
     biases: int = 0
     """Constants along the columns that the epilogue reads, and that could lie with the panels."""
+    operand_bytes: tuple[int, int] = (0, 0)
+    """Of an element of the left and of the right operand, where these are not `element_bytes`."""
+    instructions: tuple[ProductInstruction, ...] = ()
+    """Tensor instructions that compute the steps of the product."""
+
+    @property
+    def left_element_bytes(self) -> int:
+        """Of an element of the left operand."""
+        return self.operand_bytes[0] or self.element_bytes
+
+    @property
+    def right_element_bytes(self) -> int:
+        """Of an element of the right operand."""
+        return self.operand_bytes[1] or self.element_bytes
 
     @property
     def walks(self) -> tuple[int, ...]:
@@ -168,6 +183,8 @@ class ContractionPoint:
     """Whether blocks of rows are copied first, so that no two rows share sets of a cache."""
     bias_in_panels: int = 0
     """Whether what the epilogue adds to the columns of a panel lies right behind it in memory."""
+    instruction: int = 0
+    """The number of a tensor instruction in `ContractionShape.instructions`, from one; or none."""
 
     @property
     def tile_columns(self) -> int:
@@ -232,7 +249,8 @@ def rest_of_space(
     shape: ContractionShape, table: Table[ContractionPoint], rows: Sequence[int]
 ) -> Table[ContractionPoint]:
     """Some rows of a table of the main columns, each with all values of the other columns."""
-    main = ("tile_rows", "tile_vectors", "lanes", "row_tiles_per_block", "reduce_per_block")
+    tile = ("tile_rows", "tile_vectors", "lanes", "instruction")
+    main = (*tile, "row_tiles_per_block", "reduce_per_block")
     picked = {name: table[name][list(rows)] for name in (*main, "order", "packs", "copies_left")}
     of_parts = table["parts"][list(rows)] > 1
     picked["reduce_per_block"] = np.where(of_parts, shape.reduce, picked["reduce_per_block"])
@@ -250,12 +268,15 @@ def _main_axes(
     drafted: bool,
 ) -> list[dict[str, Column]]:
     """Register tiles in blocks; cuts; the order of the loops together with what is copied."""
-    lanes = max(1, target.lanes(shape.element_bytes))
-    widest = math.ceil(shape.columns / lanes)
     known = counts if shape.rows_are_known else (1,)
     few = drafted and not shape.column_pitch_bytes  # columns far apart want narrow tiles
-    tiles = dict(tiles_in_blocks(target.vector_registers, shape.rows, widest, known, few=few))
-    tiles["lanes"] = np.full(len(tiles["tile_rows"]), lanes, np.int64)
+    widths = [max(1, target.lanes(shape.element_bytes)), *(i.columns for i in shape.instructions)]
+    tiles = _joined(
+        [
+            _tiles_of(shape, target, number, lanes, known, few=few)
+            for number, lanes in enumerate(widths)
+        ]
+    )
     packing = (0, 1) if shape.may_pack else (0,)
     ways = [(LEFT_STAYS, packs, 0) for packs in packing]
     if shape.may_copy_left and not (drafted and _rows_are_apart(shape, target)):
@@ -266,6 +287,29 @@ def _main_axes(
         ways += [(BLOCKS_FIRST, packs, 0) for packs in packing]
     cut = {"reduce_per_block": np.array(cuts, np.int64)}
     return [tiles, cut, _axis(("order", "packs", "copies_left"), ways)]
+
+
+def _tiles_of(
+    shape: ContractionShape,
+    target: Target,
+    instruction: int,
+    lanes: int,
+    counts: tuple[int, ...],
+    *,
+    few: bool,
+) -> dict[str, Column]:
+    """Register tiles of one instruction, or of vector arithmetic."""
+    widest = math.ceil(shape.columns / lanes)
+    found = dict(tiles_in_blocks(target.vector_registers, shape.rows, widest, counts, few=few))
+    same = {"lanes": lanes, "instruction": instruction}
+    return found | {
+        name: np.full(len(found["tile_rows"]), value, np.int64) for name, value in same.items()
+    }
+
+
+def _joined(tables: Sequence[dict[str, Column]]) -> dict[str, Column]:
+    """The rows of several tables with the same columns."""
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
 def _rows_are_apart(shape: ContractionShape, target: Target) -> bool:
@@ -321,6 +365,9 @@ def _can_follow_main(shape: ContractionShape, columns: dict[str, Column]) -> NDA
     if shape.result_block:  # a tile is copied block by block, and all tiles alike
         vectors = -(-shape.columns // columns["lanes"])
         keep &= (vectors % columns["tile_vectors"] == 0) | (parts > 1)
+    # Panels of an instruction are packed ahead, and nothing else lies with them.
+    plain = ~is_cut & ~copies & (columns["packs"] == 0)
+    keep &= (columns["instruction"] == 0) | plain
     # A part is walked as a whole.
     columns["reduce_per_block"] = np.where(parts > 1, shape.reduce // parts, cut)
     return keep
@@ -365,6 +412,10 @@ def _can_follow(shape: ContractionShape, columns: dict[str, Column]) -> NDArray[
     keep &= (columns["share_tiles"] == 0) | (plain & several & (columns["packs"] == 0))
     fetches = _fetches(shape, columns) & (columns["share_tiles"] == 0)
     keep &= (columns["prefetch"] == 0) | fetches
+    for number, instruction in enumerate(shape.instructions, 1):
+        own = columns["instruction"] == number
+        whole = (shape.walks[0] // parts) % instruction.steps == 0
+        keep &= ~own | (whole & (streams == 1) & (columns["bias_in_panels"] == 0))
     # Parts are added up, with whatever follows, where no panel is at hand.
     keep &= (columns["bias_in_panels"] == 0) | (parts == 1)
     if shape.walks:

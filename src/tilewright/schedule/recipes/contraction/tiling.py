@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import UserError
+from tilewright.intrin.products import ProductInstruction
 from tilewright.schedule.recipes.context import (
     Context,
     extent_of,
@@ -52,8 +53,12 @@ def tile(
     point: ContractionPoint,
     epilogue: str | None,
     operands: Operands,
+    instruction: ProductInstruction | None = None,
 ) -> None:
-    """Tile a contraction whose sums stay in registers over the whole reduction."""
+    """Tile a contraction whose sums stay in registers over the whole reduction.
+
+    With an instruction, its steps are the innermost loop, inside of the columns that it has.
+    """
     s = context.schedule
     copied = str(s.cache_read(block, operands.left)) if point.copies_left else None
     if epilogue is None:
@@ -76,7 +81,13 @@ def tile(
         if point.share_tiles:
             around, tiles = [*around, *tiles], []
     walk, streams = _streams(context, loops, point)
-    s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, columns.inner)
+    inner: tuple[str, ...] = (columns.inner,)
+    steps: tuple[str, ...] = ()
+    if instruction is not None:
+        inner = tuple(map(str, s.split(columns.inner, instruction.columns)))
+        last, step = s.split(walk[-1], instruction.steps)
+        walk, steps = (*walk[:-1], str(last)), (str(step),)
+    s.reorder(*spans, *around, *tiles, *walk, *streams, *rows.inner, *inner, *steps)
     packs_batches = stays and operands.packed_by is not None  # each once, by whoever has it
     shared, panel = _share(context, outer if packs_batches else [*spans, *around], point.shares)
     if copied is not None:
@@ -93,9 +104,15 @@ def tile(
         names = operands.to_fetch(right_stays=stays)
         fetch_ahead(context, walk[-1], tiles, names, point.prefetch)
     init = s.decompose_reduction(block, walk[0])
-    finish_tile(context, block, len(rows.inner) + len(streams))
-    finish_tile(context, init, len(rows.inner))
+    if instruction is None:
+        finish_tile(context, block, len(rows.inner) + len(streams))
+        finish_tile(context, init, len(rows.inner))
     finish_copy(context, block, copy, made)
+    if instruction is not None:
+        finish_tile(context, init, len(rows.inner) + 1)
+        for loop in (*rows.inner, *inner[:-1]):
+            s.unroll(loop)
+        s.tensorize(inner[-1], instruction.name)
     share_loop(context, shared, parallel=bool(point.parallel))
 
 

@@ -19,15 +19,16 @@ def traffic(work: Work) -> tuple[Costs, Costs]:
     share lives there once; windows that overlap find most of a panel where they have just read it.
     """
     shape, machine, table = work.shape, work.machine, work.table
-    size, rows, order = shape.element_bytes, table["tile_rows"], table["order"]
+    rows, order = table["tile_rows"], table["order"]
     cut, block = table["reduce_per_block"], table["row_tiles_per_block"]
-    right = float(shape.batch * shape.reduce * shape.columns * size)
-    left = shape.batch * shape.rows * shape.reduce * size * shape.density
+    right_size, left_size = shape.right_element_bytes, shape.left_element_bytes
+    right = float(shape.batch * shape.reduce * shape.columns * right_size)
+    left = shape.batch * shape.rows * shape.reduce * left_size * shape.density
     beside = _streamed_beside(work, left, right)
     right_home = machine.home_of(min(right, shape.right_bytes or right) + beside[1])
     left_home = machine.home_of(min(left, shape.left_bytes or left) + beside[0])
-    panel = cut * table["tile_vectors"] * table["lanes"] * size * shape.panel_density
-    row_tile = np.asarray(rows * cut * size * shape.density, np.float64)
+    panel = cut * table["tile_vectors"] * table["lanes"] * right_size * shape.panel_density
+    row_tile = np.asarray(rows * cut * left_size * shape.density, np.float64)
     first = machine.contractions.first_share * machine.level(1).size_bytes
     near = machine.near_share * machine.level(2).size_bytes
     first_room = first * _held(work, 1)
@@ -112,7 +113,7 @@ def _whole_reads(work: Work, times: Costs) -> Costs:
     if not spans.any():
         return times
     shape = work.shape
-    right = shape.batch * shape.reduce * shape.columns * shape.element_bytes
+    right = shape.batch * shape.reduce * shape.columns * shape.right_element_bytes
     far, found = machine.home_of(right).read, times.astype(np.float64)
     for count in np.unique(spans[spans > 0]):
         near = machine.home_of(right / count).read
@@ -134,7 +135,7 @@ def _held(work: Work, number: int) -> Costs | float:
     shape, table = work.shape, work.table
     if shape.right_is_constant or not shape.right_pitch_bytes:
         return 1.0
-    size = shape.element_bytes * int(table["lanes"][0])
+    size = shape.right_element_bytes * int(table["lanes"][0])
     most = int(table["tile_vectors"].max())
     runs = [work.machine.usable(number, shape.right_pitch_bytes, n * size) for n in range(most + 1)]
     return np.where(table["packs"] != 0, 1.0, np.array(runs)[table["tile_vectors"]])
@@ -152,7 +153,7 @@ def _rate(work: Work) -> Costs | float:
     if not single.any():
         return 1.0
     width = table["tile_vectors"] * table["lanes"]
-    lines = width * work.shape.element_bytes / work.machine.level(1).line_bytes
+    lines = width * work.shape.right_element_bytes / work.machine.level(1).line_bytes
     rate = 1 - (1 - costs.one_stream) / table["streams"]
     rate = rate * np.minimum(1.0, costs.followed_lines / lines)
     return np.where(single, rate * work.columns / (work.panels * width), 1.0)

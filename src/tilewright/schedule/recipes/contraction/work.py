@@ -117,14 +117,14 @@ class Work:
         starts = visits * table["streams"]
         if shape.walks:  # what an iteration of several steps leaves over is a loop of its own
             length = shape.walks[0] if len(shape.walks) > 1 else table["reduce_per_block"]
-            starts = starts + visits * (length % table["unroll"] != 0)
+            starts = starts + visits * (length % (table["unroll"] * self._steps()) != 0)
         start = starts * machine.tile_cycles
         total = np.zeros(len(table))
         for height, many in ((small + 1, larger), (small, tiles - larger)):
             conflicts = machine.conflicts(shape.pitch_bytes, np.minimum(height, rows))
             beside = np.where(table["copies_left"] != 0, 0.0, conflicts) + each
             for width, times in ((vectors, whole), (rest, rest > 0)):
-                step = self._step(height, width) + beside
+                step = (self._step(height, width) + beside) / self._steps()
                 walk = self.reduce * step + height * width / machine.vector_stores + start
                 total += many * times * walk
         total *= self.batch
@@ -136,8 +136,9 @@ class Work:
         return total + self._packing() if shape.may_pack else total
 
     def _step(self, rows: Column, vectors: Column) -> Costs:
-        """Cycles of one step of the reduction in a micro tile."""
+        """Cycles of one step of the reduction in a micro tile, or of those of one instruction."""
         machine = self.machine
+        per_cycle, latency = self._rates()
         loads = rows / machine.element_loads + vectors / machine.vector_loads
         if self.shape.right_pitch_bytes % machine.level(1).line_bytes:
             loads = loads + self._split_lines() * vectors / machine.vector_loads
@@ -146,17 +147,35 @@ class Work:
             singly = vectors * filled / machine.element_loads
             loads = loads + np.where(self.table["packs"] != 0, 0.0, singly)
         sums = rows * vectors
-        latency = machine.fma_latency / self._walks_at_once(sums + vectors)
-        arithmetic = np.maximum(sums / machine.fma_per_cycle, latency)
+        latency = latency / self._walks_at_once(sums + vectors)
+        arithmetic = np.maximum(sums / per_cycle, latency)
         hidden = machine.contractions.load_share
         return np.asarray(np.maximum(arithmetic, loads) + hidden * loads)
+
+    def _steps(self) -> Column | int:
+        """Steps of the reduction that one instruction takes."""
+        found = [1, *(own.steps for own in self.shape.instructions)]
+        return np.array(found)[self.table["instruction"]] if len(found) > 1 else 1
+
+    def _rates(self) -> tuple[Costs | float, Costs | float]:
+        """Instructions on sums per cycle, and cycles until one of them can be used again."""
+        machine, found = self.machine, []
+        for own in self.shape.instructions:
+            rate = machine.instruction(own.name)
+            assert rate is not None, "shapes have instructions of their machine only"
+            found.append((rate.per_cycle, rate.latency))
+        if not found:
+            return machine.fma_per_cycle, machine.fma_latency
+        every = np.array([(machine.fma_per_cycle, machine.fma_latency), *found])
+        per_cycle, latency = every[self.table["instruction"]].T
+        return per_cycle, latency
 
     def _walks_at_once(self, instructions: Column) -> Costs:
         """Tiles in flight: a core begins with the next walk while a short one waits for its sums.
 
         So the latency of a sum, which bounds a step of few of them, is shared by several tiles.
         """
-        steps = np.minimum(self.table["reduce_per_block"], self.reduce)
+        steps = np.minimum(self.table["reduce_per_block"], self.reduce) / self._steps()
         entries = self.machine.arithmetic.window
         return np.asarray(1 + entries / (steps * np.maximum(1, instructions)))
 
@@ -164,7 +183,7 @@ class Work:
         """The part of the vectors of a right operand that is not packed that lie in two lines."""
         if self.shape.right_is_constant:
             return 0.0
-        size = self.table["lanes"] * self.shape.element_bytes
+        size = self.table["lanes"] * self.shape.right_element_bytes
         part = np.minimum(1.0, size / self.machine.level(1).line_bytes)
         return np.where(self.table["packs"] == 0, part, 0.0)
 
