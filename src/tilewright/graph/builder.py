@@ -258,15 +258,15 @@ class Builder:
         function: Callable[..., tir.Expr],
         *inputs: Value,
         dtype: DType | None = None,
+        fold: bool = True,
     ) -> Value:
         """An elementwise function; narrow floats are computed as f32 and stored as they came."""
         args = [argument(k, computed_as(v.dtype)) for k, v in enumerate(inputs)]
         body = function(*args)
         result = dtype or body.dtype
         if dtype is None and body.dtype.is_float and inputs:
-            like = next((v.dtype for v in inputs if computed_as(v.dtype) == body.dtype), body.dtype)
-            result = like
-        return self.add(Map(body, len(inputs), result), *met(self, inputs))
+            result = next((v.dtype for v in inputs if computed_as(v.dtype) == result), result)
+        return self.add_all(Map(body, len(inputs), result), *met(self, inputs), fold=fold)[0]
 
     def reshape(self, x: Value, shape: Iterable[int | tir.Expr]) -> Value:
         """The same elements in another shape."""

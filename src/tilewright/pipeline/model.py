@@ -167,9 +167,12 @@ class ModelPipeline:
         return graph_of(model.proto, self.how.bare(), self.settled, final=self.final)
 
     def _optimise(self, model: GraphModel) -> GraphModel:
-        from tilewright.graph.passes.pipeline import optimise
+        from tilewright.graph.passes.pipeline import SmallIntegers, optimise
+        from tilewright.intrin.products import integer_gain, integer_pairs
 
-        return replace(model, graph=optimise(model.graph, strict=self.how.is_strict))
+        target = self.how.target
+        small = SmallIntegers(integer_pairs(target), integer_gain(target))
+        return replace(model, graph=optimise(model.graph, strict=self.how.is_strict, small=small))
 
     def _choose(self, model: GraphModel) -> Chosen:
         from tilewright.layouts.choose import choose

@@ -155,7 +155,8 @@ def dequantize_linear(
         moved = v.to(wide) if z is None else v.to(wide) - z.to(wide)
         return moved.to(f32) * s.to(f32)
 
-    return b.map(body, x, *parts, dtype=dtype)
+    # Constants stay integers, for `passes/integer_products.py`.
+    return b.map(body, x, *parts, dtype=dtype, fold=x.dtype not in (i8, u8))
 
 
 @onnx_op("DynamicQuantizeLinear")
