@@ -25,6 +25,10 @@ def main(arguments: list[str]) -> int:
         from benchmarks.models.bench import main as models
 
         return models(arguments[1:])
+    if arguments[:1] == ["tensorize"]:
+        from benchmarks.tensorize import main as tensorize
+
+        return tensorize(arguments[1:])
     if arguments[:1] == ["tuner"]:
         from benchmarks.tuner.main import main as tuner
 

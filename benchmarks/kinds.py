@@ -11,33 +11,36 @@ import numpy as np
 from benchmarks import numbers
 from benchmarks.models import workload as models
 from benchmarks.models.workload import ModelWorkload
+from benchmarks.quantised import QuantisedWorkload
 from benchmarks.workloads import Workload
 
 __all__ = ["AnyWorkload", "error_of", "feeds", "inputs", "read", "read_reference", "tolerance"]
 __all__ += ["with_file", "write_reference"]
 
-AnyWorkload = Workload | ModelWorkload
+AnyWorkload = Workload | ModelWorkload | QuantisedWorkload
+
+KINDS = {kind.group: kind for kind in (ModelWorkload, QuantisedWorkload)}
+"""Those that are files, with inputs and results of their own; all others are single operators."""
 
 
 def read(data: dict[str, Any]) -> AnyWorkload:
     """The inverse of `to_dict`."""
-    kind = ModelWorkload if data["group"] == ModelWorkload.group else Workload
-    return kind.from_dict(data)
+    return KINDS.get(data["group"], Workload).from_dict(data)
 
 
 def inputs(workload: AnyWorkload) -> dict[str, Any]:
     """Arrays by name, the same in every process."""
-    return workload.inputs() if isinstance(workload, ModelWorkload) else numbers.inputs(workload)
+    return numbers.inputs(workload) if isinstance(workload, Workload) else workload.inputs()
 
 
 def feeds(workload: AnyWorkload, arrays: dict[str, Any]) -> dict[str, Any]:
     """Those of the arrays that the file of a workload has as inputs."""
-    return arrays if isinstance(workload, ModelWorkload) else {"x": arrays["x"]}
+    return {"x": arrays["x"]} if isinstance(workload, Workload) else arrays
 
 
 def with_file(workload: AnyWorkload, folder: Path) -> AnyWorkload:
     """A convolution with the file of its layer, written now; other workloads as they are."""
-    if isinstance(workload, ModelWorkload) or workload.convolution is None:
+    if not isinstance(workload, Workload) or workload.convolution is None:
         return workload
     from benchmarks.layers import write_layer
 
@@ -48,14 +51,12 @@ def with_file(workload: AnyWorkload, folder: Path) -> AnyWorkload:
 
 def tolerance(workload: AnyWorkload) -> float:
     """The largest error of a result that counts as right."""
-    if isinstance(workload, ModelWorkload):
-        return workload.tolerance
-    return numbers.tolerance(workload)
+    return numbers.tolerance(workload) if isinstance(workload, Workload) else workload.tolerance
 
 
 def write_reference(workload: AnyWorkload, folder: Path) -> str | None:
     """The expected result on disk, computed once for all engines; None where there is none."""
-    if isinstance(workload, ModelWorkload):
+    if not isinstance(workload, Workload):
         path = folder / "reference.npz"
         np.savez(path, *models.reference(workload))
     elif workload.op == "trace":
@@ -78,7 +79,7 @@ def read_reference(path: str | None) -> Any:
 
 def error_of(workload: AnyWorkload, result: Any, expected: Any) -> float:
     """How far a result is from the reference, relative to its largest value."""
-    if isinstance(workload, ModelWorkload):
+    if not isinstance(workload, Workload):
         return models.error_of(result, expected)
     if workload.path and isinstance(result, list):  # an engine that reads the file as any model's
         (result,) = result

@@ -31,7 +31,7 @@ def start(threads: int) -> dict[str, str]:
 
 
 def variants(workload: AnyWorkload) -> Variants:
-    if workload.path or isinstance(workload, ModelWorkload):
+    if workload.path or not isinstance(workload, Workload):
         return {"bound": partial(_build_file, workload)}
     if workload.op not in _NODES:
         return NOTHING

@@ -44,7 +44,7 @@ def start(threads: int) -> dict[str, str]:
 
 def variants(workload: AnyWorkload) -> Variants:
     name = "draft" if _database() is False else "records"
-    if workload.path or isinstance(workload, ModelWorkload):
+    if workload.path or not isinstance(workload, Workload):
         return {name: partial(_build_file, workload)}
     if workload.op == "trace":
         return {"replay": partial(_trace, workload.shape[0])}

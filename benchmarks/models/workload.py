@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,16 @@ class ModelWorkload:
         return cls(**{key: value for key, value in data.items() if key != "group"})
 
 
-def reference(workload: ModelWorkload) -> list[NDArray[Any]]:
+class OfFile(Protocol):
+    """Whatever is a file with inputs."""
+
+    @property
+    def path(self) -> str: ...
+
+    def inputs(self) -> Arrays: ...
+
+
+def reference(workload: OfFile) -> list[NDArray[Any]]:
     """What onnxruntime gives with the graph as it is written: nothing fused, nothing rearranged."""
     import onnxruntime as ort
 
