@@ -18,7 +18,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from scripts.pages import Run, command_line, origin, read
 from scripts.tuner_curves import chart
-from scripts.tuner_tables import EVERYWHERE, faults, joint, models, overhead, rivals, search, transfer
+from scripts.tuner_tables import (
+    EVERYWHERE,
+    faults,
+    joint,
+    models,
+    overhead,
+    rivals,
+    search,
+    transfer,
+)
 
 PAGE = "tuning-results.md"
 CURVES = "tuning-curves"
@@ -76,8 +85,10 @@ def page(runs: Sequence[Run], before: str = "") -> str:
 
 
 def kind_of(run: Run) -> str:
-    """Which part of the page a run is: searches among variants that were chosen ahead compare ways
-    to search, others what is found without."""
+    """Which part of the page a run is.
+
+    Searches among variants that were chosen ahead compare ways to search, others what is found.
+    """
     if run["what"] == "search" and run["summary"]["baseline"] not in EVERYWHERE:
         return "ways"
     return str(run["what"])

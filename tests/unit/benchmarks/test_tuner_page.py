@@ -10,7 +10,7 @@ import pytest
 
 from scripts import tuner_page
 from scripts.tuner_curves import COLOURS, by_task, chart
-from scripts.tuner_page import charts, page, pictures_of
+from scripts.tuner_page import charts, kind_of, page, pictures_of
 
 ABOUT = {
     "commit": "abc123",
@@ -39,7 +39,7 @@ def way(of_draft, of_baseline, reached):
     }
 
 
-SEARCH = about("search") | {
+WAYS = about("search") | {
     "tasks": {"C2": {"points": 560_000_000_000, "variants": 6}},
     "curves": [
         curve("C2", "random", 0, None, 1.25, 1.25),
@@ -53,6 +53,7 @@ SEARCH = about("search") | {
         "ways": {"random": way(0.9, 1.0, 4.0), "evolution": way(1.125, 1.25, 2.0)},
     },
 }
+SEARCH = json.loads(json.dumps(WAYS).replace("random", "anywhere").replace("evolution", "rounds"))
 TRANSFER = about("transfer") | {
     "curves": [curve("C7", "alone", 0, 1.0, 0.9), curve("C7", "history", 0, 0.9, 0.9)],
     "summary": {"tasks": {"C7": {"alone": 40.0, "history": 8.0, "fewer": 5.0}}, "fewer": 5.0},
@@ -145,15 +146,16 @@ FAULTS = about("faults") | {
     "outcomes": {"ok": 75, "crash": 25},
     "problems": [],
 }
-RUNS = [SEARCH, TRANSFER, RIVALS, MODELS, JOINT, OVERHEAD, FAULTS]
+RUNS = [SEARCH, WAYS, TRANSFER, RIVALS, MODELS, JOINT, OVERHEAD, FAULTS]
 LINES = {
     "search": [
         "3 trials, means of 2 seeds; 1 thread.",
-        "| random | 0.900 | 1.000 | – |",
-        "| evolution | 1.125 | 1.250 | 1 of 1 |",
+        "| anywhere | 0.900 | 1.000 | – |",
+        "| rounds | 1.125 | 1.250 | 1 of 1 |",
         "| C2 | 5.6e+11 | 6 | 0.900 | 1.125 (2) |",
         "![Best so far over trials, by task](tuning-curves.svg)",
     ],
+    "ways": ["| evolution | 1.125 | 1.250 | 1 of 1 |", "(tuning-curves-ways.svg)"],
     "transfer": ["| C7 | 40 | 8 | 5.0 |", "(tuning-curves-transfer.svg)"],
     "rivals": [
         "1 thread; apache-tvm 0.27.",
@@ -174,10 +176,10 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: run["what"])
+@pytest.mark.parametrize("run", RUNS, ids=kind_of)
 def test_a_page_of_one_run(run):
     text = page([run])
-    for line in LINES[run["what"]]:
+    for line in LINES[kind_of(run)]:
         assert line in text
     assert text.count("\n## ") == 1
     assert "commit abc123, 2026-01-02, A CPU (znver4)." in text
@@ -214,13 +216,13 @@ def test_each_run_with_curves_has_a_file():
 
 def test_curves_are_means_with_bands_over_seeds():
     speeds = by_task(SEARCH["curves"])["C2"]
-    assert speeds["random"].tolist() == [[0.0, 0.8, 0.8], [0.5, 1.0, 1.0]]
-    assert speeds["evolution"].tolist() == [[0.8, 1.25, 1.25], [0.8, 1.0, 1.0]]
+    assert speeds["anywhere"].tolist() == [[0.0, 0.8, 0.8], [0.5, 1.0, 1.0]]
+    assert speeds["rounds"].tolist() == [[0.8, 1.25, 1.25], [0.8, 1.0, 1.0]]
     root = ET.fromstring(chart(SEARCH["curves"], "a <label>"))
     tags = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert not {"script", "image", "foreignObject", "a"} & set(tags)
     titles = [element.text for element in root.iter() if element.tag.endswith("title")]
-    assert titles == ["a <label>", "random: 0.900 of the draft", "evolution: 1.125 of the draft"]
+    assert titles == ["a <label>", "anywhere: 0.900 of the draft", "rounds: 1.125 of the draft"]
     classes = [element.get("class") for element in root.iter() if element.get("class")]
     assert classes.count("band b0") == classes.count("band b1") == 1
     assert "prefers-color-scheme:dark" in "".join(root.itertext())
