@@ -1,104 +1,71 @@
-"""Instructions of x86 that LLVM offers as intrinsics."""
+"""Instructions of x86 that LLVM offers as intrinsics; products of u8 and i8, all of them exact."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from tilewright.dtypes import i8, i16, i32, i64, u8
-from tilewright.intrin.intrinsic import (
-    Description,
-    fold_axis,
-    intrinsic,
-    operand,
-    spatial_axis,
-    update,
-    vector_load,
-    vector_store,
-)
+from tilewright.intrin.dots import dot_product, group_of_four
+from tilewright.intrin.intrinsic import Description, Operand, intrinsic, vector_load
 from tilewright.intrin.llvm_calls import call_llvm
 from tilewright.tensor import ir as tir
 
-__all__ = ["dot2", "dot4"]
+__all__ = ["dot2", "dot4", "vnni_dot4", "wide_dot2"]
 
-AVX2 = frozenset({"avx2"})
+AVX2: Final = frozenset({"avx2"})
 
 
 def _dot2(lanes: int, call: str) -> Description:
-    """Each of some sums of i32 grows by two products of u8 and i8, exactly (VPMADDWD on i16).
+    """Pairs of i16, which both operands are widened to (VPMADDWD)."""
+    wide = i16.vector(2 * lanes)
 
-    B holds the pairs of the lanes one after another.
-    """
-    wide_type = i16.vector(2 * lanes)
-    a, b = operand("a", (2,), u8, dense=1), operand("b", (2 * lanes,), i8, dense=1)
-    acc = operand("acc", (lanes,), i32, dense=1)
-    lane, r = spatial_axis("lane", lanes), fold_axis("r", 2)
-    pair = tir.Reinterpret(i32, tir.Cast(i16.vector(2), vector_load(a, 0, lanes=2)))
-    pairs = tir.Reinterpret(wide_type, tir.Broadcast(pair, lanes))
-    wide = tir.Cast(wide_type, vector_load(b, 0, lanes=2 * lanes))
-    total = vector_load(acc, 0, lanes=lanes) + call_llvm(call, pairs, wide)
-    product = a[r.var].to(i32) * b[lane.var * 2 + r.var].to(i32)
-    return Description(
-        (a, b, acc),
-        update(acc[lane.var], product, lane, r),
-        vector_store(acc, 0, value=total),
-    )
+    def total(sums: tir.Expr, a: Operand, b: Operand) -> tir.Expr:
+        pair = tir.Reinterpret(i32, tir.Cast(i16.vector(2), vector_load(a, 0, lanes=2)))
+        pairs = tir.Reinterpret(wide, tir.Broadcast(pair, lanes))
+        return sums + call_llvm(call, pairs, tir.Cast(wide, vector_load(b, 0, lanes=2 * lanes)))
+
+    return dot_product(lanes, 2, u8, i8, total)
 
 
 @intrinsic("x86.avx2.dot2", requires=AVX2)
 def dot2() -> Description:
-    """Two products of u8 and i8 for each of 8 sums."""
+    """Each of 8 sums of i32 grows by two products of u8 and i8 (VPMADDWD on i16)."""
     return _dot2(8, "llvm.x86.avx2.pmadd.wd")
 
 
 @intrinsic("x86.avx512bw.dot2", requires=frozenset({"avx512bw"}))
 def wide_dot2() -> Description:
-    """Two products of u8 and i8 for each of 16 sums."""
+    """Each of 16 sums of i32 grows by two products of u8 and i8 (VPMADDWD on i16)."""
     return _dot2(16, "llvm.x86.avx512.pmaddw.d.512")
 
 
 @intrinsic("x86.avx2.dot4", requires=AVX2)
 def dot4() -> Description:
-    """Each of 8 sums of i32 grows by four products of u8 and i8, exactly (two VPMADDWD).
+    """Each of 8 sums of i32 grows by four products of u8 and i8 (two VPMADDWD)."""
 
-    B holds the quadruples of the 8 lanes one after another.
-    """
-    a, b = operand("a", (4,), u8, dense=1), operand("b", (32,), i8, dense=1)
-    acc = operand("acc", (8,), i32, dense=1)
-    lane, r = spatial_axis("lane", 8), fold_axis("r", 4)
-    four = tir.Reinterpret(i64, tir.Cast(i16.vector(4), vector_load(a, 0, lanes=4)))
-    fours = tir.Reinterpret(i16.vector(16), tir.Broadcast(four, 4))
+    def total(sums: tir.Expr, a: Operand, b: Operand) -> tir.Expr:
+        four = tir.Reinterpret(i64, tir.Cast(i16.vector(4), vector_load(a, 0, lanes=4)))
+        fours = tir.Reinterpret(i16.vector(16), tir.Broadcast(four, 4))
 
-    def half(start: int) -> tir.Expr:
-        wide = tir.Cast(i16.vector(16), vector_load(b, start, lanes=16))
-        return call_llvm("llvm.x86.avx2.pmadd.wd", fours, wide)
+        def half(start: int) -> tir.Expr:
+            wide = tir.Cast(i16.vector(16), vector_load(b, start, lanes=16))
+            return call_llvm("llvm.x86.avx2.pmadd.wd", fours, wide)
 
-    sums = call_llvm("llvm.x86.avx2.phadd.d", half(0), half(16))  # lanes 0 1 4 5 | 2 3 6 7
-    sums = call_llvm("llvm.x86.avx2.permd", sums, _swapped_middle())
-    product = a[r.var].to(i32) * b[lane.var * 4 + r.var].to(i32)
-    return Description(
-        (a, b, acc),
-        update(acc[lane.var], product, lane, r),
-        vector_store(acc, 0, value=vector_load(acc, 0, lanes=8) + sums),
-    )
+        pairs = call_llvm("llvm.x86.avx2.phadd.d", half(0), half(16))  # lanes 0 1 4 5 | 2 3 6 7
+        return sums + call_llvm("llvm.x86.avx2.permd", pairs, _swapped_middle())
+
+    return dot_product(8, 4, u8, i8, total)
 
 
 @intrinsic("x86.avx512vnni.dot4", requires=frozenset({"avx512vnni"}))
 def vnni_dot4() -> Description:
-    """Each of 16 sums of i32 grows by four products of u8 and i8, exactly (VPDPBUSD).
+    """Each of 16 sums of i32 grows by four products of u8 and i8 (VPDPBUSD)."""
 
-    B holds the quadruples of the lanes one after another.
-    """
-    a, b = operand("a", (4,), u8, dense=1), operand("b", (64,), i8, dense=1)
-    acc = operand("acc", (16,), i32, dense=1)
-    lane, r = spatial_axis("lane", 16), fold_axis("r", 4)
-    four = tir.Reinterpret(i32, vector_load(a, 0, lanes=4))
-    fours = tir.Reinterpret(i8.vector(64), tir.Broadcast(four, 16))
-    own = vector_load(acc, 0, lanes=16)
-    total = call_llvm("llvm.x86.avx512.vpdpbusd.512", own, fours, vector_load(b, 0, lanes=64))
-    product = a[r.var].to(i32) * b[lane.var * 4 + r.var].to(i32)
-    return Description(
-        (a, b, acc),
-        update(acc[lane.var], product, lane, r),
-        vector_store(acc, 0, value=total),
-    )
+    def total(sums: tir.Expr, a: Operand, b: Operand) -> tir.Expr:
+        weights = vector_load(b, 0, lanes=64)
+        return call_llvm("llvm.x86.avx512.vpdpbusd.512", sums, group_of_four(a, 16), weights)
+
+    return dot_product(16, 4, u8, i8, total)
 
 
 def _swapped_middle() -> tir.Expr:
