@@ -117,6 +117,11 @@ class KernelTuner:
         """Whether nothing more is to be expected."""
         return self.is_exhausted or self.stopping.is_done
 
+    def go_on(self) -> bool:
+        """Have patience once more; whether there is anything left to try."""
+        self.stopping = Stopping(self.options.patience, start=self.best)
+        return not self.is_exhausted
+
     def best_ratio(self, row: Digits) -> float:
         """The least time of a row's variant so far, by its draft."""
         variant, _ = self.space.part(row)

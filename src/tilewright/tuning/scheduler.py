@@ -103,6 +103,15 @@ class Scheduler:
         """A task has nothing more to try, or has been tried enough."""
         self._histories[task].is_stopped = True
 
+    def resume(self, task: int) -> None:
+        """A task may go on after all."""
+        self._histories[task].is_stopped = False
+
+    @property
+    def total_ns(self) -> float:
+        """A run of the model by the best times so far."""
+        return sum(t.runs * self.best_ns(k) for k, t in enumerate(self.tasks))
+
     def best_ns(self, task: int) -> float:
         """The least time of one run so far; the draft's at the beginning."""
         return self._histories[task].bests[-1]

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,9 @@ __all__ = ["Search", "TuneReport", "Tuned"]
 
 TOO_GOOD: Final = 0.95
 """By the best time so far: what takes less is measured again."""
+GO_ON: Final = 0.005
+"""With time left, all tasks go on after the end of their patience as long as this part of a run was
+gained since they did so last."""
 FLUSH_SECONDS: Final = 1.0
 """Records are written at least this often."""
 
@@ -132,6 +136,7 @@ class Search:
         for number, tuned in enumerate(self.tuned):
             if tuned.tuner.is_done:
                 self.scheduler.stop(number)
+        self._resumed_at_ns = inf
         self.state = State(name)
         self._doubts: deque[Trial] = deque()
         self._doubted: dict[tuple[int, bytes], tuple[Trial, Outcome]] = {}
@@ -203,7 +208,9 @@ class Search:
         while not self.budget.is_spent and (most is None or asked < most):
             chosen = self.scheduler.next()
             if chosen is None:
-                return
+                if not self._go_on():
+                    return
+                continue
             tuned = self.tuned[chosen]
             tuned.tuner.learn()
             count = self.options.batch
@@ -221,6 +228,21 @@ class Search:
                 space = tuned.task.variants[number].space
                 points = {} if key_of(row) in tuned.drafts else space.points(own)
                 yield Trial(tuned.jobs[number], points, (chosen, row))
+
+    def _go_on(self) -> bool:
+        """Whether tasks that have been tried enough are tried once more, since there is time.
+
+        They are as long as all of them together have gained by it the last time.
+        """
+        now, before = self.scheduler.total_ns, self._resumed_at_ns
+        has_time = self.budget.seconds is not None and self.options.patience is not None
+        if not has_time or now > before * (1 - GO_ON):
+            return False
+        self._resumed_at_ns = now
+        resumed = [number for number, own in enumerate(self.tuned) if own.tuner.go_on()]
+        for number in resumed:
+            self.scheduler.resume(number)
+        return bool(resumed)
 
     def _doubtful(self) -> Iterator[Trial]:
         """Trials whose outcome is too good to be believed without another look."""

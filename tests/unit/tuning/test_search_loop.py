@@ -16,6 +16,7 @@ from tilewright.tuning.budget import Budget
 from tilewright.tuning.history import History
 from tilewright.tuning.kernel_tuner import KernelTuner, SearchOptions
 from tilewright.tuning.measure.trial import CRASH, OK, Outcome
+from tilewright.tuning.stopping import Patience
 from tilewright.tuning.task import task_of_func
 from tilewright.tuning.tuner import Search
 
@@ -206,3 +207,16 @@ def test_records_of_other_features_teach_nothing_and_do_no_harm(database):
 
 def _fields(record):
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def test_with_time_left_tasks_go_on_as_long_as_it_pays(tmp_path):
+    counts = {}
+    for seconds in (None, 1000.0):
+        with Database(tmp_path / f"{seconds}.sqlite") as own:
+            made = search(own, MadeUp(), trials=100_000, patience=Patience(16))
+            made.budget = made.whole = Budget(100_000, seconds)
+            made.run()
+            counts[seconds] = made.budget.spent.trials
+            assert made.scheduler.next() is None
+            assert all(t.tuner.is_done for t in made.tuned)
+    assert counts[None] + 16 <= counts[1000.0] < 10_000
