@@ -121,11 +121,11 @@ CASES = [
     # blockize
     Illegal(
         "blockize_uneven",
-        lambda: copy_2d(10, 4),
-        lambda s: s.blockize("j"),
+        lambda: matmul_relu(10, 4, 3),
+        lambda s: s.blockize("y_0"),
         "S401",
-        ("loop `i_1` around the tile",),
-        lambda s: s.split("i", 4),
+        ("loop `x_1` around the tile",),
+        lambda s: (s.split("x", 4), s.split("y", 2), s.compute_at("C", "y_0")),
     ),
     Illegal(
         "blockize_fused",
@@ -133,7 +133,7 @@ CASES = [
         lambda s: s.blockize("j_k_1"),
         "S253",
         ("loop `j_k_0` drives both",),
-        lambda s: (s.fuse("j", "k"), s.split("j_k", 4)),
+        lambda s: (s.fuse("j", "k"), s.split("j_k", 3)),
     ),
     Illegal(
         "blockize_implementation",

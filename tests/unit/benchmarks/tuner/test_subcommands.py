@@ -122,7 +122,7 @@ def test_search_compares_ways(run):
     assert found["tasks"]["C2"]["variants"] == 1
     text = shown(found)
     assert "| decisions alone |" in text
-    assert "(tuning-curves.svg)" in text
+    assert "(tuning-curves-ways.svg)" in text
 
 
 def test_tasks_at_once_are_put_in_order(run, monkeypatch):
@@ -284,7 +284,7 @@ def test_names_that_are_none_are_refused(arguments, capsys):
 def test_there_is_a_page_for_every_subcommand():
     from scripts.tuner_page import TABLES, TITLES
 
-    assert set(SUBCOMMANDS) == set(TABLES) == set(TITLES)
+    assert {*SUBCOMMANDS, "ways"} == set(TABLES) == set(TITLES)  # ways are searches, too
 
 
 def test_one_engine_takes_part_twice(tmp_path):
