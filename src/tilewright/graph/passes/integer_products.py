@@ -28,6 +28,7 @@ from tilewright.graph.passes.integer_sums import (
     filter_sums,
     placed,
     summed,
+    sums_both,
     terms_of,
 )
 from tilewright.graph.passes.rewrite import Rewriter, Rule
@@ -138,7 +139,7 @@ def _operand_of(op: Map, inputs: Sequence[Value]) -> _Operand | None:
     for number in small:
         var = argument(number, computed_as(inputs[number].dtype))
         found = _affine(op.body, var)
-        if found is not None:
+        if found is not None and (op.dtype == f32 or found[1] is None):
             return _Operand(number, *found)
     return None
 
@@ -156,7 +157,7 @@ def _affine(body: tir.Expr, var: tir.Var) -> tuple[tir.Expr | None, tir.Expr | N
         body = body.value
     if isinstance(body, tir.Sub):
         zero, body = body.b, body.a
-        if var in free_vars(zero):
+        if var in free_vars(zero) or zero.dtype != i32:  # fractions are no zero points; u8 wraps
             return None
     if isinstance(body, tir.Cast):
         body = body.value
@@ -221,6 +222,8 @@ def _contracted(b: Rewriter, op: Contract, x: _Quantised, w: _Quantised) -> Valu
     dims = dict(zip(op.left, x.values.shape, strict=True))
     terms = [fixed(dims[c]) for c in op.left if c not in op.result]
     if None in terms or prod(t or 1 for t in terms) > MOST_TERMS:
+        return None
+    if not sums_both(op):
         return None
     kept = {id(x): op.left, id(w): op.right}
     for part in (x, w):

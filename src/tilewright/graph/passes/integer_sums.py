@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from tilewright.dtypes import i32
 from tilewright.graph.ir import Value
+from tilewright.graph.ops import Contract
 from tilewright.graph.passes.rewrite import Rewriter
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
 
-__all__ = ["bordered", "filter_sums", "placed", "summed", "terms_of"]
+__all__ = ["bordered", "filter_sums", "placed", "summed", "sums_both", "terms_of"]
 
 
 def summed(b: Rewriter, values: Value, letters: str, result: str) -> Value | None:
@@ -29,6 +30,14 @@ def placed(b: Rewriter, part: Value | None, letters: str, result: str) -> Value 
     narrow = b.reshape(part, [sizes[c] for c in kept])
     order = [kept.index(c) for c in result if c in kept]
     return b.reshape(b.transpose(narrow, order), [sizes.get(c, 1) for c in result])
+
+
+def sums_both(op: Contract) -> bool:
+    """Whether both operands have all dimensions that are summed over.
+
+    A dimension of one alone would count the sums of the other several times.
+    """
+    return set(op.left) - set(op.result) == set(op.right) - set(op.result)
 
 
 def terms_of(weights: Value) -> int:

@@ -17,7 +17,7 @@ from tilewright.dtypes import DType, i8, i32, u8
 from tilewright.graph.ir import Node, Value
 from tilewright.graph.ops import Contract
 from tilewright.graph.ops.window import Conv
-from tilewright.graph.passes.integer_sums import bordered, filter_sums, summed, terms_of
+from tilewright.graph.passes.integer_sums import bordered, filter_sums, summed, sums_both, terms_of
 from tilewright.graph.passes.rewrite import Rewriter, Rule
 from tilewright.graph.sizes import fixed
 from tilewright.tensor import ir as tir
@@ -72,7 +72,7 @@ def _contracted(
     count = 1
     for term in terms:
         count *= term or MOST_TERMS + 1
-    if count > MOST_TERMS or not op.result or op.result[-1] not in op.right:
+    if count > MOST_TERMS or not op.result or op.result[-1] not in op.right or not sums_both(op):
         return None
     corrections: list[tuple[Value | None, int]] = []
     data, weights = x, w

@@ -212,6 +212,36 @@ def test_strict_graphs_round_floats_as_they_are_written():
     assert large(optimise(exact)) == ["u8", "i8"]
 
 
+def _of(body, dtype) -> Graph:
+    """A product whose data are some function of small integers."""
+    b = Builder("of")
+    x, w = b.map(body, b.input("x", u8, (4, 12))), dequantised(b, integers(b, 12, 6), 5)
+    if dtype == f32:
+        w = dequantised(b, integers(b, 12, 6), None, 0.5)
+    return b.graph([b.matmul(x, w, dtype)], ["y"])
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        _of(lambda v: (v.to(f32) - 127.5) * 0.5, f32),
+        _of(lambda v: v.to(i32) * 3, i32),
+        _of(lambda v: (v - tir.const(9, u8)).to(i32), i32),
+    ],
+    ids=["a fraction", "a factor of integers", "wrapping"],
+)
+def test_other_functions_of_small_integers_stay(graph):
+    assert large(rewritten(graph)) == large(graph)
+
+
+def test_sums_over_a_dimension_of_one_operand_stay():
+    b = Builder("alone")
+    x, w = b.input("x", u8, (4, 12)), integers(b, 12, 6, 5)
+    made = b.contract("mk", "knj", "mn", dequantised(b, x, 3), dequantised(b, w, 7), i32)
+    graph = b.graph([made], ["y"])
+    assert large(rewritten(graph)) == large(graph)
+
+
 def test_it_changes_nothing_twice():
     once = rewritten(convolution())
     assert operators(rewrite_graph(once, RULE)) == operators(once)
